@@ -14,20 +14,9 @@ from typing import TYPE_CHECKING
 from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 from commtune.spaces.catalogue.schema import Catalogue, Variable
 from commtune.spaces.catalogue.wording import (
-    brief_text,
-    by_version,
-    care_text,
-    danger_text,
-    default_text,
-    known_text,
-    mind_text,
-    needs_text,
-    range_text,
-    read_as_text,
-    role_text,
-    source_text,
-    values_text,
-    versions_text,
+    describe_variable,
+    summarize_care,
+    summarize_meaning,
 )
 from commtune.spaces.loading import list_presets, load_space
 
@@ -89,7 +78,7 @@ def page(catalogue: Catalogue) -> str:
 def _glance(catalogue: Catalogue) -> list[str]:
     """All variables on few screens, and the way to what stands at the end."""
     rows = [
-        (name, variable.default or "", brief_text(variable), mind_text(variable))
+        (name, variable.default or "", summarize_meaning(variable), summarize_care(variable))
         for name, variable in catalogue.variables.items()
     ]
     header = ("variable", "default", "what it does", "mind")
@@ -125,28 +114,7 @@ def _head(catalogue: Catalogue) -> Iterator[tuple[str, str]]:
 def _rows(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
     if variable.part is not None:
         yield "part", catalogue.parts[variable.part].title
-    yield "type", variable.type
-    yield "values", values_text(variable.values) or variable.form
-    yield "proposed for a search", range_text(variable.range)
-    yield "restricted", values_text(variable.restricted)
-    yield "also read", read_as_text(variable)
-    yield "default", default_text(variable)
-    yield "earlier defaults", by_version(variable.history)
-    yield "versions", versions_text(variable, catalogue)
-    newer = {version: values_text(values) for version, values in variable.values_since.items()}
-    yield "values by version", by_version(newer)
-    yield "also called", ", ".join(variable.aliases)
-    yield "replaced by", ", ".join(variable.replaced_by)
-    yield "has an effect", variable.condition
-    yield "needs", needs_text(variable)
-    yield "for", f"{', '.join(variable.operations)}; {variable.scope.meaning}"
-    yield "dangers", danger_text(variable)
-    yield "care", care_text(variable)
-    yield "caution", variable.caution
-    yield "note", variable.note
-    yield "role", role_text(variable)
-    yield "known from", known_text(variable)
-    yield "source", source_text(variable, catalogue)
+    yield from describe_variable(variable, catalogue)
 
 
 @cache

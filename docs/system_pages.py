@@ -13,12 +13,10 @@ from typing import TYPE_CHECKING
 from catalogue_pages import plain
 
 from commtune import formatting
-from commtune.commands.reference import system_nominal
-from commtune.commands.reference.systems import pair_lines
+from commtune.commands.reference.systems import nominal_lines, pair_lines
 from commtune.spaces.catalogue.loading import list_libraries
 from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.loading import list_systems, load_system
-from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.reference_settings import ReferenceSettings, all_reference_settings
 from commtune.systems.schema import Partition, Qos, Slurm, Sourced, System
 from commtune.systems.units import format_bandwidth
@@ -54,7 +52,7 @@ def page(system: System) -> str:
     lines += _text("Between its GPUs", list(pair_lines(system)))
     lines += _text(
         "What operations could reach",
-        list(system_nominal.nominal_lines(fabric_of(system))),
+        list(nominal_lines(system)),
         "How this is computed, and what the words mean: [Nominal bandwidth](../nominal.md).",
     )
     lines += _jobs(system)

@@ -99,10 +99,7 @@ def list_settings_remarks(settings: Configuration, versions: Mapping[str, str]) 
         versions: of libraries, as far as they are known.
     """
     asked = [checking.EnvironmentSetting(name, value) for name, value in settings.items()]
-    every = [
-        *checking.check_settings(asked, versions),
-        *checking.misspelled_values(asked, versions),
-    ]
+    every = checking.check_settings(asked, versions)
     # One variable may be known to several libraries, which say the same of it.
     return list({remark.key: remark.what for remark in every}.values())
 

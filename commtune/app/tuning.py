@@ -71,7 +71,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
         if spec.file is None:
             raise
         raise CampaignError(
-            f"mpi: {error.message}", file=spec.file, line=spec.mpi_line, hint=error.hint
+            f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
         ) from error
     return fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name)), mpi
 
@@ -81,7 +81,7 @@ def _check_strategy(spec: CampaignSpec) -> None:
         check_strategy(spec.plan.strategy)
     except UserError as error:
         raise CampaignError(
-            error.message, file=spec.file, line=spec.strategy_line, hint=error.hint
+            error.message, file=spec.file, line=spec.lines.get("strategy"), hint=error.hint
         ) from error
 
 

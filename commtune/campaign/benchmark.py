@@ -31,11 +31,7 @@ _PYTHON = re.compile(r"python|pypy|torchrun")
 
 
 def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
-    """The file with the operation and the backend that its own benchmark comes to.
-
-    Raises:
-        DocumentError: parts that don't go together, with their place.
-    """
+    """The file with the operation and the backend that its own benchmark comes to."""
     workload, part = file.workload, file.benchmark
     if part is None:
         if workload.backend is Backend.COMMAND:

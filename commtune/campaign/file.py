@@ -3,26 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
-from commtune.campaign.budget import budget_of
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import TriedFirst, first_within
 from commtune.campaign.schema import PROTECTED_KEYS, CampaignFile
 from commtune.campaign.slurm import aggressor_of, check_asked, request_of, system_of
-from commtune.campaign.space_steps import CampaignSpace, SpaceSource, build_campaign_space
-from commtune.campaign.timing import timing_of
-from commtune.campaign.workload import rounded_words, workload_of
+from commtune.campaign.space_steps import CampaignSpace, build_campaign_space
+from commtune.campaign.workload import rounded_words
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
-from commtune.model import Aggressor, Operation
+from commtune.model import Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
+
+#: Keys whose values can turn out wrong only where the campaign runs.
+_LOCATED = ("mpi", "space", "slurm", "strategy")
 
 
 @dataclass(frozen=True)
@@ -36,8 +37,7 @@ class CampaignSpec:
         slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
         file: the file itself.
-        mpi_line, space_line, slurm_line, strategy_line: where the file says which MPI, space and
-            strategy, and what of Slurm.
+        lines: where some of its keys stand in the file; keys that are not written have none.
         reference_settings: as far as they are tried first; the plan has them too.
         remarks: what is to be said of it before it runs.
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
@@ -48,13 +48,10 @@ class CampaignSpec:
     plan: Plan
     mpi: str
     protected_variables: tuple[str, ...] = ()
-    mpi_line: int | None = None
     slurm: JobRequest | None = None
     system: System | None = None
     file: Path | None = None
-    space_line: int | None = None
-    slurm_line: int | None = None
-    strategy_line: int | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
     reference_settings: tuple[TriedFirst, ...] = ()
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
@@ -74,11 +71,6 @@ class CampaignSpec:
         first, gone = first_within(self.plan.first, space, why, self.reference_settings)
         plan = replace(self.plan, space=space, first=first)
         return replace(self, plan=plan).with_remarks([*remarks, *gone])
-
-    @property
-    def aggressor(self) -> Aggressor | None:
-        """Traffic on purpose, beside the runs."""
-        return self.plan.aggressor
 
 
 def load_campaign(path: Path) -> CampaignSpec:
@@ -105,7 +97,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     )
     aggressor = aggressor_of(document, file.aggressor, request)
     check_asked(document, file.slurm, system, request, aggressor)
-    built = build_campaign_space(SpaceSource(document, file, folder, system))
+    built = build_campaign_space(document, file, folder, system)
     plan = replace(_plan(document, file, built, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
@@ -116,26 +108,24 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         plan=plan,
         mpi=file.mpi,
         protected_variables=tuple(dict.fromkeys([*file.protected_variables, *guarded])),
-        mpi_line=document.line_of(("mpi",)),
         slurm=request,
         system=system,
         file=document.file,
-        space_line=document.line_of(("space",)),
-        slurm_line=document.line_of(("slurm",)),
-        strategy_line=document.line_of(("strategy",)),
+        lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
         reference_settings=built.reference_settings,
         remarks=(*built.remarks, *(f"note: {words}" for words in (rounded, ran) if words)),
     )
 
 
 def _plan(document: Document, file: CampaignFile, built: CampaignSpace, folder: Path) -> Plan:
-    measured = workload_of(document, file.workload, folder, on_slurm=file.slurm is not None)
+    on_slurm = file.slurm is not None
+    measured = file.workload.as_workload(document, folder, on_slurm=on_slurm)
     return Plan(
         name=file.name,
         space=built.space,
         workload=measured,
-        timing=timing_of(document, file.timing, measured),
-        budget=budget_of(document, file.budget, file.workload.nodes),
+        timing=file.timing.as_timing(document, measured),
+        budget=file.budget.as_budget(document, file.workload.nodes),
         seed=file.seed,
         strategy=file.strategy,
         minimum_gain=file.minimum_gain,

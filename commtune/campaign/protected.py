@@ -102,8 +102,8 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
 
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
     """The space without what a guard leaves without effect, by the catalogue."""
-    from commtune.spaces.conditions import idle_under  # needed only where a guard is set
-    from commtune.spaces.cutting import remove_parameters
+    from commtune.spaces.catalogue_facts import idle_under  # needed only where a guard is set
+    from commtune.spaces.removal import remove_parameters
 
     idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
     smaller = remove_parameters(space, idle) if idle else space

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field, replace
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 from commtune.documents.yaml_document import Document, Where
-from commtune.errors import UnknownName
 from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_request import pinned_variables
 from commtune.spaces.building import as_value
-from commtune.spaces.growing import GrownSpace, LeftOut, grow_space
 from commtune.spaces.parameter import Parameter, Value
-from commtune.spaces.space import Space, condition_text
+from commtune.spaces.reference_additions import ExtendedSpace, LeftOut, add_reference_settings
+from commtune.spaces.space import Space
 from commtune.systems.reference_settings import (
     REFERENCE,
     ReferenceSettings,
@@ -137,10 +136,8 @@ def choose_sets(
 
 
 def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
-    try:
+    with document.placing(*where):
         found = find_reference_settings(name)
-    except UnknownName as error:
-        raise document.error(error.message, where, hint=error.hint) from error
     if found.baseline.unfit:
         raise document.error(
             f"{found.name} is not to be tried as it stands: {found.baseline.unfit}",
@@ -155,7 +152,7 @@ def fit_sets(
     space: Space,
     system: System | None,
     guards: Collection[str],
-    larger: GrownSpace | None = None,
+    larger: ExtendedSpace | None = None,
 ) -> tuple[TriedFirst, ...]:
     """What a campaign can try of each set.
 
@@ -163,7 +160,7 @@ def fit_sets(
         guards: variables that pass unchanged from the environment to every run.
         larger: what the space got for them, and why it did not get the rest.
     """
-    larger = larger or GrownSpace(space)
+    larger = larger or ExtendedSpace(space)
     barred, reasons = _guarded(system, guards), dict(larger.reasons)
     for one in sets:
         for variable, reader in one.elsewhere.items():
@@ -174,14 +171,14 @@ def fit_sets(
     return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
 
 
-def grow_for_sets(
+def extend_for_sets(
     sets: tuple[ReferenceSettings, ...],
     space: Space,
     system: System | None,
     guards: Collection[str],
     *,
     one_node: bool,
-) -> GrownSpace:
+) -> ExtendedSpace:
     """The space with what the sets need of it, before the campaign opts in, narrows and pins.
 
     Args:
@@ -189,7 +186,7 @@ def grow_for_sets(
         one_node: that the campaign is on one node.
     """
     barred = {**_guarded(system, guards), **pinned_variables(system, {space.library})}
-    return grow_space(space, [one.settings for one in sets], barred, one_node=one_node)
+    return add_reference_settings(space, [one.settings for one in sets], barred, one_node=one_node)
 
 
 def _guarded(system: System | None, guards: Collection[str]) -> dict[str, str]:
@@ -204,7 +201,7 @@ def fit_set(
     settings: Mapping[str, str],
     space: Space,
     barred: Mapping[str, str],
-    larger: GrownSpace | None = None,
+    larger: ExtendedSpace | None = None,
 ) -> TriedFirst:
     """The largest part of a set that is a configuration of a space, as its variables come.
 
@@ -212,7 +209,7 @@ def fit_set(
         barred: variables that no configuration may set, and why.
         larger: what the space got for the set, and why it did not get the rest.
     """
-    larger = larger or GrownSpace(space)
+    larger = larger or ExtendedSpace(space)
     written, unmet = settings, larger.reasons
     settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
     reasons: dict[str, LeftOut] = {}
@@ -249,7 +246,7 @@ def _legal_part(
                 refusal = unmet.get((variable, word)) or _refused(space, parameter, word)
                 reasons[variable] = refusal
         elif not space.active(parameter, kept):
-            condition = LeftOut(f"it needs {condition_text(parameter)}")
+            condition = LeftOut(f"it needs {parameter.condition}")
             reasons |= dict.fromkeys(wanted, condition)
         else:
             kept[parameter.name] = value

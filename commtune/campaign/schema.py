@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
 
-from commtune.campaign.budget import BudgetPart
+from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
 from commtune.campaign.slurm import AggressorPart, SlurmPart
 from commtune.campaign.timing import TimingPart
-from commtune.campaign.values import Level, Part, Seconds, Share, Words, require_within
+from commtune.campaign.values import Part, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError
+from commtune.documents.quantities import QuantityError, format_seconds
+from commtune.documents.yaml_document import Document, exact_text
 from commtune.model import Operation
 from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
 
@@ -35,7 +36,25 @@ def check_campaign_name(name: str) -> str:
     return name
 
 
+def _amount(written: Any) -> float:
+    try:
+        number = float(exact_text(written))
+    except ValueError as e:
+        raise QuantityError(
+            f"{quote_value(written)} is not a number", hint="write it in digits"
+        ) from e
+    if not 0 < number < float("inf"):
+        raise QuantityError(
+            f"{quote_value(written)} is out of range", hint="write a number above 0"
+        )
+    return number
+
+
 _Assignment = dict[str, Text]
+_Amount = Annotated[
+    float, BeforeValidator(_amount), WithJsonSchema({"type": ["string", "number"]})
+]
+_Level = Annotated[float, BeforeValidator(parse_share(0.5, "from 50% to below 100%"))]
 
 
 def _messages(written: object) -> dict[int, float]:
@@ -69,6 +88,56 @@ class BenchmarkPart(Part):
     name: Text = ""
 
 
+#: The phases, and how they share what nobody divided otherwise.
+_SHARES = {"search": 0.5, "ablation": 0.2, "confirmation": 0.3}
+
+
+class BudgetPart(Part):
+    """How much may be spent; every limit given holds."""
+
+    search: Seconds = 50.0
+    ablation: Seconds = 20.0
+    confirmation: Seconds = 30.0
+    trials: Annotated[Whole, require_within(1, 2**31 - 1, "1 or more")] | None = None
+    node_hours: _Amount | None = None
+
+    def as_budget(self, document: Document, nodes: int) -> Budget:
+        """What may be spent; times that nobody gave follow from node-hours where there are some.
+
+        Args:
+            nodes: how many the campaign's runs take.
+
+        Raises:
+            DocumentError: the times together take more node-hours than there are.
+        """
+        times = {name: getattr(self, name) for name in _SHARES}
+        if self.node_hours is not None:
+            given = {n: time for n, time in times.items() if n in self.model_fields_set}
+            whole_s = self.node_hours * 3600 / nodes
+            left_s = whole_s - sum(given.values())
+            shares = {name: share for name, share in _SHARES.items() if name not in given}
+            # Times that use the node-hours up to a rounding error are right, if they are all.
+            if left_s < -1e-6 * whole_s or (shares and left_s <= 0):
+                raise _too_much(document, self.node_hours, nodes, sum(given.values()), whole_s)
+            times |= {n: left_s * share / sum(shares.values()) for n, share in shares.items()}
+        return Budget(
+            times["search"], times["ablation"], times["confirmation"], self.trials, self.node_hours
+        )
+
+
+def _too_much(
+    document: Document, node_hours: float, nodes: int, asked_s: float, whole_s: float
+) -> Exception:
+    needed = asked_s * nodes / 3600
+    return document.error(
+        f"{format_seconds(asked_s)} on {nodes} node{'s' if nodes > 1 else ''} are {needed:.4g} "
+        f"node-hours, and there are {node_hours:g}",
+        ("budget", "node_hours"),
+        hint=f"raise node_hours above {needed:.4g}, or leave the times out: they then share "
+        f"{format_seconds(whole_s)}",
+    )
+
+
 class CampaignFile(CustomizationDocument):
     """The whole file."""
 
@@ -84,7 +153,7 @@ class CampaignFile(CustomizationDocument):
     strategy: str = "tpe-by-range"
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
-    confidence: Level = 0.95
+    confidence: _Level = 0.95
     first: tuple[_Assignment, ...] = ()
     reference_settings: Annotated[
         tuple[str, ...] | None,

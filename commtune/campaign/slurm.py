@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from commtune.campaign.values import (
-    Bytes,
-    Nodes,
-    Option,
-    Part,
-    Seconds,
-    Span,
-    Words,
-    require_within,
-)
-from commtune.documents.yaml_document import Document, is_path
-from commtune.errors import DocumentError, UnknownName
+from commtune.campaign import values
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.documents.yaml_document import Document
+from commtune.errors import DocumentError, UserError
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates.job_request import (
@@ -32,7 +25,7 @@ from commtune.slurm_templates.job_request import (
     pinned_variables,
 )
 from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.quoting import ShellCode, quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
 from commtune.spaces.space import Space
 from commtune.systems.loading import load_system
@@ -45,57 +38,84 @@ _RENAMED = {"time": "time_s", "poll": "poll_s"}
 _MOST_IN_A_RANK = 2**30
 
 
-class SlurmPart(Part):
+#: A comma that doesn't stand in brackets: n[1,3],n7 are two words.
+_BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
+
+
+def _nodes(written: Any) -> tuple[str, ...]:
+    names = [
+        name for word in values.parse_words(written) for name in _BETWEEN_NODES.split(word) if name
+    ]
+    return tuple(_option(name) for name in names)
+
+
+def _option(text: str) -> str:
+    try:
+        return str(quote_directive(text)) if text else text
+    except UserError as e:
+        raise QuantityError(e.message, hint=e.hint) from e
+
+
+#: A time that may be none.
+_Span = Annotated[float, BeforeValidator(parse_seconds)]
+_Bytes = Annotated[int, BeforeValidator(parse_bytes)]
+#: The value of one of sbatch's options.
+_Option = Annotated[Text, AfterValidator(_option)]
+#: Names of nodes, also as n[1-3].
+_Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), values.WORDS_SCHEMA]
+
+
+class SlurmPart(values.Part):
     """What is asked of Slurm; empty where the system's description decides, or the site."""
 
-    account: Option = ""
-    partition: Option = ""
-    qos: Option = ""
-    constraint: Option = ""
-    reservation: Option = ""
-    gres: Option = ""
-    gpus_per_node: Annotated[Whole, require_within(0, 1024)] = 0
-    cpus_per_rank: Annotated[Whole, require_within(0, 4096)] = 0
-    memory: Option = ""
+    account: _Option = ""
+    partition: _Option = ""
+    qos: _Option = ""
+    constraint: _Option = ""
+    reservation: _Option = ""
+    gres: _Option = ""
+    gpus_per_node: Annotated[Whole, values.require_within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, values.require_within(0, 4096)] = 0
+    memory: _Option = ""
     exclusive: Truth | None = None
     launcher: Launcher = ""
     mpi: Mpi = ""
-    launcher_options: Words = ()
+    launcher_options: values.Words = ()
     cpu_bind: Text = ""
     gpu_bind: Text = ""
-    modules: Words = ()
+    modules: values.Words = ()
     container: Text = ""
-    container_command: Words = ("apptainer", "exec")
-    prefix: Words = ()
+    container_command: values.Words = ("apptainer", "exec")
+    prefix: values.Words = ()
     before: Text = ""
     after: Text = ""
     templates: Text = ""
-    jobs: Annotated[Whole, require_within(1, 1000)] = 4
+    jobs: Annotated[Whole, values.require_within(1, 1000)] = 4
     placement: Placement = "any"
-    exclude: Nodes = ()
-    time: Seconds | None = Field(default=None, description="length of an allocation")
-    poll: Seconds = 5.0
+    exclude: _Nodes = ()
+    time: values.Seconds | None = Field(default=None, description="length of an allocation")
+    poll: values.Seconds = 5.0
 
 
-class AggressorPart(Part):
+class AggressorPart(values.Part):
     """Traffic on purpose, on further nodes of each job, beside what is measured."""
 
     pattern: AggressorPattern
-    nodes: Annotated[Whole, require_within(1, 4096)]
-    ranks_per_node: Annotated[Whole, require_within(1, 1024)] = 1
-    message: Bytes = 128 * 1024
-    burst: Span = 0.0
-    pause: Span = 0.0
+    nodes: Annotated[Whole, values.require_within(1, 4096)]
+    ranks_per_node: Annotated[Whole, values.require_within(1, 1024)] = 1
+    message: _Bytes = 128 * 1024
+    burst: _Span = 0.0
+    pause: _Span = 0.0
 
 
 def system_of(document: Document, name: str | None, folder: Path) -> System | None:
-    """The description that the file names, a shipped one or a file beside it.
-
-    Raises:
-        DocumentError: there is none, or it is wrong.
-    """
-    system = _load_system(document, name, folder) if name is not None else None
-    if system and system.scheduler:
+    """The description that the file names, a shipped one or a file beside it."""
+    if name is None:
+        return None
+    hint = "shipped: commtune systems list"
+    what = ("system", "system description")
+    system = values.load_named(document, what, name, folder, load_system, hint)
+    if system.scheduler:
         kind = system.scheduler.kind.upper()
         raise document.error(
             f"jobs of {system.name} are run by {kind}, and commtune can use Slurm only",
@@ -104,21 +124,6 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
             "'slurm'",
         )
     return system
-
-
-def _load_system(document: Document, name: str, folder: Path) -> System:
-    if is_path(name):
-        if not (folder / name).exists():
-            raise document.error(
-                f"there is no system description {folder / name}",
-                ("system",),
-                hint="paths start at the campaign file's folder; shipped: commtune systems list",
-            )
-        return load_system(folder / name)
-    try:
-        return load_system(name)
-    except UnknownName as error:
-        raise document.error(error.message, ("system",), hint=error.hint) from error
 
 
 def request_of(
@@ -146,12 +151,12 @@ def request_of(
             )
         return None
     part = part or SlurmPart()
-    values = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
-    values |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
-    values |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
-    values |= {"templates": _templates(document, part.templates, folder)}
-    values |= {"container": _image(part.container, folder)}
-    return JobRequest(**values)
+    asked = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
+    asked |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
+    asked |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
+    asked |= {"templates": _templates(document, part.templates, folder)}
+    asked |= {"container": _image(part.container, folder)}
+    return JobRequest(**asked)
 
 
 def pin_by_system(document: Document, space: Space, system: System | None) -> Space:
@@ -186,11 +191,7 @@ def check_asked(
     request: JobRequest | None,
     aggressor: Aggressor | None,
 ) -> None:
-    """Refuses what the system, or the launcher, doesn't allow.
-
-    Raises:
-        DocumentError: with the place of what is at fault.
-    """
+    """Refuses what the system, or the launcher, doesn't allow."""
     if request is None:
         return
     if part and not request.container and "container_command" in part.model_fields_set:
@@ -252,17 +253,13 @@ def _check_pin(
             ("system",),
             hint=f"take it out of the search: pin: {{{searched}: {value}}}",
         )
-    if space.pinned.get(name, value) != value:
-        where: tuple[str, ...] = ("pin", name)
+    where: tuple[str, ...] = ("pin", name)
+    is_written = document.line_of(where) is not None
+    here = space.pinned.get(name, "be unset" if is_written else value)
+    if here != value:
         raise document.error(
-            f"{system.name} pins {name} to {value}, and here it is pinned to {space.pinned[name]}",
-            where if document.line_of(where) else ("system",),
-            hint=f"write {value}, or describe the system in a file of your own",
-        )
-    if name not in space.pinned and document.line_of(("pin", name)):
-        raise document.error(
-            f"{system.name} pins {name} to {value}, and here it is pinned to be unset",
-            ("pin", name),
+            f"{system.name} pins {name} to {value}, and here it is pinned to {here}",
+            where if is_written else ("system",),
             hint=f"write {value}, or describe the system in a file of your own",
         )
 

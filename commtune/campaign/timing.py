@@ -34,36 +34,20 @@ class TimingPart(Part):
         default=False, description="with mode: batched: a batch is launched as one graph"
     )
 
-
-def timing_of(document: Document, part: TimingPart, workload: Workload) -> Timing:
-    """How long a campaign measures each size of its workload.
-
-    Raises:
-        DocumentError: parts that don't go together, with their place.
-    """
-    if part.max_samples < part.min_samples:
-        raise document.error(
-            f"max_samples {part.max_samples} is less than min_samples {part.min_samples}",
-            ("timing", "max_samples"),
-            hint=f"write at least {part.min_samples}",
-        )
-    found = Timing(
-        warmup=part.warmup,
-        min_samples=part.min_samples,
-        max_samples=part.max_samples,
-        relative_ci=part.relative_ci,
-        time_cap_s=part.time_cap,
-        mode=part.mode,
-        operations=part.operations if part.mode == BATCHED else 0,
-        timer=part.timer,
-        graph=part.graph,
-    )
-    try:
-        check_timing(found, workload, is_counted="operations" in part.model_fields_set)
-    except InvalidKey as refused:
-        at = ("timing", refused.key)
-        raise document.error(refused.problem, at, hint=refused.hint) from refused
-    return found
+    def as_timing(self, document: Document, workload: Workload) -> Timing:
+        """How long a campaign measures each size of its workload."""
+        if self.max_samples < self.min_samples:
+            raise document.error(
+                f"max_samples {self.max_samples} is less than min_samples {self.min_samples}",
+                ("timing", "max_samples"),
+                hint=f"write at least {self.min_samples}",
+            )
+        same = self.model_dump(exclude={"time_cap", "operations"})
+        operations = self.operations if self.mode == BATCHED else 0
+        found = Timing(**same, time_cap_s=self.time_cap, operations=operations)
+        with document.placing("timing"):
+            check_timing(found, workload, is_counted="operations" in self.model_fields_set)
+        return found
 
 
 def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> None:

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable
-from typing import Annotated, Any
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes, parse_percent, parse_seconds
-from commtune.documents.yaml_document import exact_text
-from commtune.errors import UserError
-from commtune.slurm_templates.quoting import quote_directive
-from commtune.spaces.schema import Text
+from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
+from commtune.documents.yaml_document import Document, exact_text, is_path
 
-#: A comma that doesn't stand in brackets: n[1,3],n7 are two words.
-_BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
+_Loaded = TypeVar("_Loaded")
 
 
 class Part(BaseModel):
@@ -39,7 +35,9 @@ def require_within(low: float, high: float, words: str = "") -> AfterValidator:
     return AfterValidator(check)
 
 
-def _share(low: float, words: str) -> Callable[[Any], float]:
+def parse_share(low: float, words: str) -> Callable[[Any], float]:
+    """Reads a share from ``low`` to below 1; ``words`` say so."""
+
     def parse(written: Any) -> float:
         share = parse_percent(written)
         if not low <= share < 1:
@@ -56,21 +54,8 @@ def _seconds(written: Any) -> float:
     return seconds
 
 
-def _amount(written: Any) -> float:
-    try:
-        number = float(exact_text(written))
-    except ValueError as e:
-        raise QuantityError(
-            f"{quote_value(written)} is not a number", hint="write it in digits"
-        ) from e
-    if not 0 < number < float("inf"):
-        raise QuantityError(
-            f"{quote_value(written)} is out of range", hint="write a number above 0"
-        )
-    return number
-
-
-def _words(written: Any) -> tuple[str, ...]:
+def parse_words(written: Any) -> tuple[str, ...]:
+    """Words of a list, or of text as the shell splits it."""
     if isinstance(written, list | tuple):
         return tuple(exact_text(word) for word in written)
     text = exact_text(written)
@@ -83,32 +68,34 @@ def _words(written: Any) -> tuple[str, ...]:
         ) from e
 
 
-def _nodes(written: Any) -> tuple[str, ...]:
-    names = [name for word in _words(written) for name in _BETWEEN_NODES.split(word) if name]
-    return tuple(_option(name) for name in names)
-
-
-def _option(text: str) -> str:
-    try:
-        return str(quote_directive(text)) if text else text
-    except UserError as e:
-        raise QuantityError(e.message, hint=e.hint) from e
-
-
-_LIST = WithJsonSchema({"type": ["string", "array"]})
-_AMOUNT = WithJsonSchema({"type": ["string", "number"]})
-
 Seconds = Annotated[float, BeforeValidator(_seconds)]
-#: A time that may be none.
-Span = Annotated[float, BeforeValidator(parse_seconds)]
-Bytes = Annotated[int, BeforeValidator(parse_bytes)]
-Share = Annotated[float, BeforeValidator(_share(0, "from 0% to below 100%"))]
-Level = Annotated[float, BeforeValidator(_share(0.5, "from 50% to below 100%"))]
-#: A number above 0.
-Amount = Annotated[float, BeforeValidator(_amount), _AMOUNT]
-#: The value of one of sbatch's options.
-Option = Annotated[Text, AfterValidator(_option)]
+Share = Annotated[float, BeforeValidator(parse_share(0, "from 0% to below 100%"))]
+WORDS_SCHEMA = WithJsonSchema({"type": ["string", "array"]})
 #: A list of words, or text that is split as the shell splits it.
-Words = Annotated[tuple[str, ...], BeforeValidator(_words), _LIST]
-#: Names of nodes, also as n[1-3].
-Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), _LIST]
+Words = Annotated[tuple[str, ...], BeforeValidator(parse_words), WORDS_SCHEMA]
+
+
+def load_named(
+    document: Document,
+    what: tuple[str, str],
+    name: str,
+    folder: Path,
+    load: Callable[[str | Path], _Loaded],
+    shipped: str,
+) -> _Loaded:
+    """What a key names: something shipped, or a file.
+
+    Args:
+        what: the key, and what it is that it names.
+        folder: where paths start.
+        shipped: how to find what is shipped, for the hint.
+    """
+    key, kind = what
+    if is_path(name) and not (folder / name).exists():
+        raise document.error(
+            f"there is no {kind} {folder / name}",
+            (key,),
+            hint=f"paths start at the campaign file's folder; {shipped}",
+        )
+    with document.placing(key):
+        return load(folder / name if is_path(name) else name)

@@ -14,7 +14,6 @@ from commtune.campaign.values import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.documents.yaml_document import Document
-from commtune.errors import InvalidKey
 from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
@@ -28,6 +27,11 @@ RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
 #: Data types, with the size of one element.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
+#: Keys that the shape of a pattern takes as they are written.
+_OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "direction",
+                "inside", "between", "assemble")  # fmt: skip
+#: Keys that a workload takes as they are written.
+_OF_WORKLOADS = {"operation", "sizes", "ranks", "nodes", "dtype", "reduction", "rotate"}
 #: Sizes that a remark names.
 _MOST_SHOWN = 4
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
@@ -154,75 +158,51 @@ class WorkloadPart(Part):
         default=False, description="each operation at another place of the buffers"
     )
 
+    def as_workload(self, document: Document, folder: Path, *, on_slurm: bool) -> Workload:
+        """What a campaign measures.
 
-def workload_of(
-    document: Document, part: WorkloadPart, folder: Path, *, on_slurm: bool
-) -> Workload:
-    """What a campaign measures.
-
-    Args:
-        folder: where the paths of the file start.
-
-    Raises:
-        DocumentError: parts that don't go together, with their place.
-    """
-    if part.dtype == "uint8" and part.reduction == "sum":
-        raise document.error(
-            "a sum of uint8 overflows and can't be checked",
-            ("workload", "dtype"),
-            hint="use reduction: max, or dtype: int32",
+        Args:
+            folder: where the paths of the file start.
+        """
+        if self.dtype == "uint8" and self.reduction == "sum":
+            raise document.error(
+                "a sum of uint8 overflows and can't be checked",
+                ("workload", "dtype"),
+                hint="use reduction: max, or dtype: int32",
+            )
+        try:
+            check_elements(self.sizes, self.dtype, self.backend)
+        except QuantityError as error:
+            at, named = ("workload", "sizes"), "workload.sizes"
+            raise document.error(error.message, at, hint=error.hint, named=named) from error
+        if self.rotate and not self.backend.is_native:
+            raise document.error(
+                f"the backend {self.backend} does not rotate through its buffers",
+                ("workload", "rotate"),
+                hint="take it out",
+            )
+        emulated = _emulated_nodes(document, self, on_slurm=on_slurm)
+        with document.placing("workload"):
+            asked = self._pattern_fields(folder, emulated or self.nodes)
+            backend, shape = backend_of(asked), pattern_of(asked)
+        same = self.model_dump(include=_OF_WORKLOADS)
+        return Workload(
+            **same,
+            backend=backend,
+            emulated_nodes=emulated,
+            window=self.window or 0,
+            shape=shape,
         )
-    try:
-        check_elements(part.sizes, part.dtype, part.backend)
-    except QuantityError as error:
-        at = ("workload", "sizes")
-        raise document.error(error.message, at, hint=error.hint, named="workload.sizes") from error
-    if part.rotate and not part.backend.is_native:
-        raise document.error(
-            f"the backend {part.backend} does not rotate through its buffers",
-            ("workload", "rotate"),
-            hint="take it out",
-        )
-    emulated = _emulated_nodes(document, part, on_slurm=on_slurm)
-    try:
-        asked = _asked(part, folder, emulated or part.nodes)
-        backend, shape = backend_of(asked), pattern_of(asked)
-    except InvalidKey as refused:
-        raise document.error(
-            refused.problem, ("workload", refused.key), hint=refused.hint
-        ) from refused
-    return Workload(
-        operation=part.operation,
-        sizes=part.sizes,
-        ranks=part.ranks,
-        nodes=part.nodes,
-        backend=backend,
-        dtype=part.dtype,
-        reduction=part.reduction,
-        emulated_nodes=emulated,
-        window=part.window or 0,
-        shape=shape,
-        rotate=part.rotate,
-    )
 
-
-def _asked(part: WorkloadPart, folder: Path, nodes: int) -> PatternFields:
-    given = part.model_fields_set
-    return PatternFields(
-        operation=part.operation,
-        ranks=part.ranks,
-        nodes=nodes,
+    def _pattern_fields(self, folder: Path, nodes: int) -> PatternFields:
         # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
-        backend=part.backend if "backend" in given or not part.backend.is_native else None,
-        window=part.window,
-        group_size=part.group_size,
-        active=part.active,
-        direction=part.direction,
-        matrix=matrix_path(part.matrix, folder),
-        inside=part.inside,
-        between=part.between,
-        assemble=part.assemble,
-    )
+        is_written = "backend" in self.model_fields_set or not self.backend.is_native
+        return PatternFields(
+            **{key: getattr(self, key) for key in _OF_PATTERNS},
+            nodes=nodes,
+            backend=self.backend if is_written else None,
+            matrix=matrix_path(self.matrix, folder),
+        )
 
 
 def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:

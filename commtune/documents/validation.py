@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -31,6 +32,16 @@ _PLAIN = {
 _SHOWN = 5  # errors of one document that a message lists
 
 
+@dataclass(frozen=True)
+class _Finding:
+    """One problem, in words; ``named`` is its place in words, if it is about a value there."""
+
+    where: Where
+    problem: str
+    hint: str = ""
+    named: str = ""
+
+
 def validate_document(document: Document, model: type[_Model]) -> _Model:
     """The document as a model.
 
@@ -56,7 +67,7 @@ def _explain_errors(
 ) -> DocumentError:
     """One error for all that is wrong: the first at its place, the others as further lines."""
     schema = model.model_json_schema()
-    found = [_Finding(dict(e), data, schema) for e in error.errors(include_url=False)]
+    found = [_explain_one(dict(e), data, schema) for e in error.errors(include_url=False)]
     found.sort(key=lambda f: document.line_of((*at, *f.where)) or 0)
     first = found[0]
     message = first.problem
@@ -86,7 +97,7 @@ def _describe_place(where: Where, data: Any) -> str:
         words += f"[{step}]" if isinstance(step, int) else f".{step}" if words else step
         if isinstance(step, int) and isinstance(data, dict) and data.get("name"):
             words += f" ({data['name']})"
-    return words
+    return words or "the document"
 
 
 def _below(data: Any, step: str | int) -> Any:
@@ -97,84 +108,47 @@ def _below(data: Any, step: str | int) -> Any:
     return None
 
 
-class _Finding:
-    """One problem, in words; ``named`` is the value that it is about, if it is about one."""
+def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) -> _Finding:
+    where = _real_place(tuple(error["loc"]), data)
+    place = _describe_place(where, data)
+    value, context = error.get("input"), error.get("ctx", {})
+    match str(error["type"]):
+        case "extra_forbidden":
+            key, inside = str(where[-1]), _describe_place(where[:-1], data)
+            hint = suggest(key, _keys_at(schema, tuple(error["loc"])[:-1]))
+            return _Finding(where, f"unknown key {quote_value(key)} in {inside}", hint)
+        case "missing" | "union_tag_not_found":
+            key = str(context.get("discriminator") or error["loc"][-1]).strip("'")
+            problem = f"key {quote_value(key)} is missing in {place}"
+            return _Finding(where, problem, f"add `{key}: ...`")
+        case "union_tag_invalid":
+            where = (*where, str(context["discriminator"]).strip("'"))
+            place, expected = _describe_place(where, data), context["expected_tags"]
+            return _explain_wrong_word(where, place, context["tag"], expected)
+        case "literal_error" | "enum":
+            return _explain_wrong_word(where, place, value, context["expected"])
+        case "value_error":
+            cause = context["error"]
+            return _Finding(where, str(cause), getattr(cause, "hint", ""), place)
+        case "string_pattern_mismatch":
+            hint = "use letters, digits and _; begin with a letter"
+            return _Finding(where, f"{quote_value(value)} is not a name", hint, place)
+    return _explain_other(error, where, place)
 
-    def __init__(self, error: dict[str, Any], data: Any, schema: Mapping[str, Any]) -> None:
-        self.error = error
-        self.kind = str(error["type"])
-        self.value = error.get("input")
-        self.where = _real_place(tuple(error["loc"]), data)
-        self.schema = schema
-        self._data = data
-        self.hint = self.named = ""
-        self.problem = self._explained()
 
-    def _explained(self) -> str:
-        handlers = {
-            "extra_forbidden": self._unknown_key,
-            "missing": self._missing,
-            "union_tag_not_found": self._missing_tag,
-            "union_tag_invalid": self._wrong_word,
-            "literal_error": self._wrong_word,
-            "enum": self._wrong_word,
-            "value_error": self._own,
-            "string_pattern_mismatch": self._pattern,
-        }
-        return handlers.get(self.kind, self._other)()
+def _explain_wrong_word(where: Where, place: str, word: object, expected: object) -> _Finding:
+    # pydantic lists the legal words as text only: 'a', 'b' or 'c'.
+    hint = suggest(str(word), re.findall(r"'([^']*)'", str(expected))) or f"known: {expected}"
+    return _Finding(where, f"{quote_value(word)} is not known here", hint, place)
 
-    def _place(self, where: Where | None = None) -> str:
-        return (
-            _describe_place(self.where if where is None else where, self._data) or "the document"
-        )
 
-    def _unknown_key(self) -> str:
-        key = str(self.where[-1])
-        self.hint = suggest(key, _keys_at(self.schema, tuple(self.error["loc"])[:-1]))
-        return f"unknown key {quote_value(key)} in {self._place(self.where[:-1])}"
-
-    def _missing(self) -> str:
-        key = str(self.error["loc"][-1])
-        self.hint = f"add `{key}: ...`"
-        return f"key {quote_value(key)} is missing in {self._place(self.where)}"
-
-    def _missing_tag(self) -> str:
-        key = str(self.error["ctx"]["discriminator"]).strip("'")
-        self.hint = f"add `{key}: ...`"
-        return f"key {quote_value(key)} is missing in {self._place()}"
-
-    def _wrong_word(self) -> str:
-        context = self.error["ctx"]
-        options = re.findall(
-            r"'([^']*)'", str(context.get("expected_tags") or context["expected"])
-        )
-        if self.kind == "union_tag_invalid":
-            key = str(context["discriminator"]).strip("'")
-            self.where = (*self.where, key)
-            self.value = context["tag"]
-        self.hint = suggest(str(self.value), options) or f"known: {context.get('expected')}"
-        self.named = self._place()
-        return f"{quote_value(self.value)} is not known here"
-
-    def _own(self) -> str:
-        cause = self.error["ctx"]["error"]
-        self.hint = getattr(cause, "hint", "")
-        self.named = self._place()
-        return str(cause)
-
-    def _pattern(self) -> str:
-        self.hint = "use letters, digits and _; begin with a letter"
-        self.named = self._place()
-        return f"{quote_value(self.value)} is not a name"
-
-    def _other(self) -> str:
-        text = str(self.error["msg"])
-        said, self.hint = _PLAIN.get(self.kind, (text[:1].lower() + text[1:], ""))
-        has_value = not isinstance(self.value, dict | list) and self.value is not None
-        if self.hint and not has_value:
-            return f"{self._place()} {said}"
-        self.named = self._place()
-        return f"{quote_value(self.value)} {said}" if has_value else said
+def _explain_other(error: dict[str, Any], where: Where, place: str) -> _Finding:
+    text, value = str(error["msg"]), error.get("input")
+    said, hint = _PLAIN.get(str(error["type"]), (text[:1].lower() + text[1:], ""))
+    has_value = not isinstance(value, dict | list) and value is not None
+    if hint and not has_value:
+        return _Finding(where, f"{place} {said}", hint)
+    return _Finding(where, f"{quote_value(value)} {said}" if has_value else said, hint, place)
 
 
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 from commtune import process
-from commtune.documents.shipped import load_shipped
+from commtune.documents.yaml_document import load_shipped
 from commtune.errors import MissingComponent, UserError
 from commtune.model import GpuKind
 

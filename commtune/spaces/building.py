@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.yaml_document import Document, Where
+from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
 from commtune.spaces import schema
-from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
-from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Value
+from commtune.spaces.parameter import (
+    AtMost,
+    Clause,
+    Constraint,
+    Forbidden,
+    Kind,
+    Parameter,
+    ProductAtMost,
+    Restricted,
+    Value,
+)
 
 #: Words of conditions; no value may be spelled like them.
 SET, UNSET = "set", "unset"
@@ -19,19 +28,17 @@ _MOST_VALUES = 10_000  # of a parameter
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
 
 
-def build_parameter(
-    model: schema.ParameterDocument, document: Document, where: Where
-) -> Parameter:
-    """The parameter of a document, with all its values; conditions come later (`with_when`).
+def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
+    """The parameter of a document, with all its values; conditions come later (`resolve_clause`).
 
     Raises:
         DocumentError: empty or doubled values, a bad range, risks without an opt-in.
     """
     if isinstance(model, schema.GroupParameter):
-        settings = _group_settings(model, document, where)
+        settings = _group_settings(model, at)
         numbers: dict[str, int] = {}
     else:
-        spelled = _spelled(model, document, where)
+        spelled = _spelled(model, at)
         settings = {text: {model.name: text} for text in spelled}
         numbers = {text: number for text, number in spelled.items() if number is not None}
     parameter = Parameter(
@@ -50,7 +57,7 @@ def build_parameter(
         applies_to=tuple(model.applies_to),
         size=model.size,
     )
-    _check_parameter(parameter, model, document, where)
+    _check_parameter(parameter, model, at)
     return parameter
 
 
@@ -60,67 +67,54 @@ def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple
     return (None, *values) if model.unset else tuple(values)
 
 
-def _check_parameter(
-    parameter: Parameter, model: schema.ParameterDocument, document: Document, where: Where
-) -> None:
+def _check_parameter(parameter: Parameter, model: schema.ParameterDocument, at: Place) -> None:
     for word in (SET, UNSET):
         if word in parameter.settings:
-            raise document.error(
+            raise (at / "values").error(
                 f"{parameter.name}: the value {quote_value(word)} is a word of conditions",
-                (*where, "values"),
                 hint="choose another name",
             )
     needing = [risk for risk in parameter.risks if risk.needs_opt_in]
     if needing and not parameter.opt_in:
-        raise document.error(
+        raise (at / "risks").error(
             f"{parameter.name} has the risk {quote_value(needing[0])} without an opt-in",
-            (*where, "risks"),
             hint="add `opt_in: true`, or put the value at fault under `restricted`",
         )
     if not any(value is not None for value in parameter.values):
-        raise document.error(
-            f"{parameter.name} has no value to search", where, hint="give it at least one"
-        )
+        raise at.error(f"{parameter.name} has no value to search", hint="give it at least one")
     for i, restricted in enumerate(model.restricted):
         if restricted.value not in parameter.settings:
-            raise illegal_value(
-                document, parameter, restricted.value, (*where, "restricted", i, "value")
-            )
+            raise illegal_value(parameter, restricted.value, at / "restricted" / i / "value")
 
 
-def _group_settings(
-    model: schema.GroupParameter, document: Document, where: Where
-) -> dict[str, Mapping[str, str]]:
+def _group_settings(model: schema.GroupParameter, at: Place) -> dict[str, Mapping[str, str]]:
     seen: dict[tuple[tuple[str, str], ...], str] = {}
     for choice, setting in model.choices.items():
         key = tuple(sorted(setting.items()))
         if key in seen:
-            raise document.error(
+            raise (at / "choices" / choice).error(
                 f"{model.name}: choice {quote_value(choice)} sets the same as "
                 f"{quote_value(seen[key])}",
-                (*where, "choices", choice),
                 hint="remove one of them",
             )
         seen[key] = choice
     return dict(model.choices)
 
 
-def _spelled(model: schema.ParameterDocument, document: Document, where: Where) -> _Spelled:
+def _spelled(model: schema.ParameterDocument, at: Place) -> _Spelled:
     if isinstance(model, schema.BoolParameter):
         return dict.fromkeys(model.spelling.split("/"))
     if isinstance(model, schema.ChoiceParameter):
-        _refuse_doubles(model.values, document, (*where, "values"))
+        _refuse_doubles(model.values, at / "values")
         return dict.fromkeys(model.values)
     assert not isinstance(model, schema.GroupParameter)
-    numbers = _numbers(model, document, where)
+    numbers = _numbers(model, at)
     write = _writer(model)
-    return _with_special({write(n): n for n in numbers}, model.also, document, (*where, "also"))
+    return _with_special({write(n): n for n in numbers}, model.also, at / "also")
 
 
-def _with_special(
-    numbers: _Spelled, special: Sequence[str], document: Document, where: Where
-) -> _Spelled:
-    _refuse_doubles([*numbers, *special], document, where, first=len(numbers))
+def _with_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spelled:
+    _refuse_doubles([*numbers, *special], at, first=len(numbers))
     whole = {text: int(text) for text in special if text.lstrip("-").isdigit()}
     words: _Spelled = {text: None for text in special if text not in whole}
     ascending = sorted((numbers | whole).items(), key=lambda item: item[1] or 0)
@@ -143,51 +137,42 @@ def _with_letter(size: int, letters: str) -> str:
 
 def _numbers(
     model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
-    document: Document,
-    where: Where,
+    at: Place,
 ) -> list[int]:
     values = None if isinstance(model, schema.PowerOfTwoParameter) else model.values
     if (values is None) == (model.range is None):
-        raise document.error(
-            f"{model.name} needs either `values` or `range`", where, hint="keep one of them"
-        )
+        raise at.error(f"{model.name} needs either `values` or `range`", hint="keep one of them")
     if values is not None:
-        _refuse_doubles([str(v) for v in values], document, (*where, "values"))
+        _refuse_doubles([str(v) for v in values], at / "values")
         return sorted(values)
     assert model.range is not None
     low, high = model.range
     if low > high:
-        raise document.error(
-            f"{model.name}: the range {low} to {high} is empty",
-            (*where, "range"),
-            hint=f"nearest: [{high}, {low}]",
+        raise (at / "range").error(
+            f"{model.name}: the range {low} to {high} is empty", hint=f"nearest: [{high}, {low}]"
         )
-    return _range(model, low, high, document, (*where, "range"))
+    return _range(model, low, high, at / "range")
 
 
 def _range(
     model: schema.IntegerParameter | schema.PowerOfTwoParameter | schema.BytesParameter,
     low: int,
     high: int,
-    document: Document,
-    where: Where,
+    at: Place,
 ) -> list[int]:
     if isinstance(model, schema.IntegerParameter):
         count = (high - low) // model.step + 1
         if count > _MOST_VALUES:
-            raise document.error(
-                f"{model.name} has {count:,} values", where, hint="widen the step"
-            )
+            raise at.error(f"{model.name} has {count:,} values", hint="widen the step")
         numbers = list(range(low, high + 1, model.step))
     else:
         factor = model.factor if isinstance(model, schema.BytesParameter) else 2
         if isinstance(model, schema.PowerOfTwoParameter):
-            _require_power_of_two(model.name, low, document, (*where, 0))
+            _require_power_of_two(model.name, low, at / 0)
         numbers = _multiples(low, high, factor)
     if numbers[-1] != high:
-        raise document.error(
+        raise at.error(
             f"{model.name}: the range from {low} does not meet its end {high}",
-            where,
             hint=f"nearest end: {numbers[-1]}",
         )
     return numbers
@@ -200,35 +185,26 @@ def _multiples(low: int, high: int, factor: int) -> list[int]:
     return numbers
 
 
-def _require_power_of_two(name: str, number: int, document: Document, where: Where) -> None:
+def _require_power_of_two(name: str, number: int, at: Place) -> None:
     if number < 1 or number & (number - 1):
         near = 1 << max(number, 1).bit_length() - 1
-        raise document.error(
-            f"{name}: {number} is not a power of two", where, hint=f"nearest: {near}"
-        )
+        raise at.error(f"{name}: {number} is not a power of two", hint=f"nearest: {near}")
 
 
-def _refuse_doubles(
-    values: Sequence[str], document: Document, where: Where, first: int = 0
-) -> None:
+def _refuse_doubles(values: Sequence[str], at: Place, first: int = 0) -> None:
     seen: set[str] = set()
     for i, value in enumerate(values):
         if value in seen:
-            raise document.error(
-                f"the value {quote_value(value)} occurs twice",
-                (*where, i - first),
-                hint="remove one",
+            raise (at / (i - first)).error(
+                f"the value {quote_value(value)} occurs twice", hint="remove one"
             )
         seen.add(value)
 
 
-def illegal_value(
-    document: Document, parameter: Parameter, value: str, where: Where
-) -> DocumentError:
+def illegal_value(parameter: Parameter, value: str, at: Place) -> DocumentError:
     """The error for a value that a parameter does not have."""
-    return document.error(
+    return at.error(
         f"{quote_value(value)} is not a value of {parameter.name}",
-        where,
         hint=nearest_value(parameter, value),
     )
 
@@ -253,7 +229,7 @@ def _read_as(parameter: Parameter, written: str) -> str:
     Empty where the catalogues know none.
     """
     # Only here, where something is wrong: catalogues are long.
-    from commtune.spaces.catalogue.lookup import look_up
+    from commtune.spaces.catalogue.loading import look_up
 
     if len(parameter.variables) > 1:
         return ""
@@ -287,8 +263,7 @@ def _as_number(text: str) -> int | None:
 def resolve_clause(
     when: Mapping[str, Sequence[str]],
     known: Mapping[str, Parameter],
-    document: Document,
-    where: Where,
+    at: Place,
 ) -> Clause:
     """A clause with its words `set` and `unset` resolved.
 
@@ -297,22 +272,22 @@ def resolve_clause(
     """
     allowed: dict[str, frozenset[Value]] = {}
     for name, words in when.items():
-        parameter = _require(name, known, document, (*where, name))
+        parameter = _require(name, known, at / name)
         values: set[Value] = set()
         for i, word in enumerate(words):
-            values |= _resolve_word(word, parameter, document, (*where, name, i))
+            values |= _resolve_word(word, parameter, at / name / i)
         allowed[name] = frozenset(values)
     return Clause(allowed)
 
 
-def _resolve_word(word: str, parameter: Parameter, document: Document, where: Where) -> set[Value]:
+def _resolve_word(word: str, parameter: Parameter, at: Place) -> set[Value]:
     if word == UNSET:
         return {None}
     if word == SET:
         return set(parameter.settings)
     value = as_value(parameter, word)
     if value is None:
-        raise illegal_value(document, parameter, word, where)
+        raise illegal_value(parameter, word, at)
     return {value}
 
 
@@ -326,19 +301,11 @@ def as_value(parameter: Parameter, word: str) -> str | None:
     return next((v for v, n in parameter.numbers.items() if n == number), None)
 
 
-def _require(
-    name: str, known: Mapping[str, Parameter], document: Document, where: Where
-) -> Parameter:
-    """The parameter of a name.
-
-    Raises:
-        DocumentError: there is none.
-    """
+def _require(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
+    """The parameter of a name."""
     if name not in known:
-        raise document.error(
-            f"{quote_value(name)} is not a parameter of the space",
-            where,
-            hint=suggest(name, known),
+        raise at.error(
+            f"{quote_value(name)} is not a parameter of the space", hint=suggest(name, known)
         )
     return known[name]
 
@@ -347,7 +314,7 @@ def build_constraints(
     forbidden: Iterable[schema.ForbiddenDocument],
     relations: Iterable[schema.RelationDocument],
     known: Mapping[str, Parameter],
-    document: Document,
+    at: Place,
 ) -> tuple[Constraint, ...]:
     """The constraints of a document.
 
@@ -356,38 +323,33 @@ def build_constraints(
     """
     built: list[Constraint] = []
     for i, rule in enumerate(forbidden):
-        clause = resolve_clause(rule.when, known, document, ("forbidden", i, "when"))
+        clause = resolve_clause(rule.when, known, at / "forbidden" / i / "when")
         built.append(Forbidden(clause, rule.why))
     for i, relation in enumerate(relations):
-        built.append(_build_relation(relation, known, document, ("relations", i)))
+        built.append(_build_relation(relation, known, at / "relations" / i))
     return tuple(built)
 
 
 def _build_relation(
     model: schema.RelationDocument,
     known: Mapping[str, Parameter],
-    document: Document,
-    where: Where,
+    at: Place,
 ) -> Constraint:
     if (model.at_most is None) == (model.product_at_most is None):
-        raise document.error(
-            "a relation needs either `at_most` or `product_at_most`", where, hint="keep one"
-        )
+        raise at.error("a relation needs either `at_most` or `product_at_most`", hint="keep one")
     if model.at_most is not None:
-        numbers = _numbers_of(model.at_most, known, document, (*where, "at_most"))
+        numbers = _numbers_of(model.at_most, known, at / "at_most")
         return AtMost(*model.at_most, numbers, model.why, model.times)
     assert model.product_at_most is not None
     of = tuple(model.product_at_most.of)
-    numbers = _numbers_of(of, known, document, (*where, "product_at_most", "of"))
+    numbers = _numbers_of(of, known, at / "product_at_most" / "of")
     return ProductAtMost(of, model.product_at_most.limit, numbers, model.why)
 
 
 def _numbers_of(
-    names: Sequence[str], known: Mapping[str, Parameter], document: Document, where: Where
+    names: Sequence[str], known: Mapping[str, Parameter], at: Place
 ) -> dict[str, Mapping[str, int]]:
     for i, name in enumerate(names):
-        if not _require(name, known, document, (*where, i)).numbers:
-            raise document.error(
-                f"{name} has no numbers", (*where, i), hint="relations are between numbers"
-            )
+        if not _require(name, known, at / i).numbers:
+            raise (at / i).error(f"{name} has no numbers", hint="relations are between numbers")
     return {name: known[name].numbers for name in names}

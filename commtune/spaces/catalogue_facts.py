@@ -1,19 +1,20 @@
-"""Takes from catalogues what a space leaves unsaid of its variables."""
+"""Takes from catalogues what a space leaves unsaid of its variables: values, risks, conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.documents.yaml_document import Document
-from commtune.errors import UnknownName
-from commtune.spaces.parameter import Risk
+from commtune.documents.yaml_document import Document, Place
+from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
 if TYPE_CHECKING:
-    from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
+    from commtune.spaces.catalogue.loading import KnownVariable
+    from commtune.spaces.catalogue.schema import Need, Range, Variable
+    from commtune.spaces.space import Space
 
 _RISKS = {
     "hang": Risk.HANG,
@@ -27,18 +28,13 @@ _SPELLINGS = ("0/1", "n/y", "no/yes", "false/true", "off/on", "disable/enable")
 _WHERE = {"inside-node": "inside a node", "between-nodes": "between nodes", "both": ""}
 #: Libraries that send messages by themselves for what has no collective of its own.
 _SENDING = ("nccl", "rccl")
+_TRUE, _FALSE = ("1", "true", "yes", "on", "y"), ("0", "false", "no", "off", "n")
 _MOST_VALUES = 8  # of a range, where the space does not name its values
 
-
-@dataclass(frozen=True)
-class CatalogueFact:
-    """What a catalogue says of a variable."""
-
-    catalogue: Catalogue
-    variable: Variable
+_Allowed = dict[str, frozenset[Value]]
 
 
-def facts_of(document: Document) -> dict[str, CatalogueFact]:
+def facts_of(document: Document) -> dict[str, KnownVariable]:
     """What the catalogues that a space names under ``facts`` say, by variable; the first wins.
 
     Raises:
@@ -46,21 +42,19 @@ def facts_of(document: Document) -> dict[str, CatalogueFact]:
     """
     data = document.data if isinstance(document.data, dict) else {}
     named = data.get("facts")
-    facts: dict[str, CatalogueFact] = {}
+    facts: dict[str, KnownVariable] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
         # Read only where a space asks for it: catalogues are long.
-        from commtune.spaces.catalogue.loading import load_catalogue
+        from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue
 
-        try:
+        with document.placing("facts", i):
             catalogue = load_catalogue(str(library))
-        except UnknownName as error:
-            raise document.error(error.message, ("facts", i), hint=error.hint) from error
         for name, variable in catalogue.variables.items():
-            facts.setdefault(name, CatalogueFact(catalogue, variable))
+            facts.setdefault(name, KnownVariable(catalogue, name, variable))
     return facts
 
 
-def complete_document(document: Document, facts: Mapping[str, CatalogueFact]) -> Any:
+def complete_document(document: Document, facts: Mapping[str, KnownVariable]) -> Any:
     """The data of a space file, with what its parameters leave unsaid filled in."""
     data = document.data
     if not facts or not isinstance(data, dict) or not isinstance(data.get("parameters"), list):
@@ -82,14 +76,14 @@ def complete_document(document: Document, facts: Mapping[str, CatalogueFact]) ->
     return {**data, "parameters": filled}
 
 
-def _kind_hint(name: str, facts: Mapping[str, CatalogueFact]) -> str:
+def _kind_hint(name: str, facts: Mapping[str, KnownVariable]) -> str:
     near = find_nearest(name, facts, cutoff=0.8)
     also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
     return f"add `kind: ...`, {also}"
 
 
 def _filled(
-    written: Mapping[str, Any], fact: CatalogueFact, document: Document, i: int
+    written: Mapping[str, Any], fact: KnownVariable, document: Document, i: int
 ) -> dict[str, Any]:
     said = dict(written)
     if not {"kind", "values", "range"} & said.keys():
@@ -108,7 +102,7 @@ def _filled(
     return said | _risks_of(fact.variable, said)
 
 
-def _values_of(fact: CatalogueFact) -> dict[str, Any]:
+def _values_of(fact: KnownVariable) -> dict[str, Any]:
     """Kind and values, as the catalogue proposes them; restricted ones included."""
     variable = fact.variable
     words = [*variable.values, *variable.restricted]
@@ -164,7 +158,7 @@ def _kind_of(variable: Variable, said: Mapping[str, Any]) -> str:
     return "integer" if whole or "range" in said else "choice"
 
 
-def _source_of(fact: CatalogueFact) -> str:
+def _source_of(fact: KnownVariable) -> str:
     catalogue = fact.catalogue
     parts = [
         f"{catalogue.sources[key]}{': ' if places else ''}{', '.join(places)}"
@@ -178,7 +172,7 @@ def _note_of(variable: Variable) -> str:
     return " ".join(" ".join(text.split()) for text in said if text)
 
 
-def _applies_to(fact: CatalogueFact) -> list[str]:
+def _applies_to(fact: KnownVariable) -> list[str]:
     variable = fact.variable
     kinds = [str(kind) for kind in variable.operations]
     if kinds == ["point-to-point"] and fact.catalogue.library in _SENDING:
@@ -206,3 +200,116 @@ def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
     if "opt_in" not in said and (grave_ones or careful):
         found["opt_in"] = True
     return found
+
+
+def add_conditions(
+    parameter: Parameter,
+    facts: Mapping[str, KnownVariable],
+    space: Space,
+    at: Place,
+) -> Parameter:
+    """The parameter, active only where what it needs holds; one with a condition keeps that.
+
+    Args:
+        space: has the parameters and pins that conditions may refer to.
+        at: where the parameter is written.
+
+    Raises:
+        DocumentError: it needs what no configuration of the space has.
+    """
+    fact = facts.get(parameter.name)
+    if parameter.when or fact is None:
+        return parameter
+    always = _all(fact.variable.needs, facts, space)
+    choices = [_all([need], facts, space) for need in fact.variable.needs_any] or [{}]
+    clauses = [_joined(always, choice) for choice in choices if choice is not None]
+    if always is None or not clauses:
+        needs = [*fact.variable.needs, *fact.variable.needs_any]
+        raise at.error(
+            f"{parameter.name} has no effect: {'; '.join(map(str, needs))}",
+            hint="add that variable, pin it, or leave this one out",
+        )
+    if any(not clause for clause in clauses):
+        return parameter
+    return replace(parameter, when=tuple(Clause(clause) for clause in clauses if clause))
+
+
+def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
+    """The parameters that have no effect where a variable has a value, by the catalogues.
+
+    Those that need an opt-in are among them.
+    """
+    from commtune.spaces.catalogue.loading import look_up  # reads files
+
+    catalogues = sorted(
+        (known.catalogue for known in look_up(name).known),
+        key=lambda catalogue: catalogue.library != space.library,
+    )
+    variables: dict[str, Variable] = {}
+    for catalogue in catalogues:
+        variables = {**catalogue.variables, **variables}
+    return tuple(
+        parameter.name
+        for parameter in (*space.parameters, *space.left_out.values())
+        if all(_is_idle(variables.get(v), name, value) for v in parameter.variables)
+    )
+
+
+def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
+    """Whether a variable needs another value of the one with this name."""
+    if variable is None:
+        return False
+    always, choices = (
+        [need.variable == name and not _meets(need, value) for need in needs]
+        for needs in (variable.needs, variable.needs_any)
+    )
+    return any(always) or (bool(choices) and all(choices))
+
+
+def _all(
+    needs: Sequence[Need], facts: Mapping[str, KnownVariable], space: Space
+) -> _Allowed | None:
+    """What must hold for all of some needs; nothing for ever, ``None`` for never."""
+    allowed: _Allowed = {}
+    for need in needs:
+        fact = facts.get(need.variable)
+        default = fact.variable.default if fact is not None else None
+        pinned = space.pinned.get(need.variable)
+        target = space.declared.get(need.variable)
+        if target is None:
+            if not _meets(need, pinned if pinned is not None else default):
+                return None
+            continue
+        values: set[Value] = {value for value in target.settings if _meets(need, value)}
+        if _meets(need, default):
+            values.add(None)
+        if values == {None, *target.settings}:
+            continue
+        if not values:
+            return None
+        allowed[need.variable] = frozenset(values) & allowed.get(need.variable, frozenset(values))
+    return allowed
+
+
+def _joined(always: _Allowed | None, choice: _Allowed) -> _Allowed:
+    joined = dict(always or {})
+    for name, values in choice.items():
+        joined[name] = values & joined.get(name, values)
+    return joined
+
+
+def _meets(need: Need, value: str | None) -> bool:
+    """Whether a value of the other variable is what is needed; an unknown default is not."""
+    if value is None:
+        return need.none_of is not None
+    if need.above is not None:
+        number = value.lstrip("-")
+        return number.isdigit() and int(value) > need.above
+    if need.none_of is not None:
+        return not any(_same(value, other) for other in need.none_of)
+    return any(_same(value, other) for other in need.one_of or ())
+
+
+def _same(one: str, other: str) -> bool:
+    one, other = one.casefold(), other.casefold()
+    return one == other or any(one in words and other in words for words in (_TRUE, _FALSE))

@@ -8,16 +8,9 @@ from typing import Any
 
 from commtune.documents.nearest import find_nearest, quote_value, suggest
 from commtune.documents.validation import validate_part
-from commtune.documents.yaml_document import Document, Where
+from commtune.documents.yaml_document import Document, Place, Where
 from commtune.errors import DocumentError, SpaceError
-from commtune.spaces import schema
-from commtune.spaces.building import (
-    UNSET,
-    as_value,
-    build_parameter,
-    illegal_value,
-    resolve_clause,
-)
+from commtune.spaces import building, schema
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.space import Space
 
@@ -46,7 +39,7 @@ def customize_space(
         DocumentError: of the document's class (SpaceError without one): an unknown name or
             value, with the nearest legal one; or the default would leave the space.
     """
-    work = SpaceEditor(space, document or Document(None, error_class=SpaceError), at)
+    work = SpaceEditor(space, Place(document or Document(None, error_class=SpaceError), at))
     work.extend(extend)
     work.opt_in(opt_in)
     work.narrow(narrow or {})
@@ -62,13 +55,11 @@ class SpaceEditor:
     """Changes a space step by step; `space` is the result so far.
 
     Args:
-        document: where the changes are written; its class of error is raised.
-        at: the place in it of the mapping with the keys extend, opt_in, narrow and pin.
+        at: the place of the mapping with the keys extend, opt_in, narrow and pin.
     """
 
-    def __init__(self, space: Space, document: Document, at: Where) -> None:
+    def __init__(self, space: Space, at: Place) -> None:
         self.space = space
-        self._document = document
         self._at = at
         self._named: dict[str, Parameter] = {}  # left out, and let in by some of their values
 
@@ -76,24 +67,21 @@ class SpaceEditor:
         """Adds parameters."""
         if not additions:
             return
-        models = validate_part(
-            self._document, {"extend": list(additions)}, _Extension, self._at
-        ).extend
-        self.add(models, (*self._at, "extend"))
+        added = {"extend": list(additions)}
+        models = validate_part(self._at.document, added, _Extension, self._at.where).extend
+        self.add(models, self._at / "extend")
 
-    def add(self, models: Sequence[schema.ParameterDocument], where: Where) -> None:
+    def add(self, models: Sequence[schema.ParameterDocument], at: Place) -> None:
         """Adds validated parameters that stand in a list at a place; all may name each other."""
         built: dict[str, Parameter] = {}
         for i, model in enumerate(models):
-            parameter = build_parameter(model, self._document, (*where, i))
-            self._refuse_overlap(parameter, built.values(), (*where, i))
+            parameter = building.build_parameter(model, at / i)
+            self._refuse_overlap(parameter, built.values(), at / i)
             built[parameter.name] = parameter
         known = {**self.space.declared, **built}
         for i, model in enumerate(models):
             clauses = [
-                resolve_clause(
-                    when, known, self._document, _clause_place(self._document, (*where, i), n)
-                )
+                building.resolve_clause(when, known, _clause_place(at / i, n))
                 for n, when in enumerate(model.when)
             ]
             built[model.name] = replace(built[model.name], when=tuple(clauses))
@@ -102,33 +90,32 @@ class SpaceEditor:
         self._become(
             [*self.space.parameters, *joining],
             left_out={**self.space.left_out, **waiting},
-            where=where,
+            at=at,
         )
 
     def opt_in(self, names: Sequence[str]) -> None:
         """Lets parameters, or single values, into the search that were left out."""
         for i, written in enumerate(names):
-            self._opt_in_one(written, (*self._at, "opt_in", i))
+            self._opt_in_one(written, self._at / "opt_in" / i)
 
-    def _opt_in_one(self, written: str, where: Where) -> None:
+    def _opt_in_one(self, written: str, at: Place) -> None:
         name, _, value = written.partition("=")
         if name in self.space.left_out and not value:
             left_out = dict(self.space.left_out)
             parameter = left_out.pop(name)
-            self._become([*self.space.parameters, parameter], left_out=left_out, where=where)
+            self._become([*self.space.parameters, parameter], left_out=left_out, at=at)
             return
         if value and self._opens(name, value):
-            self._open(name, value, where)
+            self._open(name, value, at)
             return
         offered = self._offered()
         if name not in offered or (value and value not in offered[name]):
-            raise self._document.error(
+            raise at.error(
                 f"{quote_value(written)} is nothing that needs an opt-in",
-                where,
                 hint=suggest(written, self._opt_in_words()),
             )
         wanted = {value} if value else offered[name]
-        self._replace(_with_restricted(self._owner(name), wanted), where)
+        self._replace(_with_restricted(self._owner(name), wanted), at)
 
     def _opens(self, name: str, value: str) -> bool:
         """Whether a value is one of a parameter that is left out, or is in by its values only."""
@@ -137,7 +124,7 @@ class SpaceEditor:
         known = parameter or named
         return known is not None and value in known.values
 
-    def _open(self, name: str, value: str, where: Where) -> None:
+    def _open(self, name: str, value: str, at: Place) -> None:
         """Lets a parameter in with one value that the site allows, or with one more."""
         whole = self._named.setdefault(name, self.space.left_out.get(name) or self._owner(name))
         current = self.space.by_name.get(name)
@@ -146,7 +133,7 @@ class SpaceEditor:
         changed = replace(whole, values=kept)
         left_out = {n: p for n, p in self.space.left_out.items() if n != name}
         others = [p for p in self.space.parameters if p.name != name]
-        self._become([*others, changed], left_out=left_out, where=where)
+        self._become([*others, changed], left_out=left_out, at=at)
 
     def _offered(self) -> dict[str, set[str]]:
         everything = {**self.space.by_name, **self.space.left_out}
@@ -162,47 +149,43 @@ class SpaceEditor:
     def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
         """Keeps only some values of parameters; unset stays legal where it was."""
         for name, words in wanted.items():
-            where = (*self._at, "narrow", name)
-            parameter = self._searched(name, where)
-            kept = {self._value(parameter, w, (*where, i)) for i, w in enumerate(words)}
+            at = self._at / "narrow" / name
+            parameter = self._searched(name, at)
+            kept = {self._value(parameter, w, at / i) for i, w in enumerate(words)}
             if parameter.unset:
                 kept.add(None)
             values = tuple(value for value in parameter.values if value in kept)
             if not any(value is not None for value in values):
-                raise self._document.error(
-                    f"{name} has no value left",
-                    where,
-                    hint=f"to leave it unset: pin: {{{name}: unset}}",
+                raise at.error(
+                    f"{name} has no value left", hint=f"to leave it unset: pin: {{{name}: unset}}"
                 )
-            self._replace(replace(parameter, values=values), where)
+            self._replace(replace(parameter, values=values), at)
 
     def pin(self, wanted: Mapping[str, str]) -> None:
         """Takes parameters out of the search, with one value for every run."""
         for name, word in wanted.items():
-            where = (*self._at, "pin", name)
-            parameter = self._searched(name, where)
-            value = self._value(parameter, word, where)
+            at = self._at / "pin" / name
+            parameter = self._searched(name, at)
+            value = self._value(parameter, word, at)
             self._become(
                 [p for p in self.space.parameters if p.name != name],
                 pinned={**self.space.pinned, **parameter.environment(value)},
                 fixed={**self.space.fixed, name: value},
                 retired={**self.space.retired, name: parameter},
+                at=at,
                 check=False,
             )
         # Pins may need each other, so the default is looked at when all are in.
         if wanted:
-            require_default(self.space, self._document, (*self._at, "pin"))
+            require_default(self.space, self._at / "pin")
 
-    def _searched(self, name: str, where: Where) -> Parameter:
+    def _searched(self, name: str, at: Place) -> Parameter:
         if name in self.space.by_name:
             return self.space.by_name[name]
         if name in self.space.left_out:
-            raise self._document.error(
-                f"{quote_value(name)} needs an opt-in", where, hint=f"add `opt_in: [{name}]`"
-            )
-        raise self._document.error(
+            raise at.error(f"{quote_value(name)} needs an opt-in", hint=f"add `opt_in: [{name}]`")
+        raise at.error(
             f"{quote_value(name)} is not a parameter of space {self.space.name}",
-            where,
             hint=self._near_or_new(name),
         )
 
@@ -211,28 +194,26 @@ class SpaceEditor:
         near = find_nearest(name, self.space.by_name, cutoff=0.8)
         return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 
-    def _value(self, parameter: Parameter, word: str, where: Where) -> Value:
-        if word == UNSET:
+    def _value(self, parameter: Parameter, word: str, at: Place) -> Value:
+        if word == building.UNSET:
             return None
-        value = as_value(parameter, word)
+        value = building.as_value(parameter, word)
         if value in {r.value for r in parameter.restricted}:
-            raise self._document.error(
+            raise at.error(
                 f"{parameter.name}={value} needs an opt-in",
-                where,
                 hint=f'add `opt_in: ["{parameter.name}={value}"]`',
             )
         if value is None or value not in parameter.values:
-            raise illegal_value(self._document, parameter, word, where)
+            raise building.illegal_value(parameter, word, at)
         return value
 
     def _refuse_overlap(
-        self, parameter: Parameter, others: Iterable[Parameter], where: Where
+        self, parameter: Parameter, others: Iterable[Parameter], at: Place
     ) -> None:
         taken = {p.name: p for p in (*self.space.declared.values(), *others)}
         if parameter.name in taken:
-            raise self._document.error(
+            raise (at / "name").error(
                 f"parameter {quote_value(parameter.name)} occurs twice",
-                (*where, "name"),
                 hint="keep one of them; a campaign changes a parameter with `narrow`",
             )
         for variable in parameter.variables:
@@ -240,38 +221,37 @@ class SpaceEditor:
             if variable in self.space.pinned:
                 owner = "a pin"
             if owner:
-                raise self._document.error(
+                raise at.error(
                     f"variable {variable} of {parameter.name} is already set by {owner}",
-                    where,
                     hint="one variable belongs to one parameter, group or pin",
                 )
 
-    def _replace(self, parameter: Parameter, where: Where) -> None:
+    def _replace(self, parameter: Parameter, at: Place) -> None:
         if parameter.name in self.space.left_out:
             left_out = {**self.space.left_out, parameter.name: parameter}
             self.space = replace(self.space, left_out=left_out)
             return
         changed = [parameter if p.name == parameter.name else p for p in self.space.parameters]
-        self._become(changed, where=where)
+        self._become(changed, at=at)
 
     def _become(
         self,
         parameters: Sequence[Parameter],
         *,
-        where: Where = (),
+        at: Place,
         check: bool = True,
         **changes: Any,
     ) -> None:
-        ordered = in_order(parameters, self._document, where)
+        ordered = in_order(parameters, at)
         self.space = replace(self.space, parameters=ordered, **changes)
         if check:
-            require_default(self.space, self._document, where)
+            require_default(self.space, at)
 
 
-def _clause_place(document: Document, where: Where, number: int) -> Where:
+def _clause_place(at: Place, number: int) -> Place:
     # `when` is one mapping, or a list of them.
-    listed = (*where, "when", number)
-    return listed if document.line_of(listed) else (*where, "when")
+    listed = at / "when" / number
+    return listed if at.document.line_of(listed.where) else at / "when"
 
 
 def _with_restricted(parameter: Parameter, wanted: set[str]) -> Parameter:
@@ -281,9 +261,7 @@ def _with_restricted(parameter: Parameter, wanted: set[str]) -> Parameter:
     return replace(parameter, values=values, restricted=restricted)
 
 
-def in_order(
-    parameters: Sequence[Parameter], document: Document, where: Where
-) -> tuple[Parameter, ...]:
+def in_order(parameters: Sequence[Parameter], at: Place) -> tuple[Parameter, ...]:
     """The parameters, each after those that its condition names, else as they were written.
 
     Raises:
@@ -294,7 +272,7 @@ def in_order(
     while waiting:
         ready = next((p for p in waiting.values() if not (p.depends_on & waiting.keys())), None)
         if ready is None:
-            raise _circle(waiting, parameters, document, where)
+            raise _circle(waiting, parameters, at)
         ordered.append(waiting.pop(ready.name))
     return tuple(ordered)
 
@@ -302,22 +280,20 @@ def in_order(
 def _circle(
     waiting: Mapping[str, Parameter],
     parameters: Sequence[Parameter],
-    document: Document,
-    where: Where,
+    at: Place,
 ) -> DocumentError:
     names = [next(iter(waiting))]
     while names.count(names[-1]) == 1:
         names.append(min(waiting[names[-1]].depends_on & waiting.keys()))
     names = names[names.index(names[-1]) :]
     position = [p.name for p in parameters].index(names[0])
-    return document.error(
+    return (at / position / "when").error(
         f"conditions go round in a circle: {' -> '.join(names)}",
-        (*where, position, "when"),
         hint="remove one of these conditions",
     )
 
 
-def require_default(space: Space, document: Document, where: Where) -> None:
+def require_default(space: Space, at: Place) -> None:
     """Checks that the empty configuration is in a space.
 
     Raises:
@@ -325,15 +301,13 @@ def require_default(space: Space, document: Document, where: Where) -> None:
     """
     for i, parameter in enumerate(space.parameters):
         if not parameter.unset and space.active(parameter, {}):
-            raise document.error(
+            raise (at / i / "unset").error(
                 f"the default is not in the space: {parameter.name} must not be unset",
-                (*where, i, "unset"),
                 hint=f"leave out `unset: false`, give {parameter.name} a condition, or pin it",
             )
     for constraint in space.constraints:
         if constraint.broken(space.lookup({})):
-            raise document.error(
+            raise at.error(
                 f"the default is not in the space: {constraint.explain(space.lookup({}))}",
-                where,
                 hint="a forbidden combination must name at least one value that is set",
             )

@@ -11,8 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from commtune.spaces.constraints import Constraint
-from commtune.spaces.parameter import Lookup, Parameter, Value
+from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 Assignment = dict[str, Value]
 
@@ -41,7 +40,6 @@ class Enumeration:
         self._matters = {
             i for i, p in enumerate(parameters) if any(p.name in s for s in self._states[i + 1 :])
         }
-        self._known: dict[tuple[int, tuple[Value, ...]], int] = {}
         self._found: dict[tuple[int, tuple[Value, ...]], tuple[tuple[Value, int], ...]] = {}
 
     def count(self) -> int:
@@ -85,16 +83,7 @@ class Enumeration:
     def _completions(self, index: int, chosen: Assignment) -> int:
         if index == len(self._parameters):
             return 1
-        key = (index, tuple(chosen[name] for name in self._states[index]))
-        if key not in self._known:
-            name = self._parameters[index].name
-            legal = list(self._legal(index, chosen))
-            if index in self._matters or not legal:
-                found = sum(self._completions(index + 1, chosen | {name: v}) for v in legal)
-            else:
-                found = len(legal) * self._completions(index + 1, chosen | {name: legal[0]})
-            self._known[key] = found
-        return self._known[key]
+        return sum(completions for _, completions in self._options(index, chosen))
 
     def _options(self, index: int, chosen: Assignment) -> tuple[tuple[Value, int], ...]:
         """The values that a parameter may have, each with its completions; found once a state."""
@@ -103,11 +92,10 @@ class Enumeration:
             name = self._parameters[index].name
             legal = list(self._legal(index, chosen))
             # Where nothing later looks, the first stands for all.
-            asked = legal if index in self._matters else legal[:1] * len(legal)
-            self._found[key] = tuple(
-                (value, self._completions(index + 1, chosen | {name: one}))
-                for value, one in zip(legal, asked, strict=True)
-            )
+            asked = legal if index in self._matters else legal[:1]
+            counts = [self._completions(index + 1, chosen | {name: value}) for value in asked]
+            counts *= len(legal) // max(1, len(counts))
+            self._found[key] = tuple(zip(legal, counts, strict=True))
         return self._found[key]
 
     def _legal(self, index: int, chosen: Assignment) -> Iterator[Value]:

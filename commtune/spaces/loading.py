@@ -1,4 +1,4 @@
-"""Finds and reads search spaces: the shipped presets and people's own files."""
+"""Finds, chooses and reads search spaces: the shipped presets and people's own files."""
 
 from __future__ import annotations
 
@@ -7,26 +7,34 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.validation import validate_document, validate_part
 from commtune.documents.yaml_document import (
     Document,
+    Place,
     Where,
     is_path,
     load_document,
+    load_shipped,
     parse_document,
     require_kind,
 )
-from commtune.errors import DocumentError, SpaceError, UnknownName
+from commtune.errors import SpaceError, UnknownName
+from commtune.model import Operation
 from commtune.spaces.building import build_constraints
-from commtune.spaces.catalogue_facts import CatalogueFact, complete_document, facts_of
-from commtune.spaces.conditions import KnownParameters, with_needs
+from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
 from commtune.spaces.customizing import SpaceEditor, in_order, require_default
-from commtune.spaces.cutting import limit_to_size
 from commtune.spaces.parameter import Parameter, Size
-from commtune.spaces.schema import SpaceDocument
+from commtune.spaces.removal import remove_parameters
+from commtune.spaces.schema import Model, SpaceDocument
 from commtune.spaces.space import Space
+
+if TYPE_CHECKING:
+    from commtune.spaces.catalogue.loading import KnownVariable
 
 _PRESETS = resources.files("commtune.spaces") / "presets"
 _PARTS = _PRESETS / "parts"
@@ -49,12 +57,7 @@ def _families() -> tuple[str, ...]:
 def _names(family: str) -> tuple[str, ...]:
     if not _SIZED.search(preset_text(family)):
         return (family,)
-    return tuple(_sized_name(family, size) for size in Size)
-
-
-def _sized_name(family: str, size: Size) -> str:
-    """What a shipped space is called in a size: ``nccl-sockets``, ``nccl-sockets-quick``."""
-    return family if size is Size.STANDARD else f"{family}-{size}"
+    return tuple(family if size is Size.STANDARD else f"{family}-{size}" for size in Size)
 
 
 def _family_of(name: str) -> tuple[str, Size]:
@@ -113,8 +116,9 @@ def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
         DocumentError: of the document's class, with file, line and hint.
     """
     require_kind(document, "space")
-    work = _Building(document)
-    return limit_to_size(work.whole(), size)
+    whole = _Building(document).whole()
+    larger = [p.name for p in (*whole.parameters, *whole.left_out.values()) if size < p.size]
+    return remove_parameters(whole, larger)
 
 
 class _Building:
@@ -122,8 +126,8 @@ class _Building:
 
     def __init__(self, document: Document) -> None:
         self._document = document
-        self._facts: dict[str, CatalogueFact] = {}
-        self._places: dict[str, tuple[Document, Where]] = {}
+        self._facts: dict[str, KnownVariable] = {}
+        self._places: dict[str, Place] = {}
         self._models: list[tuple[Document, SpaceDocument]] = []
         self._read(document, ())
 
@@ -142,13 +146,13 @@ class _Building:
             pinned=pinned,
         )
         for document, model in self._models:
-            work = SpaceEditor(space, document, ())
-            work.add(model.parameters, ("parameters",))
+            work = SpaceEditor(space, Place(document))
+            work.add(model.parameters, Place(document) / "parameters")
             found = build_constraints(
-                model.forbidden, model.relations, work.space.declared, document
+                model.forbidden, model.relations, work.space.declared, Place(document)
             )
             space = replace(work.space, constraints=(*space.constraints, *found))
-            require_default(space, document, ("forbidden",))
+            require_default(space, Place(document) / "forbidden")
         return self._conditioned(space)
 
     def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:
@@ -167,7 +171,7 @@ class _Building:
                 self._read(included, (*above, document.file))
         self._facts |= {name: fact for name, fact in facts.items() if name not in self._facts}
         for i, parameter in enumerate(model.parameters):
-            self._places[parameter.name] = (document, ("parameters", i))
+            self._places[parameter.name] = Place(document) / "parameters" / i
         self._models.append((document, model))
 
     def _included(self, document: Document, name: str, where: Where) -> Document:
@@ -184,17 +188,70 @@ class _Building:
 
     def _conditioned(self, space: Space) -> Space:
         """The space with the conditions that follow from the catalogues."""
-        known = KnownParameters(space.declared, space.pinned)
 
         def with_condition(parameter: Parameter) -> Parameter:
-            document, where = self._places[parameter.name]
-
-            def fail(message: str, hint: str) -> DocumentError:
-                return document.error(message, where, hint=hint)
-
-            return with_needs(parameter, self._facts, known, fail)
+            return add_conditions(parameter, self._facts, space, self._places[parameter.name])
 
         parameters = [with_condition(parameter) for parameter in space.parameters]
         left_out = {name: with_condition(p) for name, p in space.left_out.items()}
-        ordered = in_order(parameters, self._document, ("parameters",))
+        ordered = in_order(parameters, Place(self._document) / "parameters")
         return replace(space, parameters=ordered, left_out=left_out)
+
+
+#: Where a library is given its buffers.
+Memory = Literal["host", "device"]
+
+
+class _Choice(Model):
+    preset: str
+    library: str
+    versions: str = ""
+    memory: Memory | None = None
+    operations: tuple[Operation, ...] = ()
+
+
+class _Choices(Model):
+    choices: Annotated[list[_Choice], Field(min_length=1)]
+
+
+def choose_preset(
+    library: str, version: str = "", *, memory: Memory = "host", operation: str = ""
+) -> str:
+    """The name of the preset for what a campaign measures.
+
+    Args:
+        version: empty where nobody knows it; then the newest fits.
+        memory: where the library is given its buffers.
+
+    Raises:
+        KeyError: no preset is for this library.
+    """
+    for one in _load_choices():  # the first that fits: the file has the special cases first
+        fits = (
+            one.library == library
+            and one.memory in (None, memory)
+            and (not one.operations or operation in one.operations)
+            and is_version_in(version, one.versions)
+        )
+        if fits:
+            return one.preset
+    raise KeyError(library)
+
+
+@cache
+def _load_choices() -> tuple[_Choice, ...]:
+    document = load_shipped("spaces", "preset_choice", SpaceError)
+    return tuple(validate_document(document, _Choices).choices)
+
+
+def is_version_in(version: str, versions: str) -> bool:
+    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # slow to import
+    from packaging.version import InvalidVersion
+
+    if not version:
+        return True
+    try:
+        return SpecifierSet(versions).contains(version, prereleases=True)
+    except (InvalidSpecifier, InvalidVersion):
+        return True

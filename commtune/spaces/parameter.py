@@ -1,10 +1,13 @@
-"""One dimension of a space: an environment variable, or several that are set together."""
+"""Parameters of a space, their conditions, and the constraints between them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+
+from commtune.model import content_key
 
 #: A value of a parameter; ``None`` leaves its variables unset.
 Value = str | None
@@ -45,9 +48,9 @@ class Size(StrEnum):
     STANDARD = "standard"
     THOROUGH = "thorough"
 
-    def holds(self, other: Size) -> bool:
-        """Whether what begins at another size is in this one."""
-        return list(Size).index(other) <= list(Size).index(self)
+    def __lt__(self, other: str) -> bool:
+        """Whether it is searched in less, by the order above and not by letters."""
+        return list(Size).index(self) < list(Size).index(Size(other))
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,13 @@ class Clause:
     def holds(self, lookup: Lookup) -> bool:
         """Whether every named parameter has one of its values."""
         return all(lookup(name) in values for name, values in self.allowed.items())
+
+    @property
+    def key(self) -> str:
+        """Equal for two clauses that ask for the same."""
+        return content_key(
+            {n: [*sorted(v or "" for v in vs), None in vs] for n, vs in self.allowed.items()}
+        )
 
 
 @dataclass(frozen=True)
@@ -127,3 +137,110 @@ class Parameter:
     def depends_on(self) -> frozenset[str]:
         """Names of the parameters in its condition."""
         return frozenset(name for clause in self.when for name in clause.allowed)
+
+    @property
+    def condition(self) -> str:
+        """Its condition in words; empty where it is always active."""
+        clauses = []
+        for clause in self.when:
+            parts = []
+            for name, values in clause.allowed.items():
+                words = sorted(value for value in values if value is not None)
+                parts.append(
+                    f"{name} {' or '.join([*(['unset'] if None in values else []), *words])}"
+                )
+            clauses.append(" and ".join(parts))
+        return "; or ".join(clauses)
+
+
+def _shown(names: Iterable[str], lookup: Lookup) -> str:
+    return ", ".join(f"{name}={lookup(name) or '(unset)'}" for name in names)
+
+
+@dataclass(frozen=True)
+class Forbidden:
+    """A combination of values that must not occur."""
+
+    clause: Clause
+    why: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The parameters that it looks at."""
+        return frozenset(self.clause.allowed)
+
+    @property
+    def key(self) -> str:
+        """Equal for two constraints that rule out the same."""
+        return f"forbidden {self.clause.key}"
+
+    def broken(self, lookup: Lookup) -> bool:
+        """Whether an assignment of all named parameters is ruled out."""
+        return self.clause.holds(lookup)
+
+    def explain(self, lookup: Lookup) -> str:
+        """The rule and the offending values, for a person."""
+        return f"{_shown(self.clause.allowed, lookup)} is forbidden: {self.why}"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    """The first parameter's number, some times, is at most the second's, where both are set."""
+
+    lower: str
+    upper: str
+    numbers: Mapping[str, Mapping[str, int]]
+    why: str
+    times: int = 1
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset((self.lower, self.upper))
+
+    @property
+    def _multiple(self) -> str:
+        return self.lower if self.times == 1 else f"{self.times} * {self.lower}"
+
+    @property
+    def key(self) -> str:
+        return f"{self._multiple} <= {self.upper}"
+
+    def broken(self, lookup: Lookup) -> bool:
+        low = self.numbers[self.lower].get(lookup(self.lower) or "")
+        high = self.numbers[self.upper].get(lookup(self.upper) or "")
+        return low is not None and high is not None and low * self.times > high
+
+    def explain(self, lookup: Lookup) -> str:
+        shown = _shown((self.lower, self.upper), lookup)
+        return f"{shown}: {self._multiple} must be at most {self.upper}: {self.why}"
+
+
+@dataclass(frozen=True)
+class ProductAtMost:
+    """The product of the parameters' numbers has a limit, where all are set to numbers."""
+
+    of: tuple[str, ...]
+    limit: int
+    numbers: Mapping[str, Mapping[str, int]]
+    why: str
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.of)
+
+    @property
+    def key(self) -> str:
+        return f"{' * '.join(sorted(self.of))} <= {self.limit}"
+
+    def broken(self, lookup: Lookup) -> bool:
+        factors = [self.numbers[name].get(lookup(name) or "") for name in self.of]
+        known = [factor for factor in factors if factor is not None]
+        return len(known) == len(factors) and math.prod(known) > self.limit
+
+    def explain(self, lookup: Lookup) -> str:
+        shown = _shown(self.of, lookup)
+        return f"{shown}: the product must be at most {self.limit}: {self.why}"
+
+
+#: What rules out some assignments.
+Constraint = Forbidden | AtMost | ProductAtMost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,9 +12,13 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
 from commtune.spaces.building import nearest_value
-from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
 from commtune.spaces.enumeration import Assignment, Enumeration
-from commtune.spaces.parameter import Lookup, Parameter, Value
+from commtune.spaces.parameter import (
+    Constraint,
+    Lookup,
+    Parameter,
+    Value,
+)
 
 #: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
 _OPERATIONS = set(Operation)
@@ -214,6 +218,47 @@ class Space:
             and _OPERATIONS.issuperset(p.applies_to)
         )
 
+    def parameter_units(self, configuration: Configuration) -> dict[str, Configuration]:
+        """Each parameter that the configuration sets, with the configuration that lacks it.
+
+        A parameter whose absence is not legal by itself has no entry.
+        """
+        lacking = {
+            name: self.without_parameters(configuration, [name])
+            for name, value in self.assignment(configuration).items()
+            if value is not None
+        }
+        return {name: rest for name, rest in lacking.items() if rest is not None}
+
+    def without_parameters(
+        self, configuration: Configuration, names: Sequence[str]
+    ) -> Configuration | None:
+        """A configuration without parameters, and without those that need them; if legal."""
+        whole = {**self.assignment(configuration), **dict.fromkeys(names)}
+        lacking = self.configuration(self.consistent(whole))
+        return lacking if lacking != configuration and not self.check(lacking) else None
+
+    def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
+        """The legal configurations with another value of one parameter that is set, nearest first.
+
+        Near is by the order of the values; nothing is unset, for that is what ablation tries.
+        """
+        whole = self.assignment(configuration)
+        found: dict[Configuration, int] = {}
+        for name, value in whole.items():
+            if value is None:
+                continue
+            values = [v for v in self.by_name[name].values if v is not None]
+            for other in values:
+                changed = self.configuration(self.consistent({**whole, name: other}))
+                if changed != configuration and not self.check(changed):
+                    found.setdefault(changed, abs(values.index(other) - values.index(value)))
+        return sorted(found, key=lambda changed: (found[changed], changed.key))
+
+    def values_of(self, configuration: Configuration, name: str) -> dict[str, str]:
+        """The variables that a parameter sets in a configuration."""
+        return self.by_name[name].environment(self.assignment(configuration)[name])
+
     def lookup(self, assignment: Mapping[str, Value]) -> Lookup:
         """The value of a parameter in an assignment, or the one that it is fixed to."""
         return lambda name: assignment[name] if name in assignment else self.fixed.get(name)
@@ -257,25 +302,11 @@ def _nearest_choice(parameter: Parameter, setting: Mapping[str, str]) -> str:
 def _misplaced(parameter: Parameter, lookup: Lookup) -> list[str]:
     value, active = lookup(parameter.name), parameter.active(lookup)
     if not active and value is not None:
-        return [
-            f"{parameter.name}={value} has no effect here: it needs {condition_text(parameter)}"
-        ]
+        return [f"{parameter.name}={value} has no effect here: it needs {parameter.condition}"]
     if active and value is None and not parameter.unset:
         legal = ", ".join(v for v in parameter.values if v is not None)
         return [f"{parameter.name} must be set here, to one of {legal}"]
     return []
-
-
-def condition_text(parameter: Parameter) -> str:
-    """A parameter's condition in words; empty where it is always active."""
-    clauses = []
-    for clause in parameter.when:
-        parts = []
-        for name, values in clause.allowed.items():
-            words = sorted(value for value in values if value is not None)
-            parts.append(f"{name} {' or '.join((['unset'] if None in values else []) + words)}")
-        clauses.append(" and ".join(parts))
-    return "; or ".join(clauses)
 
 
 def _content(space: Space) -> dict[str, Any]:
@@ -286,27 +317,9 @@ def _content(space: Space) -> dict[str, Any]:
         "parameters": {
             p.name: {
                 "values": [[v, p.environment(v)] for v in sorted(p.values, key=lambda v: v or "")],
-                "when": sorted(_clause_content(clause.allowed) for clause in p.when),
+                "when": sorted(clause.key for clause in p.when),
             }
             for p in space.parameters
         },
-        "constraints": sorted(_constraint_content(c) for c in space.constraints),
+        "constraints": sorted(constraint.key for constraint in space.constraints),
     }
-
-
-def _clause_content(allowed: Mapping[str, frozenset[Value]]) -> str:
-    return content_key(
-        {n: [*sorted(v or "" for v in vs), None in vs] for n, vs in allowed.items()}
-    )
-
-
-def _constraint_content(constraint: Constraint) -> str:
-    match constraint:
-        case Forbidden():
-            return "forbidden " + _clause_content(constraint.clause.allowed)
-        case AtMost():
-            times = f"{constraint.times} * " if constraint.times > 1 else ""
-            return f"{times}{constraint.lower} <= {constraint.upper}"
-        case ProductAtMost():
-            return f"{' * '.join(sorted(constraint.of))} <= {constraint.limit}"
-    raise TypeError(constraint)

@@ -7,9 +7,15 @@ from pathlib import Path
 from typing import Any
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document, is_path, load_document, require_kind
+from commtune.documents.yaml_document import (
+    Document,
+    is_path,
+    list_shipped,
+    load_document,
+    load_shipped,
+    require_kind,
+)
 from commtune.errors import UnknownName
 from commtune.spaces.loading import list_presets
 from commtune.systems.schema import GpuLink, Slurm, System

@@ -142,7 +142,7 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
 
 def libraries_named(names: Collection[str]) -> list[str]:
     """The libraries that can be asked which read variables of these names."""
-    from commtune.spaces.catalogue.lookup import variable_prefixes  # reads files
+    from commtune.spaces.catalogue.loading import variable_prefixes  # reads files
 
     return [one for one in ASKED if any(name.startswith(variable_prefixes(one)) for name in names)]
 

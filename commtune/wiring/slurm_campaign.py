@@ -239,7 +239,7 @@ class SlurmCampaign:
         return AllocationScript(
             campaign=self.spec.plan.name,
             system=self.spec.system,
-            job_request=request_with_aggressor(self.request, self.spec.aggressor),
+            job_request=request_with_aggressor(self.request, self.spec.plan.aggressor),
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
             time_s=self.request.time_s or self._whole_s(),
@@ -289,11 +289,11 @@ class SlurmCampaign:
 
     @property
     def _nodes(self) -> int:
-        return request_with_aggressor(self.request, self.spec.aggressor).nodes
+        return request_with_aggressor(self.request, self.spec.plan.aggressor).nodes
 
     @property
     def _beside(self) -> AggressorLaunch | None:
-        aggressor = self.spec.aggressor
+        aggressor = self.spec.plan.aggressor
         if aggressor is None:
             return None
         assert isinstance(self.program, NativeProgram)  # campaign files are checked for it
@@ -359,7 +359,7 @@ def _describe_site(spec: CampaignSpec) -> Site:
         state = "does not answer here" if is_there else "is not on this machine"
         ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
         # A system alone brings Slurm as well, without a key of its own in the file.
-        keys = "'system'" if spec.slurm_line is None else "'system' and 'slurm'"
+        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
         raise EnvironmentFault(
             f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
             hint=f"start it on a login node of {spec.system.name}{ask};\n"

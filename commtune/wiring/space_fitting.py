@@ -11,10 +11,9 @@ from commtune.campaign.protected import apply_protected, check_pins, protected_s
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces.loading import list_presets, load_space
-from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
+from commtune.spaces.loading import Memory, choose_preset, is_version_in, list_presets, load_space
 from commtune.spaces.space import Space
-from commtune.spaces.version_cuts import cut_space_to_versions
+from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
 from commtune.wiring.library_versions import Begun, with_versions
@@ -80,14 +79,14 @@ def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
             f"space {space.name} is for {space.library}, which the backend {backend} does not "
             "use: its variables would have no effect",
             file=spec.file,
-            line=spec.space_line,
+            line=spec.lines.get("space"),
             hint=_other_spaces(spec, fitting),
         )
     raise CampaignError(
         f"space {space.name} is for {space.library}, but the MPI found is "
         f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
         file=spec.file,
-        line=spec.space_line,
+        line=spec.lines.get("space"),
         hint=f"use '{_key(spec, 'space')}{fitting[0]}', or name another MPI with "
         f"'{_key(spec, 'mpi').strip()}'",
     )

@@ -31,7 +31,7 @@ def refused(folder: Path, text: str, head: str = HEAD) -> tuple[str, str]:
 
 def test_a_campaign_without_the_key_stays_on_this_machine() -> None:
     spec = read("workload: {ranks: 2}\n")
-    assert (spec.slurm, spec.system, spec.aggressor) == (None, None, None)
+    assert (spec.slurm, spec.system, spec.plan.aggressor) == (None, None, None)
     assert spec.plan.workload.nodes == 1
     assert spec.plan.budget.node_hours is None
 
@@ -366,7 +366,7 @@ def test_times_follow_from_node_hours(text: str, times: tuple[float, float, floa
 
 def test_an_aggressor_is_told_by_its_keys() -> None:
     text = "slurm: {}\naggressor: {pattern: alltoall, nodes: 4, message: 1MiB, burst: 2ms}\n"
-    assert read(text).aggressor == Aggressor(
+    assert read(text).plan.aggressor == Aggressor(
         AggressorPattern.ALLTOALL, 4, message_bytes=2**20, burst_s=0.002
     )
 

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.file import CampaignSpec, parse_campaign
-from commtune.campaign.reference_settings import TriedFirst, fit_set, fit_sets, grow_for_sets
+from commtune.campaign.reference_settings import TriedFirst, extend_for_sets, fit_set, fit_sets
 from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document
 from commtune.errors import SpaceError
 from commtune.model import Configuration
 from commtune.spaces.customizing import customize_space
-from commtune.spaces.growing import GrownSpace, grow_space
 from commtune.spaces.loading import load_space
+from commtune.spaces.reference_additions import ExtendedSpace, add_reference_settings
 from commtune.spaces.space import Space
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings
@@ -68,7 +68,7 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
     )
     if name == "aurora":  # the system pins what this space searches, so a campaign has to
         space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
-    larger = grow_for_sets((one,), space, system, (), one_node=False)
+    larger = extend_for_sets((one,), space, system, (), one_node=False)
     pinned = pin_by_system(Document(None, error_class=SpaceError), larger.space, system)
     (tried,) = fit_sets((one,), pinned, system, (), larger)
     return pinned, tried
@@ -133,9 +133,11 @@ def test_what_the_campaign_narrows_or_pins_wins(key: str) -> None:
     assert not any("the search also has" in said for said in spec.remarks)
 
 
-def small(tmp_path: Path, settings: dict[str, str]) -> GrownSpace:
+def small(tmp_path: Path, settings: dict[str, str]) -> ExtendedSpace:
     (tmp_path / "small.yaml").write_text(RULES, encoding="utf-8")
-    return grow_space(load_space(tmp_path / "small.yaml"), [settings], (), one_node=True)
+    return add_reference_settings(
+        load_space(tmp_path / "small.yaml"), [settings], (), one_node=True
+    )
 
 
 def test_rules_know_a_value_that_came_in(tmp_path: Path) -> None:
@@ -146,8 +148,8 @@ def test_rules_know_a_value_that_came_in(tmp_path: Path) -> None:
     assert "they hang" in space.check({EAGER: "1000000", "OTHER": "2"})[0]
 
 
-def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> GrownSpace:
-    return grow_space(load_space("nccl-node"), [settings], (), one_node=one_node)
+def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> ExtendedSpace:
+    return add_reference_settings(load_space("nccl-node"), [settings], (), one_node=one_node)
 
 
 def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
@@ -218,7 +220,7 @@ def test_what_may_hang_needs_the_opt_in_that_is_named() -> None:
 
 def test_a_half_of_a_group_stays_out() -> None:
     space = load_space("nccl")
-    larger = grow_space(space, [{"NCCL_MIN_NCHANNELS": "5"}], (), one_node=False)
+    larger = add_reference_settings(space, [{"NCCL_MIN_NCHANNELS": "5"}], (), one_node=False)
     assert larger.space == space
 
 
@@ -235,5 +237,7 @@ def test_a_number_that_stands_for_what_may_hang_needs_its_opt_in() -> None:
 
 def test_what_is_barred_stays_out() -> None:
     space = load_space("nccl-node")
-    found = grow_space(space, [{"NCCL_PXN_DISABLE": "1"}], {"NCCL_PXN_DISABLE"}, one_node=False)
+    found = add_reference_settings(
+        space, [{"NCCL_PXN_DISABLE": "1"}], {"NCCL_PXN_DISABLE"}, one_node=False
+    )
     assert found.space == space

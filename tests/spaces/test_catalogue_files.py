@@ -12,9 +12,15 @@ import yaml
 from catalogue_checks import build_catalogue
 from json_schemas import check_shipped_schema
 
-from commtune.documents.shipped import load_shipped
-from commtune.spaces.catalogue.loading import as_numbers, list_libraries, load_catalogue, names_in
-from commtune.spaces.catalogue.lookup import look_up, variable_prefixes
+from commtune.documents.yaml_document import load_shipped
+from commtune.spaces.catalogue.loading import (
+    as_numbers,
+    list_libraries,
+    load_catalogue,
+    look_up,
+    names_in,
+    variable_prefixes,
+)
 from commtune.spaces.catalogue.schema import (
     Catalogue,
     Danger,

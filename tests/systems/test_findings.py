@@ -12,10 +12,9 @@ import yaml
 from json_schemas import check_shipped_schema
 
 from commtune.commands.reference import findings as command
-from commtune.documents.shipped import list_shipped
-from commtune.documents.yaml_document import load_document
+from commtune.documents.yaml_document import list_shipped, load_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces.catalogue.lookup import look_up
+from commtune.spaces.catalogue.loading import look_up
 from commtune.systems.findings import _findings, all_findings
 from commtune.systems.loading import list_systems, load_system
 

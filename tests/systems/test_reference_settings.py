@@ -11,10 +11,9 @@ import pytest
 import yaml
 from json_schemas import check_shipped_schema
 
-from commtune.documents.shipped import list_shipped
-from commtune.documents.yaml_document import load_document
+from commtune.documents.yaml_document import list_shipped, load_document
 from commtune.errors import DocumentError, UnknownName
-from commtune.spaces.catalogue.lookup import look_up
+from commtune.spaces.catalogue.loading import look_up
 from commtune.systems.loading import list_systems
 from commtune.systems.reference_settings import (
     _sets,

@@ -13,31 +13,8 @@ from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
 from commtune.formatting import format_count, format_table, wrap_text
-from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
-from commtune.spaces.catalogue.lookup import (
-    KnownVariable,
-    LookupResult,
-    NotRead,
-    look_up,
-    nearest_names,
-)
-from commtune.spaces.catalogue.schema import Catalogue, Interaction, Variable
-from commtune.spaces.catalogue.wording import (
-    brief_text,
-    by_version,
-    care_text,
-    danger_text,
-    default_text,
-    known_text,
-    mind_text,
-    needs_text,
-    range_text,
-    read_as_text,
-    role_text,
-    source_text,
-    values_text,
-    versions_text,
-)
+from commtune.spaces.catalogue import loading, wording
+from commtune.spaces.catalogue.schema import Interaction
 from commtune.spaces.loading import list_presets, load_space, preset_text
 from commtune.spaces.space import Space
 
@@ -47,17 +24,17 @@ _INDENT = 14  # of what stands beside a label
 
 
 def _unknown(name: str) -> UnknownName:
-    near = nearest_names(name)
+    near = loading.nearest_names(name)
     hint = (
         f"nearest: {', '.join(near)}"
         if near
         else "name an environment variable, several ('UCX_*RNDV*'), or a library: "
-        + ", ".join(list_libraries())
+        + ", ".join(loading.list_libraries())
     )
     return UnknownName(f"the catalogue knows no variable {quote_value(name)}", hint=hint)
 
 
-def _known(entry: KnownVariable, asked: str) -> str:
+def _known(entry: loading.KnownVariable, asked: str) -> str:
     variable, catalogue = entry.variable, entry.catalogue
     title = catalogue.title
     if variable.part is not None:
@@ -66,42 +43,11 @@ def _known(entry: KnownVariable, asked: str) -> str:
     if asked != entry.name:
         lines.append(_paragraph(f"{asked} is another name for it."))
     lines.append(_paragraph(variable.meaning))
-    for label, text in _facts(variable, catalogue):
+    for label, text in wording.describe_variable(variable, catalogue):
         lines.append(_row(label, text))
     for key, interaction in entry.interactions.items():
         lines.append(_row("with others", _interaction(key, interaction, entry.name)))
     return "\n".join(lines)
-
-
-def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
-    yield "type", variable.type
-    yield from _filled("values", values_text(variable.values) or variable.form)
-    yield from _filled("search", range_text(variable.range))
-    if variable.restricted:
-        yield "restricted", f"{values_text(variable.restricted)}: searched by opt_in only"
-    yield from _filled("also read", read_as_text(variable))
-    yield "default", default_text(variable)
-    yield from _filled("history", by_version(variable.history))
-    yield from _filled("versions", versions_text(variable, catalogue))
-    newer = {version: values_text(values) for version, values in variable.values_since.items()}
-    yield from _filled("new values", by_version(newer))
-    yield from _filled("also called", ", ".join(variable.aliases))
-    yield from _filled("replaced by", ", ".join(variable.replaced_by))
-    yield from _filled("effect", variable.condition)
-    yield from _filled("needs", needs_text(variable))
-    yield "for", f"{', '.join(variable.operations)}; {variable.scope.meaning}"
-    yield from _filled("dangers", danger_text(variable))
-    yield from _filled("care", care_text(variable))
-    yield from _filled("caution", variable.caution)
-    yield from _filled("note", variable.note)
-    yield "role", role_text(variable)
-    yield "known from", known_text(variable)
-    yield "source", source_text(variable, catalogue)
-
-
-def _filled(label: str, text: str) -> Iterator[tuple[str, str]]:
-    if text:
-        yield label, text
 
 
 def _interaction(key: str, interaction: Interaction, name: str) -> str:
@@ -111,7 +57,7 @@ def _interaction(key: str, interaction: Interaction, name: str) -> str:
     return f"{also}{interaction.rule}{dangers}" or key
 
 
-def _not_read(entry: NotRead, name: str) -> str:
+def _not_read(entry: loading.NotRead, name: str) -> str:
     lines = [f"{name} is not a variable of {entry.catalogue.title}: {entry.entry.what.meaning}"]
     lines.append(_paragraph(entry.entry.truth))
     if entry.entry.use:
@@ -136,7 +82,7 @@ def _in_space(space: Space, name: str) -> Iterator[tuple[Space, str]]:
         yield space, f"pinned to {space.pinned[name]}"
     for parameter in space.parameters:
         if name in parameter.variables:
-            values = values_text("unset" if v is None else v for v in parameter.values)
+            values = wording.list_values("unset" if v is None else v for v in parameter.values)
             yield space, values if parameter.name == name else f"by {parameter.name}: {values}"
     for parameter in space.left_out.values():
         if name in parameter.variables:
@@ -158,7 +104,7 @@ def _paragraph(text: str) -> str:
     return wrap_text(text, first="  ", indent="  ")
 
 
-def _plain(answer: LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
+def _plain(answer: loading.LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[str, Any]:
     return {
         "name": answer.name,
         "known": [_entry(entry) for entry in answer.known],
@@ -175,7 +121,7 @@ def _plain(answer: LookupResult, searched: Iterable[tuple[Space, str]]) -> dict[
     }
 
 
-def _entry(entry: KnownVariable) -> dict[str, Any]:
+def _entry(entry: loading.KnownVariable) -> dict[str, Any]:
     return {
         "library": entry.catalogue.library,
         "name": entry.name,
@@ -188,7 +134,7 @@ def _entry(entry: KnownVariable) -> dict[str, Any]:
     }
 
 
-def _find_described(asked: str) -> list[KnownVariable]:
+def _find_described(asked: str) -> list[loading.KnownVariable]:
     """The described variables that a library's name or a pattern with ``*`` means."""
     if "*" in asked:
         return [entry for entry in _all() if fnmatchcase(entry.name.upper(), asked.upper())]
@@ -200,7 +146,7 @@ def _find_described(asked: str) -> list[KnownVariable]:
     ]
 
 
-def _list_variables(found: list[KnownVariable], *, json_output: bool) -> None:
+def _list_variables(found: list[loading.KnownVariable], *, json_output: bool) -> None:
     """Prints a line for each of the variables."""
     if json_output:
         print(json.dumps([_brief(entry) for entry in found], indent=2))
@@ -214,25 +160,31 @@ def _list_variables(found: list[KnownVariable], *, json_output: bool) -> None:
     print(f"\n{count} of {', '.join(titles)}; all that is known of one: spaces explain NAME")
 
 
-def _all() -> Iterator[KnownVariable]:
-    for library in list_libraries():
-        file = load_catalogue(library)
+def _all() -> Iterator[loading.KnownVariable]:
+    for library in loading.list_libraries():
+        file = loading.load_catalogue(library)
         for name, variable in file.variables.items():
-            yield KnownVariable(file, name, variable)
+            yield loading.KnownVariable(file, name, variable)
 
 
 def _letters(name: str) -> str:
     return name.casefold().replace(" ", "").replace("-", "").replace("_", "")
 
 
-def _brief_row(entry: KnownVariable) -> tuple[str, ...]:
+def _brief_row(entry: loading.KnownVariable) -> tuple[str, ...]:
     default = entry.variable.default or ""
     shown = default if len(default) <= _LONGEST else f"{default[: _LONGEST - 3]}..."
     variable = entry.variable
-    return entry.name, entry.catalogue.library, shown, mind_text(variable), brief_text(variable)
+    return (
+        entry.name,
+        entry.catalogue.library,
+        shown,
+        wording.summarize_care(variable),
+        wording.summarize_meaning(variable),
+    )
 
 
-def _brief(entry: KnownVariable) -> dict[str, object]:
+def _brief(entry: loading.KnownVariable) -> dict[str, object]:
     variable = entry.variable
     return {
         "name": entry.name,
@@ -257,7 +209,7 @@ def spaces_explain_command(
     """Explain a variable: what it does, values, default, versions, risks."""
     # A line of a script, `export NAME=VALUE`, is taken as well.
     name = name.strip().removeprefix("export ").partition("=")[0].strip()
-    answer = look_up(name)
+    answer = loading.look_up(name)
     names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
     searched = [found for spelled in names for found in _searched(spelled)]
     if not answer and not searched:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -40,8 +40,8 @@ def _described(one: NamedFinding, sources: Sequence[str]) -> Iterator[str]:
         setting = " ".join(f"{name}={value}" for name, value in found.setting.items())
         most = "up to " if found.expected.up_to else ""
         yield _wrap(f"{setting}: {most}{found.expected.factor:g}x in {found.expected.of}")
-    where = f"{_where(found)} " if _where(found) else ""
-    yield _wrap(f"{where}[{sources.index(one.source) + 1}, {found.section}]")
+    source = f"[{sources.index(one.source) + 1}, {found.section}]"
+    yield _wrap(" ".join(filter(None, (_where(found), source))))
     if found.note:
         yield _wrap(found.note)
 
@@ -63,10 +63,6 @@ def _wrap(line: str, first: str = "      ") -> str:
     return wrap_text(line, first=first, indent="      ")
 
 
-def _plain(one: NamedFinding) -> dict[str, Any]:
-    return {"name": one.name, **one.finding.model_dump(mode="json"), "source": one.source}
-
-
 def findings_command(
     system: Annotated[
         str | None, typer.Option(help="only those on this system, as systems list names it")
@@ -80,7 +76,11 @@ def findings_command(
         )
     found = [one for one in all_findings() if not system or system in one.finding.systems]
     if json_output:
-        print(json.dumps([_plain(one) for one in found], indent=2))
+        rows = [
+            {"name": one.name, **one.finding.model_dump(mode="json"), "source": one.source}
+            for one in found
+        ]
+        print(json.dumps(rows, indent=2))
     elif not found:
         print(f"no paper that commtune knows measured on {system}")
     else:

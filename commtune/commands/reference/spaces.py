@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,8 +16,8 @@ from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError, UnknownName
 from commtune.formatting import format_table, wrap_text
 from commtune.spaces.loading import list_presets, load_space
-from commtune.spaces.parameter import Kind, Parameter, Restricted
-from commtune.spaces.space import Space, condition_text
+from commtune.spaces.parameter import Kind, Parameter
+from commtune.spaces.space import Space
 
 _MANY = 10**12
 
@@ -29,23 +28,13 @@ def _counted(space: Space) -> str:
     return f"{number:,}" if number < _MANY else f"{number:.1e}"
 
 
-def _sizes(name: str) -> list[str]:
-    """The other sizes in which a shipped space comes."""
-    family = name.removesuffix("-quick").removesuffix("-thorough")
-    sizes = [family, f"{family}-quick", f"{family}-thorough"]
-    return [size for size in sizes if size != name and size in list_presets()]
-
-
 def _space_of(file: Path) -> Space:
     """The space in a file, or the one that a campaign file makes of another."""
-    if _is_campaign(file):
+    data = load_document(file, SpaceError).data
+    # A campaign file has a key `space` too: what it names, where a space file has its version.
+    if isinstance(data, dict) and "campaign" in data and "parameters" not in data:
         return load_campaign(file).plan.space
     return load_space(file)
-
-
-def _is_campaign(file: Path) -> bool:
-    data = load_document(file, SpaceError).data
-    return isinstance(data, dict) and "campaign" in data and "parameters" not in data
 
 
 def _brief(space: Space) -> dict[str, Any]:
@@ -69,7 +58,7 @@ def _plain(parameter: Parameter) -> dict[str, Any]:
         "variables": list(parameter.variables),
         "default": parameter.default,
         "restricted": [left_out.value for left_out in parameter.restricted],
-        "condition": condition_text(parameter),
+        "condition": parameter.condition,
         "risks": [str(risk) for risk in parameter.risks],
         "source": parameter.source,
         "note": parameter.note,
@@ -80,13 +69,14 @@ def _described(parameter: Parameter) -> str:
     lines = [f"{parameter.name} ({parameter.kind})", *map(wrap_text, _values(parameter))]
     if parameter.default:
         lines.append(wrap_text(f"unset means: {parameter.default}"))
-    if condition := condition_text(parameter):
+    if condition := parameter.condition:
         lines.append(wrap_text(f"only when {condition}"))
     if parameter.risks:
         lines.append(wrap_text(f"danger: {', '.join(parameter.risks)}"))
     for left_out in parameter.restricted:
         setting = f"{parameter.name}={left_out.value}"
-        lines.append(wrap_text(f"left out without opt_in: [{setting!r}]: {_why(left_out)}"))
+        why = "; ".join(filter(None, (", ".join(left_out.risks), left_out.why)))
+        lines.append(wrap_text(f"left out without opt_in: [{setting!r}]: {why}"))
     if parameter.note:
         lines.append(wrap_text(parameter.note))
     if parameter.source:
@@ -98,19 +88,11 @@ def _values(parameter: Parameter) -> list[str]:
     """The values in a row; of a group a line each, with what it sets."""
     if parameter.kind is not Kind.GROUP:
         return [", ".join("unset" if value is None else value for value in parameter.values)]
-    return [
-        "unset" if value is None else f"{value}: {_settings(parameter.environment(value))}"
-        for value in parameter.values
-    ]
-
-
-def _settings(environment: Mapping[str, str]) -> str:
-    return " ".join(f"{name}={value}" for name, value in environment.items())
-
-
-def _why(left_out: Restricted) -> str:
-    risks = ", ".join(left_out.risks)
-    return f"{risks}; {left_out.why}" if left_out.why else risks
+    set_by = {
+        value: " ".join(f"{n}={v}" for n, v in setting.items())
+        for value, setting in parameter.settings.items()
+    }
+    return ["unset" if v is None else f"{v}: {set_by[v]}" for v in parameter.values]
 
 
 def spaces_list_command(
@@ -146,8 +128,10 @@ def spaces_show_command(name: str, json_output: JsonOption = False) -> None:
         return
     print(f"{space.name} {space.version}: {space.summary}")
     print(f"for {space.library} {space.versions}; {_counted(space)} configurations")
-    if sizes := _sizes(name):
-        print(f"in other sizes: {', '.join(sizes)}")
+    family = name.removesuffix("-quick").removesuffix("-thorough")
+    sizes = {family, f"{family}-quick", f"{family}-thorough"} - {name}
+    if others := [other for other in list_presets() if other in sizes]:
+        print(f"in other sizes: {', '.join(others)}")
     for name_, value in space.pinned.items():
         print(f"\n{name_}={value}\n    pinned: set in every run")
     for parameter in space.parameters:

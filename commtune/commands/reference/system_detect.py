@@ -28,6 +28,8 @@ from commtune.systems.schema import System
 
 #: Exit code where the machine is none of the described ones.
 _NOT_RECOGNIZED = 4
+#: Verdicts that are to be seen in a long table.
+_WORDS = {FactVerdict.DIFFERS: "DIFFERS"}
 
 
 @dataclass(frozen=True)
@@ -45,15 +47,6 @@ class _Held:
     by: tuple[str, ...]
     named: str
     facts: tuple[FactComparison, ...]
-
-    def plain(self) -> dict[str, Any]:
-        return {
-            "name": self.system.name,
-            "recognized": self.is_it,
-            "by": list(self.by),
-            "retired": self.system.retired,
-            "facts": [asdict(fact) for fact in self.facts],
-        }
 
 
 def detect_system(
@@ -84,23 +77,19 @@ def _held(
 ) -> list[_Held]:
     """What the machine is held against: what it is, what was named, what is nearest in shape."""
     asked = {id(system): name for name, system in own.items()}
-    matches = {id(match.system): match for match in (*certain, *alike)}
-    chosen = [match.system for match in certain]
-    chosen += [system for system in own.values() if system not in chosen]
-    chosen = chosen or [match.system for match in alike]
-    found = []
-    for system in chosen:
-        match = matches.get(id(system))
-        found.append(
-            _Held(
-                system=system,
-                is_it=match in certain,
-                by=match.by if match else (),
-                named=asked.get(id(system), ""),
-                facts=tuple(compare_machine(seen, system)),
-            )
+    by = {id(match.system): match.by for match in (*certain, *alike)}
+    recognized = [match.system for match in certain]
+    chosen = [*recognized, *(system for system in own.values() if system not in recognized)]
+    return [
+        _Held(
+            system=system,
+            is_it=system in recognized,
+            by=by.get(id(system), ()),
+            named=asked.get(id(system), ""),
+            facts=tuple(compare_machine(seen, system)),
         )
-    return found
+        for system in chosen or [match.system for match in alike]
+    ]
 
 
 def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[str, Any]:
@@ -108,7 +97,16 @@ def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[s
         "recognized": [match.system.name for match in certain],
         "host": seen.clues.host,
         "cluster": seen.clues.cluster,
-        "systems": [one.plain() for one in held],
+        "systems": [
+            {
+                "name": one.system.name,
+                "recognized": one.is_it,
+                "by": list(one.by),
+                "retired": one.system.retired,
+                "facts": [asdict(fact) for fact in one.facts],
+            }
+            for one in held
+        ],
     }
 
 
@@ -134,7 +132,9 @@ def _say(
         print(f"looks like {match.system.name}, with {_and(match.by)}; others have such nodes too")
     for one in held[: max(1, len(certain) + sum(bool(h.named) for h in held))]:
         _show(one)
-    if any(one.is_it and _other_gpus(one) for one in held):
+    facts = [fact for one in held if one.is_it for fact in one.facts]
+    differing = {fact.what for fact in facts if fact.verdict is FactVerdict.DIFFERS}
+    if differing & {"GPU model", "GPUs"}:
         print("\nits GPUs differ: another kind of node, or another machine of the same name")
     print(f"\n{_next(certain, held, program)}")
 
@@ -143,7 +143,7 @@ def _show(one: _Held) -> None:
     print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
     together = _unseen_together(one.facts)
     rows = [
-        (fact.what, fact.described, fact.found, _word(fact))
+        (fact.what, fact.described, fact.found, _WORDS.get(fact.verdict, str(fact.verdict)))
         for fact in one.facts
         if fact.verdict is not FactVerdict.UNSEEN or fact.found not in together
     ]
@@ -166,16 +166,6 @@ def _unseen_together(facts: Sequence[FactComparison]) -> dict[str, list[str]]:
         if fact.verdict is FactVerdict.UNSEEN:
             by_reason.setdefault(fact.found, []).append(fact.what)
     return {why: names for why, names in by_reason.items() if len(names) > 1}
-
-
-def _other_gpus(one: _Held) -> bool:
-    return any(
-        f.verdict is FactVerdict.DIFFERS for f in one.facts if f.what in ("GPU model", "GPUs")
-    )
-
-
-def _word(fact: FactComparison) -> str:
-    return "DIFFERS" if fact.verdict is FactVerdict.DIFFERS else str(fact.verdict)
 
 
 def _and(words: Sequence[str]) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import indent as indent_lines
+from typing import Any
 
 from commtune.commands.options import JsonOption
-from commtune.commands.reference import system_nominal
 from commtune.commands.reference.validation import validate_files
 from commtune.formatting import (
     format_count,
@@ -19,12 +19,24 @@ from commtune.formatting import (
 )
 from commtune.systems.findings import all_findings
 from commtune.systems.loading import list_systems, load_system
-from commtune.systems.nominal.fabric import fabric_of
-from commtune.systems.nominal.operations import pair_bandwidths
+from commtune.systems.nominal.collectives import Nominal
+from commtune.systems.nominal.fabric import Fabric, fabric_of
+from commtune.systems.nominal.operations import (
+    group_bandwidth,
+    nominal_bandwidth,
+    pair_bandwidths,
+    self_bounds,
+)
+from commtune.systems.nominal.traffic import Memory, NominalQuestion
 from commtune.systems.reference_settings import all_reference_settings
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced, System
 from commtune.systems.units import format_bandwidth
 
+#: With one rank a GPU; the last is far enough for what bandwidths tend to.
+_NODES = (1, 2, 256)
+_OPERATIONS = ("ping-pong", "ring", "alltoall", "allreduce", "allgather", "reduce-scatter",
+               "broadcast", "reduce", "incast", "one-to-many")  # fmt: skip
+_Found = Mapping[tuple[str, int], Nominal]
 _PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not found
 
 
@@ -48,15 +60,6 @@ def _placeholders(system: System) -> list[str]:
     ]
 
 
-def _to_correct(file: Path) -> str:
-    keys = ", ".join(_placeholders(load_system(file)))
-    return f", but placeholders stand in {keys}" if keys else ""
-
-
-def _gpus(system: System) -> str:
-    return f"{system.gpus.count} x {system.gpus.model}" if system.gpus else "none"
-
-
 def _fact(words: str, facts: Sourced) -> str:
     note = f" {' '.join(facts.note.split())}" if facts.note else ""
     return wrap_text(f"{words} [{', '.join(facts.source)}]{note}")
@@ -77,7 +80,7 @@ def _node(system: System) -> Iterator[str]:
         if gpus.host_link:
             near += f"; {format_bandwidth(gpus.host_link)} to the processor"
         yield _fact(f"{gpus.count} x {gpus.model}, {format_size(gpus.memory)} each{near}", gpus)
-    total = format_bandwidth(system.nics.count * system.nics.bandwidth)
+    total = format_bandwidth(nics.count * nics.bandwidth)
     port = format_bandwidth(nics.bandwidth)
     shared = f"; {_sharing(system)}" if gpus else ""
     yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together{shared}", nics)
@@ -119,8 +122,93 @@ def _gbits(bytes_per_s: float | None) -> str:
     return "-" if bytes_per_s is None else f"{bytes_per_s * 8 / 1e9:g}"
 
 
-def _nominal(system: System) -> Iterator[str]:
-    yield from system_nominal.nominal_lines(fabric_of(system))
+def _nominal_bounds(fabric: Fabric) -> _Found:
+    """The nominal bandwidth of the main operations, by operation and number of nodes."""
+    memory = Memory.DEVICE if fabric.gpus else Memory.HOST
+    each = fabric.gpus or 1
+    return {
+        (operation, nodes): nominal_bandwidth(
+            fabric, NominalQuestion(operation, each * nodes, nodes, memory)
+        )
+        for operation in _OPERATIONS
+        for nodes in (_NODES if fabric.links else _NODES[1:])
+    }
+
+
+def nominal_lines(system: System) -> Iterator[str]:
+    """What operations could reach on a described system, for people."""
+    fabric = fabric_of(system)
+    found = _nominal_bounds(fabric)
+    nodes = sorted({nodes for _, nodes in found})
+    each = "all GPUs of a node, a rank each" if fabric.gpus else "a rank a node, in host memory"
+    yield f"\nnominal bus bandwidth: Gb/s (GB/s); {each}"
+    yield "    limit: what no way of doing it exceeds, where that is more"
+    header = ["operation"]
+    for count in nodes:
+        header += [format_count(count, "node"), "limit"]
+    rows = [
+        (operation, *(cell for n in nodes for cell in _cells(found[operation, n])))
+        for operation in _OPERATIONS
+    ]
+    yield indent_lines(format_table(header, rows), "    ")
+    yield from _reasons(found)
+    yield from _of_gpus(fabric)
+
+
+def _cells(found: Nominal) -> tuple[str, str]:
+    return _short(found.bytes_per_s), "" if found.limit is None else _short(found.limit)
+
+
+def _short(bytes_per_s: float | None) -> str:
+    if bytes_per_s is None:
+        return "-"
+    return f"{bytes_per_s * 8 / 1e9:.4g} ({bytes_per_s / 1e9:.3g})"
+
+
+def _reasons(found: _Found) -> Iterator[str]:
+    """From which links numbers are, those of the same reason together."""
+    said: dict[str, list[str]] = {}
+    for (operation, nodes), answer in found.items():
+        if nodes > 2:
+            continue
+        model = f"{answer.model}: " if answer.model else "none: "
+        said.setdefault(f"{format_count(nodes, 'node')}, {model}{answer.why}", []).append(
+            operation
+        )
+    for reason, operations in sorted(said.items()):
+        yield wrap_text(f"{reason} ({', '.join(operations)})")
+    for assumption in dict.fromkeys(a for answer in found.values() for a in answer.assumptions):
+        yield wrap_text(f"assumed: {assumption}")
+
+
+def _of_gpus(fabric: Fabric) -> Iterator[str]:
+    if fabric.ports and fabric.gpus:
+        sent = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
+        numbers = ", ".join(_short(s) for s in sent)
+        yield wrap_text(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
+    if both := self_bounds(fabric):
+        yield wrap_text(
+            f"a GPU's copy to itself: {format_bandwidth(both[0])} copied, which are "
+            f"{format_bandwidth(both[1])} read and written"
+        )
+
+
+def _nominal_data(fabric: Fabric) -> list[dict[str, Any]]:
+    """For programs; bytes per second."""
+    return [
+        {
+            "operation": operation,
+            "nodes": nodes,
+            "ranks": nodes * (fabric.gpus or 1),
+            "busbw_Bps": found.bytes_per_s,
+            "model": found.model,
+            "why": found.why,
+            "limit_Bps": found.limit,
+            "limit_why": found.limit_why,
+            "assumptions": list(found.assumptions),
+        }
+        for (operation, nodes), found in _nominal_bounds(fabric).items()
+    ]
 
 
 def _jobs(system: System) -> Iterator[str]:
@@ -208,7 +296,15 @@ def systems_list_command(json_output: JsonOption = False) -> None:
     if json_output:
         print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
         return
-    rows = [(s.name, _gpus(s), f"{s.nics.count} x {s.nics.model}", s.summary) for s in found]
+    rows = [
+        (
+            s.name,
+            f"{s.gpus.count} x {s.gpus.model}" if s.gpus else "none",
+            f"{s.nics.count} x {s.nics.model}",
+            s.summary,
+        )
+        for s in found
+    ]
     print(format_table(("system", "GPUs a node", "network ports a node", "what it is"), rows))
     print("\nAll that is known of one: commtune systems show NAME")
 
@@ -217,7 +313,7 @@ def systems_show_command(name: str, json_output: JsonOption = False) -> None:
     """Show what is known about a system: sources, conflicts, gaps."""
     system = load_system(name)
     if json_output:
-        nominal = system_nominal.nominal_data(fabric_of(system))
+        nominal = _nominal_data(fabric_of(system))
         print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
     print(f"{system.name} {system.version}: {system.summary}")
@@ -227,7 +323,16 @@ def systems_show_command(name: str, json_output: JsonOption = False) -> None:
         print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
     print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (_node, pair_lines, _nominal, _jobs, _libraries, _launch, _variables, _disputes):
+    for part in (
+        _node,
+        pair_lines,
+        nominal_lines,
+        _jobs,
+        _libraries,
+        _launch,
+        _variables,
+        _disputes,
+    ):
         for line in part(system):
             print(line)
     print("\nsources")
@@ -239,4 +344,9 @@ def systems_show_command(name: str, json_output: JsonOption = False) -> None:
 
 def systems_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
     """Check system descriptions."""
-    validate_files(files, _to_correct, json_output=json_output)
+
+    def remark(file: Path) -> str:
+        keys = ", ".join(_placeholders(load_system(file)))
+        return f", but placeholders stand in {keys}" if keys else ""
+
+    validate_files(files, remark, json_output=json_output)

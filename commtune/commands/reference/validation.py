@@ -21,21 +21,18 @@ def validate_files(
     results = []
     for file in files:
         try:
-            said = check(file)
+            remark = check(file)
         except CommtuneError as error:
-            results.append({"file": str(file), "ok": False, **_words(error)})
+            said = {"message": error.message, "hint": error.hint}
+            results.append({"file": str(file), "ok": False, **said})
             if not json_output:
                 hint = "".join(f"\n  {line}" for line in error.hint.splitlines())
                 print(f"{error.message}{hint}", file=sys.stderr)
         else:
             results.append({"file": str(file), "ok": True})
             if not json_output:
-                print(f"{file}: ok{said}")
+                print(f"{file}: ok{remark}")
     if json_output:
         print(json.dumps(results, indent=2))
     if not all(result["ok"] for result in results):
         sys.exit(2)
-
-
-def _words(error: CommtuneError) -> dict[str, str]:
-    return {"message": error.message, "hint": error.hint}

@@ -122,14 +122,14 @@ def _check_environment(
         etc: the site's folder of settings files.
     """
     named = sorted((n, v) for n, v in environment.items() if n not in _NOT_ASKED)
-    said = _wrong_settings([checking.EnvironmentSetting(n, v) for n, v in named], found)
+    here = [checking.EnvironmentSetting(n, v) for n, v in named]
+    said = [*checking.check_settings(here, found)]
     for library in ("nccl", "rccl"):
-        paths = files.settings_files(library, environment, etc)
-        contents = tuple(files.read_settings(path) for path in paths)
+        contents = files.read_settings_files(library, environment, etc)
         said += files.overridden_settings(environment, contents)
         in_files = [one for settings in contents for one in settings]
-        said += _wrong_settings([s for s in in_files if s.name == s.name.strip()], found)
-    said += files.differing_settings(environment, files.module_settings(environment))
+        said += checking.check_settings([s for s in in_files if s.name == s.name.strip()], found)
+    said += files.differing_settings(environment)
     # Two libraries may say the same of one setting. What is mended alike may be wrong for
     # different reasons: each of them is said.
     known: dict[str, checking.SettingRemark] = {}
@@ -137,13 +137,6 @@ def _check_environment(
         known.setdefault(remark.key, remark)
     for remark in known.values():
         yield Check("environment", Status.WARNING, remark.what, remark.mend)
-
-
-def _wrong_settings(
-    settings: list[checking.EnvironmentSetting], found: Mapping[str, str]
-) -> list[checking.SettingRemark]:
-    wrong = checking.check_settings(settings, found)
-    return [*wrong, *checking.misspelled_values(settings, found)]
 
 
 #: Variables with their new values; ``None`` takes one away.

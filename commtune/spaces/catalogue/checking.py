@@ -8,24 +8,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune.documents.nearest import quote_value
-from commtune.spaces.catalogue.loading import (
-    is_after_version,
-    is_before_version,
-    is_of_vendor,
-    list_libraries,
-)
-from commtune.spaces.catalogue.lookup import (
-    KnownVariable,
-    LookupResult,
-    NotRead,
-    known_spellings,
-    look_up,
-    variable_prefixes,
-)
+from commtune.spaces.catalogue import loading
 from commtune.spaces.catalogue.schema import Danger, Level, Variable, Wrong
 
 _SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
@@ -81,21 +68,26 @@ class SettingRemark:
 
 
 def check_settings(
-    settings: Iterable[EnvironmentSetting], found: Mapping[str, str]
+    settings: Sequence[EnvironmentSetting], found: Mapping[str, str]
 ) -> Iterator[SettingRemark]:
-    """What is wrong with settings.
+    """What is wrong with settings: first with their names, then with words of their values.
 
     Args:
         found: versions of the libraries that are here, by their names in the catalogue.
     """
-    every = tuple(prefix for library in list_libraries() for prefix in variable_prefixes(library))
+    every = tuple(
+        prefix
+        for library in loading.list_libraries()
+        for prefix in loading.variable_prefixes(library)
+    )
     for setting in settings:
         if setting.name.startswith(every):
             yield from _of_setting(setting, found)
+    yield from _misspelled_values(settings, found)
 
 
 def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:
-    answer = look_up(setting.name)
+    answer = loading.look_up(setting.name)
     known = _here(answer, found)
     if known:
         for entry in known:
@@ -108,7 +100,7 @@ def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterat
         yield from _of_unknown(setting)
 
 
-def _here(answer: LookupResult, found: Mapping[str, str]) -> list[KnownVariable]:
+def _here(answer: loading.LookupResult, found: Mapping[str, str]) -> list[loading.KnownVariable]:
     """The entries of the libraries that are here; all where none of them is."""
     here = [entry for entry in answer.known if entry.catalogue.library in found]
     of_others = {entry.catalogue.library for entry in answer.not_read} & set(found)
@@ -116,7 +108,7 @@ def _here(answer: LookupResult, found: Mapping[str, str]) -> list[KnownVariable]
 
 
 def _of_known(
-    setting: EnvironmentSetting, entry: KnownVariable, version: str | None, by: str
+    setting: EnvironmentSetting, entry: loading.KnownVariable, version: str | None, by: str
 ) -> Iterator[SettingRemark]:
     if version is not None and (gone := _not_in(entry, version)):
         use = ", ".join(entry.variable.replaced_by)
@@ -141,14 +133,14 @@ def _of_known(
         yield SettingRemark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
-def _not_in(entry: KnownVariable, version: str) -> str:
+def _not_in(entry: loading.KnownVariable, version: str) -> str:
     """Why a version doesn't have a variable; empty if it does, as far as known."""
     title, variable = entry.catalogue.title, entry.variable
-    if is_of_vendor(entry.catalogue, variable, version):
+    if loading.is_of_vendor(entry.catalogue, variable, version):
         return ""
-    if variable.since is not None and is_before_version(version, variable.since):
+    if variable.since is not None and loading.is_before_version(version, variable.since):
         return f"it came with {title} {variable.since}, and {version} is here"
-    if variable.until is not None and is_after_version(version, variable.until):
+    if variable.until is not None and loading.is_after_version(version, variable.until):
         return f"{title} {variable.until} was the last to have it, and {version} is here"
     return ""
 
@@ -200,7 +192,7 @@ def _inside(value: str, variable: Variable) -> bool:
         return False
 
 
-def _wrong(answer: LookupResult, found: Mapping[str, str]) -> NotRead | None:
+def _wrong(answer: loading.LookupResult, found: Mapping[str, str]) -> loading.NotRead | None:
     """Why nobody here reads a name; ``None`` where something does that is in no catalogue."""
     of_others = bool(answer.known)  # the libraries of these are not here
     wrong = [w for w in answer.not_read if of_others or w.entry.what is not Wrong.ELSEWHERE]
@@ -208,7 +200,7 @@ def _wrong(answer: LookupResult, found: Mapping[str, str]) -> NotRead | None:
     return wrong[0] if wrong else None
 
 
-def _of_wrong(setting: EnvironmentSetting, wrong: NotRead) -> SettingRemark:
+def _of_wrong(setting: EnvironmentSetting, wrong: loading.NotRead) -> SettingRemark:
     entry = wrong.entry
     what = (
         f"{setting.name}{setting.place} is not a variable of {wrong.catalogue.title} "
@@ -221,10 +213,10 @@ def _of_wrong(setting: EnvironmentSetting, wrong: NotRead) -> SettingRemark:
 
 
 def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
-    for library in list_libraries():
-        if not setting.name.startswith(variable_prefixes(library)):
+    for library in loading.list_libraries():
+        if not setting.name.startswith(loading.variable_prefixes(library)):
             continue
-        for known in known_spellings(library):
+        for known in loading.known_spellings(library):
             if is_misspelling(setting.name, known):
                 what = f"{setting.name}{setting.place} is not known here; perhaps {known} is meant"
                 yield SettingRemark(
@@ -246,18 +238,12 @@ def _plain(value: str) -> int:
 _BETWEEN = re.compile(r"[,;:|@=\s]+")
 
 
-def misspelled_values(
-    settings: Iterable[EnvironmentSetting], found: Mapping[str, str]
+def _misspelled_values(
+    settings: Sequence[EnvironmentSetting], found: Mapping[str, str]
 ) -> Iterator[SettingRemark]:
-    """What is wrong with words of values that are a letter away from a legal one.
-
-    Nothing is said of a word that is like none: many lists of values have the useful ones only.
-
-    Args:
-        found: versions of the libraries that are here, by their names in the catalogue.
-    """
+    # Nothing is said of a word that is like none: many lists of values have the useful ones only.
     for setting in settings:
-        known = look_up(setting.name).known
+        known = loading.look_up(setting.name).known
         entries = [entry for entry in known if entry.catalogue.library in found] or known
         wrong = [_misspelled_word(setting.value, entry) for entry in entries]
         pairs = [pair for pair in wrong if pair is not None]
@@ -266,7 +252,7 @@ def misspelled_values(
             yield _remark(setting, *pairs[0])
 
 
-def _misspelled_word(value: str, entry: KnownVariable) -> tuple[str, str] | None:
+def _misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str] | None:
     """The first misspelled word of a value, and what is meant by it."""
     legal = {word.casefold(): word for word in _legal(entry.variable)}
     for word in _words(value):

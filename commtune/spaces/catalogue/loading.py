@@ -1,19 +1,23 @@
-"""Finds and reads catalogue files, and compares the versions in them."""
+"""Finds catalogue files, reads as few of them as can hold a name, and compares versions."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterator
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
+from commtune.documents.yaml_document import list_shipped, load_shipped, parse_document
 from commtune.errors import UnknownName
-from commtune.spaces.catalogue.schema import Catalogue, Variable
+from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
 
 _FOLDER = "spaces/catalogue"
+_CUTOFF = 0.75  # how like a known name a wrong one is, to be named
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
@@ -61,6 +65,146 @@ def names_in(library: str) -> tuple[str, ...]:
     return tuple(re.findall(r"^  ([A-Za-z_]\w*):", inside, flags=re.MULTILINE))
 
 
+@dataclass(frozen=True)
+class KnownVariable:
+    """A variable of a library.
+
+    Attributes:
+        name: what the catalogue calls it; the asked-for name may be an alias of it.
+    """
+
+    catalogue: Catalogue
+    name: str
+    variable: Variable
+
+    @property
+    def interactions(self) -> dict[str, Interaction]:
+        """What holds between it and others."""
+        return _interactions_of(self.catalogue, self.name)
+
+
+@dataclass(frozen=True)
+class NotRead:
+    """A name that a library doesn't read, or not any more, with the truth about it."""
+
+    catalogue: Catalogue
+    pattern: str
+    entry: NotVariable
+
+
+@dataclass(frozen=True)
+class LookupResult:
+    """What all catalogues say of a name.
+
+    Attributes:
+        known: entries of that name, one for each library that reads it.
+        not_read: what libraries say that don't.
+        undescribed: libraries that read it, but have no entry for it.
+        elsewhere: interactions that name it in catalogues that don't describe it.
+    """
+
+    name: str
+    known: tuple[KnownVariable, ...] = ()
+    not_read: tuple[NotRead, ...] = ()
+    undescribed: tuple[Catalogue, ...] = ()
+    elsewhere: tuple[tuple[Catalogue, str, Interaction], ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.known or self.not_read or self.undescribed)
+
+
+def look_up(name: str) -> LookupResult:
+    """What the shipped catalogues say of a name."""
+    files = [load_catalogue(library) for library in list_libraries() if _may_hold(library, name)]
+    known = tuple(entry for file in files for entry in _known(file, name))
+    not_read = tuple(
+        NotRead(file, pattern, entry)
+        for file in files
+        for pattern, entry in file.not_variables.items()
+        if matches_pattern(name, pattern)
+    )
+    describing = {entry.catalogue.library for entry in known}
+    elsewhere = tuple(
+        (file, key, interaction)
+        for file in files
+        if file.library not in describing
+        for key, interaction in _interactions_of(file, name).items()
+    )
+    undescribed = tuple(file for file in files if name in file.others)
+    return LookupResult(name, known, not_read, undescribed, elsewhere)
+
+
+def _known(file: Catalogue, name: str) -> Iterator[KnownVariable]:
+    own = _own_spelling(file, name)
+    for called, variable in file.variables.items():
+        if called == own or own in variable.aliases:
+            yield KnownVariable(file, called, variable)
+
+
+def _own_spelling(file: Catalogue, name: str) -> str:
+    """The name with the prefix that the catalogue uses, where the library takes others too."""
+    for prefix, others in file.other_prefixes.items():
+        for other in others:
+            if name.startswith(other) and f"{prefix}{name.removeprefix(other)}" in file.variables:
+                return f"{prefix}{name.removeprefix(other)}"
+    return name
+
+
+def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
+    """The interactions of a catalogue that name a variable."""
+    return {
+        key: interaction
+        for key, interaction in file.interactions.items()
+        if any(matches_pattern(name, pattern) for pattern in interaction.variables)
+    }
+
+
+def nearest_names(name: str, *, limit: int = 3) -> list[str]:
+    """Known names like a name, the likest first; those of its family, or of all libraries."""
+    family = [
+        library
+        for library in list_libraries()
+        if name.upper().startswith(variable_prefixes(library))
+    ]
+    folded = {
+        known.casefold(): known for lib in family or list_libraries() for known in names_in(lib)
+    }
+    # Tools of a library name its variables without their beginning: btl, RNDV_SCHEME.
+    ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]
+    found = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=_CUTOFF)
+    near = [*sorted(ends, key=len), *found]
+    return [folded[known] for known in dict.fromkeys(near)][:limit]
+
+
+def known_spellings(library: str) -> tuple[str, ...]:
+    """Every name that a library is known to read, described or not."""
+    file = load_catalogue(library)
+    aliases = (alias for variable in file.variables.values() for alias in variable.aliases)
+    return (*file.variables, *aliases, *file.others)
+
+
+def _may_hold(library: str, name: str) -> bool:
+    if name.startswith((*variable_prefixes(library), *_before_stars(library))):
+        return True
+    text = catalogue_text(library)
+    # The plain search is a hundred times as quick, and mostly says no.
+    return name in text and bool(re.search(rf"\b{re.escape(name)}\b", text))
+
+
+@cache
+def _before_stars(library: str) -> tuple[str, ...]:
+    """What stands before the star of names that mean many: OMP_MCA_*."""
+    return tuple(set(re.findall(r"\b([A-Za-z]\w*_)\*", catalogue_text(library))))
+
+
+@cache
+def variable_prefixes(library: str) -> tuple[str, ...]:
+    """What the variables of a library begin with, in every spelling that it takes."""
+    head = parse_document(catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
+    others = head.get("other_prefixes", {}).values()
+    return (*head["prefixes"], *(prefix for listed in others for prefix in listed))
+
+
 def as_numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: (2, 30, 7) for 2.30.7-1."""
     found = _VERSION.match(version)
@@ -90,3 +234,52 @@ def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
         return False
     came = [v.since for v in found.variables.values() if v.part == variable.part]
     return all(since is not None and is_before_version(version, since) for since in came)
+
+
+class KnownVersion:
+    """What a version of a library reads, by its catalogue.
+
+    Variables of a part with versions of its own, or of a vendor's, are taken to be read.
+    """
+
+    def __init__(self, catalogue: Catalogue, version: str) -> None:
+        self._catalogue = catalogue
+        self._version = version
+
+    @property
+    def is_newer(self) -> bool:
+        """Whether it is a newer series than any that was looked at."""
+        series = ".".join(self._catalogue.checked.newest.split(".")[:2])
+        return is_after_version(self._version, series)
+
+    def lacks_name(self, name: str) -> str:
+        """Why the version doesn't read a variable; empty where it does."""
+        variable = self._described(name)
+        if variable is None:
+            return ""
+        if variable.since is not None and is_before_version(self._version, variable.since):
+            return f"since {variable.since}"
+        if variable.until is not None and is_after_version(self._version, variable.until):
+            instead = f", now {', '.join(variable.replaced_by)}" if variable.replaced_by else ""
+            return f"until {variable.until}{instead}"
+        return ""
+
+    def lacks_setting(self, name: str, value: str) -> str:
+        """Why the version doesn't take a value of a variable; empty where it does."""
+        variable, why = self._described(name), self.lacks_name(name)
+        if variable is None or why:
+            return why
+        came = [since for since, new in variable.values_since.items() if value in new]
+        if came and all(is_before_version(self._version, since) for since in came):
+            return f"since {came[0]}"
+        return ""
+
+    def _described(self, name: str) -> Variable | None:
+        """A variable whose versions are those of the library."""
+        variable = self._catalogue.variables.get(name)
+        if variable is None or variable.part is None:
+            return variable
+        newest = self._catalogue.parts[variable.part].newest
+        has_own_versions = newest is not None and newest != self._catalogue.checked.newest
+        is_vendors = is_of_vendor(self._catalogue, variable, self._version)
+        return None if has_own_versions or is_vendors else variable

@@ -9,43 +9,34 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark
-from commtune.spaces.catalogue.loading import list_libraries
-from commtune.spaces.catalogue.lookup import variable_prefixes
+from commtune.spaces.catalogue.loading import list_libraries, variable_prefixes
 
 
-@dataclass(frozen=True)
-class SettingsFile:
-    """A file with settings of a library; ``of_site`` if the site wrote it, and not the user."""
-
-    path: Path
-    of_site: bool
-
-
-def settings_files(
+def read_settings_files(
     library: str, environment: Mapping[str, str], etc: Path = Path("/etc")
-) -> tuple[SettingsFile, ...]:
-    """The files that a library (``nccl`` or ``rccl``) reads, the one that wins first."""
+) -> tuple[list[EnvironmentSetting], ...]:
+    """The settings of each file that a library (``nccl`` or ``rccl``) reads, the winner first.
+
+    Lines are NAME=VALUE; nothing is trimmed, and # begins a comment only as the first letter.
+    """
     named = environment.get("NCCL_CONF_FILE") if library == "nccl" else None
     home = environment.get("HOME")
     own = Path(named) if named else Path(home) / f".{library}.conf" if home else None
-    site = SettingsFile(etc / f"{library}.conf", of_site=True)
-    return (SettingsFile(own, of_site=False), site) if own else (site,)
+    files = [own] if own else []
+    files.append(etc / f"{library}.conf")
+    return tuple(_read_settings(file, of_site=file is not own) for file in files)
 
 
-def read_settings(file: SettingsFile) -> list[EnvironmentSetting]:
-    """What a file sets: lines NAME=VALUE, nothing trimmed, # only at the very beginning."""
+def _read_settings(file: Path, *, of_site: bool) -> list[EnvironmentSetting]:
     try:
-        lines = file.path.read_text(errors="replace").split("\n")
+        lines = file.read_text(errors="replace").split("\n")
     except OSError:
         return []
     parts = [line.rstrip("\r").partition("=") for line in lines if not line.startswith("#")]
-    return [
-        EnvironmentSetting(n, v, str(file.path), file.of_site) for n, equals, v in parts if equals
-    ]
+    return [EnvironmentSetting(n, v, str(file), of_site) for n, equals, v in parts if equals]
 
 
 def overridden_settings(
@@ -62,7 +53,12 @@ def overridden_settings(
     for settings in files:
         for setting in settings:
             if setting.name != setting.name.strip():
-                yield _spaced(setting)
+                name = setting.name.strip()
+                what = (
+                    f"{setting.file} has spaces around the name {name}, which make it another "
+                    f"name that nobody reads; write {name}={setting.value.strip()}"
+                )
+                yield SettingRemark(name, what)
                 continue
             winner = winners.setdefault(setting.name, setting)
             if winner is not setting:
@@ -71,23 +67,14 @@ def overridden_settings(
 
 def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingRemark:
     where = winner.file or "this environment"
-    if winner.value == setting.value:
-        what = f"{setting.name} is also set in {setting.file}, to the same value"
-        return SettingRemark(setting.name, f"{what}: keep one of the two, in {where} or there")
     what = (
         f"{setting.name}={setting.value} in {setting.file} does not count: {where} says "
         f"{winner.value!r}; take out the one that is not meant"
     )
+    if winner.value == setting.value:
+        same = f"{setting.name} is also set in {setting.file}, to the same value"
+        what = f"{same}: keep one of the two, in {where} or there"
     return SettingRemark(setting.name, what)
-
-
-def _spaced(setting: EnvironmentSetting) -> SettingRemark:
-    name = setting.name.strip()
-    what = (
-        f"{setting.file} has spaces around the name {name}, which make it another name that "
-        f"nobody reads; write {name}={setting.value.strip()}"
-    )
-    return SettingRemark(name, what)
 
 
 _LUA = re.compile(r"""^\s*(?:setenv|pushenv)\s*[({]\s*(["'])(\w+)\1\s*,\s*(["'])(.*?)\3\s*[)}]""")
@@ -96,17 +83,12 @@ _TCL = re.compile(
 )
 
 
-def module_settings(environment: Mapping[str, str]) -> list[EnvironmentSetting]:
-    """What the modules that are loaded set, the one that was loaded last at the end."""
-    files = [Path(file) for file in environment.get("_LMFILES_", "").split(":") if file]
-    return [setting for file in files for setting in _settings(file)]
-
-
-def differing_settings(
-    environment: Mapping[str, str], settings: list[EnvironmentSetting]
-) -> Iterator[SettingRemark]:
+def differing_settings(environment: Mapping[str, str]) -> Iterator[SettingRemark]:
     """Variables of communication libraries that a module set, and that are otherwise by now."""
+    files = [Path(file) for file in environment.get("_LMFILES_", "").split(":") if file]
+    settings = [setting for file in files for setting in _module_settings(file)]
     known = tuple(prefix for library in list_libraries() for prefix in variable_prefixes(library))
+    # Of modules that set the same, the one that was loaded last counts.
     last = {setting.name: setting for setting in settings if setting.name.startswith(known)}
     for name, setting in last.items():
         here = environment.get(name)
@@ -120,7 +102,7 @@ def differing_settings(
         yield SettingRemark(name, what)
 
 
-def _settings(file: Path) -> Iterator[EnvironmentSetting]:
+def _module_settings(file: Path) -> Iterator[EnvironmentSetting]:
     try:
         lines = file.read_text(errors="replace").splitlines()
     except OSError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from commtune.spaces.catalogue.schema import Catalogue, Level, Range, Role, Variable
 
@@ -11,8 +11,43 @@ _SENTENCE = re.compile(r".*?\.(?=\s|$)")
 _BRIEF = 100  # letters of a sentence that a table takes whole
 
 
-def range_text(numbers: Range | None) -> str:
-    """A proposed range in words."""
+def describe_variable(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    """What is known of a variable besides its meaning: labels with texts, none of them empty."""
+    return ((label, text) for label, text in _facts(variable, catalogue) if text)
+
+
+def _facts(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
+    yield "type", variable.type
+    yield "values", list_values(variable.values) or variable.form
+    yield "search", _describe_range(variable.range)
+    if variable.restricted:
+        yield "restricted", f"{list_values(variable.restricted)}: searched by opt_in only"
+    yield "also read", ", ".join(f"{other} for {one}" for other, one in variable.read_as.items())
+    default = variable.default
+    yield "default", "unset: the library decides" if default is None else default or '""'
+    yield "history", _list_by_version(variable.history)
+    yield "versions", _describe_versions(variable, catalogue)
+    newer = {version: list_values(values) for version, values in variable.values_since.items()}
+    yield "new values", _list_by_version(newer)
+    yield "also called", ", ".join(variable.aliases)
+    yield "replaced by", ", ".join(variable.replaced_by)
+    yield "effect", variable.condition
+    needs_any = " or ".join(map(str, variable.needs_any))
+    yield "needs", "; ".join(filter(None, [*map(str, variable.needs), needs_any]))
+    yield "for", f"{', '.join(variable.operations)}; {variable.scope.meaning}"
+    yield "dangers", ", ".join(f"{danger} ({danger.meaning})" for danger in variable.dangers)
+    level, role = variable.level, variable.role
+    yield "care", "" if level is Level.SAFE else f"{level}: {level.meaning}"
+    yield "caution", variable.caution
+    yield "note", variable.note
+    yield "role", f"{role}: {role.meaning}"
+    known_from = " and ".join(known.meaning for known in variable.known_from)
+    documented = "in the library's documentation" if variable.documented else "not documented"
+    yield "known from", f"{known_from}; {documented}"
+    yield "source", _describe_sources(variable, catalogue)
+
+
+def _describe_range(numbers: Range | None) -> str:
     if numbers is None:
         return ""
     said = f"{numbers.least} to {numbers.greatest}"
@@ -23,12 +58,7 @@ def range_text(numbers: Range | None) -> str:
     return said + (f"; also {', '.join(numbers.also)}" if numbers.also else "")
 
 
-def default_text(variable: Variable) -> str:
-    """The default in words."""
-    return "unset: the library decides" if variable.default is None else variable.default or '""'
-
-
-def versions_text(variable: Variable, catalogue: Catalogue) -> str:
+def _describe_versions(variable: Variable, catalogue: Catalogue) -> str:
     """From when to when it exists, as far as versions were looked at."""
     said = f"since {variable.since}" if variable.since else ""
     if variable.seen is not None:
@@ -38,42 +68,16 @@ def versions_text(variable: Variable, catalogue: Catalogue) -> str:
     return f"{said}, still in {catalogue.newest_of(variable)}".removeprefix(", ")
 
 
-def needs_text(variable: Variable) -> str:
-    """The machine-readable condition in words."""
-    every = "; ".join(map(str, variable.needs))
-    some = " or ".join(map(str, variable.needs_any))
-    return "; ".join(filter(None, (every, some)))
-
-
-def values_text(values: Iterable[str]) -> str:
+def list_values(values: Iterable[str]) -> str:
     """Values in a row; one that has commas itself is quoted."""
     return ", ".join(f'"{value}"' if "," in value or not value else value for value in values)
 
 
-def read_as_text(variable: Variable) -> str:
-    """Other spellings, each with the value that it is taken for."""
-    return ", ".join(f"{written} for {value}" for written, value in variable.read_as.items())
+def _list_by_version(said: Mapping[str, str]) -> str:
+    return "; ".join(f"{version}: {text}" for version, text in said.items())
 
 
-def danger_text(variable: Variable) -> str:
-    """What can go wrong."""
-    return ", ".join(f"{danger} ({danger.meaning})" for danger in variable.dangers)
-
-
-def care_text(variable: Variable) -> str:
-    """How much care it needs; empty for what is safe."""
-    level = variable.level
-    return "" if level is Level.SAFE else f"{level}: {level.meaning}"
-
-
-def known_text(variable: Variable) -> str:
-    """What an entry rests on, and whether the library's own documentation has it."""
-    said = "in the library's documentation" if variable.documented else "not documented"
-    return f"{' and '.join(known.meaning for known in variable.known_from)}; {said}"
-
-
-def source_text(variable: Variable, catalogue: Catalogue) -> str:
-    """The sources with their places."""
+def _describe_sources(variable: Variable, catalogue: Catalogue) -> str:
     named = [
         f"{catalogue.sources[key].removeprefix('general: ')}: {', '.join(places)}".rstrip(": ")
         for key, places in variable.source.items()
@@ -81,25 +85,16 @@ def source_text(variable: Variable, catalogue: Catalogue) -> str:
     return "; ".join(named)
 
 
-def by_version(said: Mapping[str, str]) -> str:
-    """What holds from which version on."""
-    return "; ".join(f"{version}: {text}" for version, text in said.items())
-
-
-def role_text(variable: Variable) -> str:
-    """What it is for."""
-    return f"{variable.role}: {variable.role.meaning}"
-
-
-def brief_text(variable: Variable) -> str:
+def summarize_meaning(variable: Variable) -> str:
     """What it does: a sentence; of a long one what stands before its first colon or semicolon."""
     words = " ".join(variable.meaning.split())
     found = _SENTENCE.match(words)
     sentence = found[0] if found else words
+    # A colon near the beginning ends a title, not a thought.
     return sentence if len(sentence) <= _BRIEF else re.split(r"(?<=.{27})[:;] ", sentence)[0]
 
 
-def mind_text(variable: Variable) -> str:
+def summarize_care(variable: Variable) -> str:
     """In a word or two what to know before it is set; nothing of what is safe to search."""
     level = "" if variable.level is Level.SAFE else str(variable.level)
     role = "" if variable.role is Role.TUNE else str(variable.role)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from commtune.documents.shipped import load_shipped
+from commtune.documents.yaml_document import load_shipped
 from commtune.systems.detection.seen import Clues, SeenMachine
 from commtune.systems.schema import System
 from commtune.systems.units import short_bandwidth

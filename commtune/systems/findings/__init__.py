@@ -14,9 +14,8 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError
-from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document
+from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.model import Operation
 from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
 from commtune.systems.loading import check_sources

@@ -13,9 +13,8 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.shipped import list_shipped, load_shipped
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document
+from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.errors import UnknownName
 from commtune.spaces.schema import Text, Truth, VersionOne
 from commtune.systems.loading import check_sources

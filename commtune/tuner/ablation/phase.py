@@ -15,12 +15,6 @@ from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
 from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
-from commtune.spaces.variations import (
-    neighbour_configurations,
-    parameter_units,
-    values_of,
-    without_parameters,
-)
 from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
@@ -111,7 +105,7 @@ class AblationPhase:
         The search met few of the values that the winner's variables can have; now that it is
         known which variables matter, the others can be tried. Fewer go on from round to round.
         """
-        field = neighbour_configurations(self._plan.space, small)
+        field = self._plan.space.neighbour_configurations(small)
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
             field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
@@ -156,7 +150,7 @@ class AblationPhase:
         return merged
 
     def _without_more(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
-        left = parameter_units(self._plan.space, small)
+        left = self._plan.space.parameter_units(small)
         effects = [
             effect if effect.name in left else replace(effect, kept=False)
             for effect in ablation.variables
@@ -214,7 +208,7 @@ class AblationPhase:
         known = {effect.name for effect in ablation.variables}
         dropped = [
             self._variable(candidate, name)
-            for name in parameter_units(self._plan.space, candidate)
+            for name in self._plan.space.parameter_units(candidate)
             if name not in known
         ]
         return replace(
@@ -235,7 +229,7 @@ class AblationPhase:
         Args:
             until_s: seconds of the budget that have to be left in the end.
         """
-        lacking = parameter_units(self._plan.space, candidate)
+        lacking = self._plan.space.parameter_units(candidate)
         leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
         gain = self._effects(DEFAULT, candidate)
         if is_hopeless(gain, self._plan.minimum_gain):
@@ -306,7 +300,7 @@ class AblationPhase:
         keep = [name for name in lacking if name in said.needed] or [idle.pop()]
         while True:
             out = [name for name in lacking if name not in keep]
-            small = without_parameters(self._plan.space, candidate, out) if out else candidate
+            small = self._plan.space.without_parameters(candidate, out) if out else candidate
             if small is None:  # not legal without: the next best comes back
                 keep.append(idle.pop())
                 continue
@@ -334,7 +328,7 @@ class AblationPhase:
         self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
     ) -> Shortfall | None:
         """Blocks of the candidate, the smaller one, and that one without each of its variables."""
-        parts = parameter_units(self._plan.space, small)
+        parts = self._plan.space.parameter_units(small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         while not self._is_clear(candidate, small) and timer.left() > until_s:
             if self._is_spent:
@@ -368,9 +362,9 @@ class AblationPhase:
     ) -> Ablation:
         """What is known of each variable: of those that stayed, beside the small configuration."""
         blocks, speeds = self._blocks(), self._runner.evidence.speeds()
-        small = {} if after.is_default else parameter_units(self._plan.space, after)
+        small = {} if after.is_default else self._plan.space.parameter_units(after)
         found = []
-        for name, lacking in parameter_units(self._plan.space, before).items():
+        for name, lacking in self._plan.space.parameter_units(before).items():
             stayed = name in small
             points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
             points = points or effects_by_size(blocks, lacking, before, speeds)
@@ -386,7 +380,7 @@ class AblationPhase:
         *,
         kept: bool = False,
     ) -> VariableEffect:
-        values = values_of(self._plan.space, configuration, name)
+        values = self._plan.space.values_of(configuration, name)
         return VariableEffect(tuple(sorted(values)), values, kept, points, name)
 
 

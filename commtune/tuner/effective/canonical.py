@@ -8,7 +8,6 @@ from dataclasses import replace
 from commtune.model import DEFAULT, Configuration, Execution
 from commtune.model.conclusion import Ablation
 from commtune.spaces.space import Space
-from commtune.spaces.variations import parameter_units, without_parameters
 from commtune.tuner.effective.settings import (
     at_default,
     credited_configuration,
@@ -64,14 +63,12 @@ def _plain(session: Session, execution: Execution) -> list[Configuration]:
     needless = at_default(execution, default) | (asked - effective_configuration(execution).keys())
     names = [
         name
-        for name in parameter_units(space, execution.configuration)
-        if (rest := without_parameters(space, execution.configuration, [name])) is not None
+        for name in space.parameter_units(execution.configuration)
+        if (rest := space.without_parameters(execution.configuration, [name])) is not None
         and asked - rest.keys() <= needless
     ]
-    together = (
-        without_parameters(space, execution.configuration, names) if len(names) > 1 else None
-    )
-    each = [without_parameters(space, execution.configuration, [name]) for name in names]
+    together = space.without_parameters(execution.configuration, names) if len(names) > 1 else None
+    each = [space.without_parameters(execution.configuration, [name]) for name in names]
     return [one for one in (together, *each) if one is not None]
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from commtune.model import Configuration
 from commtune.spaces.space import Space
-from commtune.spaces.variations import without_parameters
 from commtune.tuner.statistics.importance import design_of, drawn_in
 
 #: A value is proposed when its effect is so many standard errors above 0 ...
@@ -81,10 +80,10 @@ def _only(
     """The configuration with only the chosen parameters, and those that they can't do without."""
     wanted = set(chosen)
     for name in reversed(names):
-        lacking = without_parameters(space, configuration, [name])
+        lacking = space.without_parameters(configuration, [name])
         kept = space.assignment(lacking) if lacking is not None else {}
         if name not in wanted and any(kept.get(one) is None for one in wanted):
             wanted.add(name)
     out = [name for name in names if name not in wanted]
-    small = without_parameters(space, configuration, out) if out else None
+    small = space.without_parameters(configuration, out) if out else None
     return small if small is not None and not small.is_default else configuration

@@ -27,7 +27,6 @@ from commtune.campaign.plan import Budget
 from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Verdict
 from commtune.spaces.loading import build_space
-from commtune.spaces.variations import parameter_units, values_of, without_parameters
 
 # What stays and what goes
 
@@ -173,12 +172,12 @@ def test_children_go_where_only_the_parent_matters() -> None:
 
 
 def test_leaving_out_a_parent_leaves_out_its_children() -> None:
-    alone = without_parameters(CONDITIONAL, FAMILY, ["PARENT"])
+    alone = CONDITIONAL.without_parameters(FAMILY, ["PARENT"])
     assert alone == Configuration({"OTHER": "1", "ANOTHER": "1"})
-    childless = without_parameters(CONDITIONAL, FAMILY, ["CHILD"])
+    childless = CONDITIONAL.without_parameters(FAMILY, ["CHILD"])
     assert childless is not None
     assert set(childless) == set(FAMILY) - {"CHILD"}
-    assert set(parameter_units(CONDITIONAL, FAMILY)) == set(FAMILY)
+    assert set(CONDITIONAL.parameter_units(FAMILY)) == set(FAMILY)
 
 
 GROUPED = build_space(
@@ -208,8 +207,8 @@ def test_the_variables_of_a_group_stay_or_go_together() -> None:
     def pair(configuration: Configuration) -> float:
         return configuration.get("LEFT") == "1" and configuration.get("RIGHT") == "2"
 
-    assert set(parameter_units(GROUPED, candidate)) == {"V3", "PAIR", "V5"}
-    assert values_of(GROUPED, candidate, "PAIR") == {"LEFT": "1", "RIGHT": "2"}
+    assert set(GROUPED.parameter_units(candidate)) == {"V3", "PAIR", "V5"}
+    assert GROUPED.values_of(candidate, "PAIR") == {"LEFT": "1", "RIGHT": "2"}
     (kept,) = Bench(effect(pair), 1, GROUPED).run([candidate])
     assert kept.after == Configuration({"LEFT": "1", "RIGHT": "2"})
     (gone,) = Bench(effect(one), 1, GROUPED).run([candidate])

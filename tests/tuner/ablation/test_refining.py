@@ -14,7 +14,6 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Workload
 from commtune.spaces.loading import build_space
-from commtune.spaces.variations import neighbour_configurations
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
@@ -71,7 +70,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
 
 def test_neighbours_differ_in_one_value_and_stay_legal() -> None:
     start = Configuration({"BUFFER": "4096", "MODE": "ring", "DEPTH": "2"})
-    found = neighbour_configurations(SPACE, start)
+    found = SPACE.neighbour_configurations(start)
     assert {c.get("BUFFER") for c in found if c.get("MODE") == "ring"} == {
         "1024", "2048", "4096", "8192", "16384", "32768", "65536"
     }  # fmt: skip

@@ -10,17 +10,27 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.documents.yaml_document import Document
+from commtune.documents.yaml_document import Document, Place
 from commtune.errors import DocumentError, SpaceError
 from commtune.spaces.building import as_value
-from commtune.spaces.catalogue_facts import CatalogueFact, complete_document
-from commtune.spaces.conditions import KnownParameters, with_needs
-from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
+from commtune.spaces.catalogue_facts import add_conditions, complete_document
 from commtune.spaces.customizing import customize_space, in_order
-from commtune.spaces.parameter import Clause, Kind, Parameter, Restricted, Risk, Value
+from commtune.spaces.parameter import (
+    AtMost,
+    Clause,
+    Constraint,
+    Forbidden,
+    Kind,
+    Parameter,
+    ProductAtMost,
+    Restricted,
+    Risk,
+    Value,
+)
 from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
+    from commtune.spaces.catalogue.loading import KnownVariable
     from commtune.spaces.catalogue.schema import Variable
 
 #: Libraries whose variables act on what another one does, since it sends its messages by them.
@@ -33,7 +43,7 @@ _BELOW = {
     "openmpi": ("ucx", "ucc", "libfabric"),
     "oneccl": ("libfabric",),
 }
-_NOWHERE = Document(None, error_class=SpaceError)
+_NOWHERE = Place(Document(None, error_class=SpaceError))
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ class LeftOut:
 
 
 @dataclass(frozen=True)
-class GrownSpace:
+class ExtendedSpace:
     """A space with what sets need.
 
     Attributes:
@@ -80,13 +90,13 @@ class GrownSpace:
         )
 
 
-def grow_space(
+def add_reference_settings(
     space: Space,
     sets: Iterable[Mapping[str, str]],
     barred: Collection[str],
     *,
     one_node: bool,
-) -> GrownSpace:
+) -> ExtendedSpace:
     """The space with what sets need, as far as the catalogues say that it is legal.
 
     Args:
@@ -96,20 +106,20 @@ def grow_space(
     written = dict.fromkeys(item for one in sets for item in one.items())
     facts = _facts(space.library) if any(n not in barred for n, _ in written) else {}
     meant = _meant(written, facts)
-    growth = _Growth(space, facts, one_node=one_node)
+    additions = _Additions(space, facts, one_node=one_node)
     for name, value in dict.fromkeys((n, meant.get((n, v), v)) for n, v in written):
         if name not in barred and name not in space.pinned:
-            growth.add(name, value)
-    growth.add_new_parameters()
-    added = tuple(one for one in growth.added if one not in growth.reasons)
-    return GrownSpace(growth.space, added, growth.reasons, meant)
+            additions.add(name, value)
+    additions.add_new_parameters()
+    added = tuple(one for one in additions.added if one not in additions.reasons)
+    return ExtendedSpace(additions.space, added, additions.reasons, meant)
 
 
-class _Growth:
+class _Additions:
     """A space that gets settings one by one; what stays out has a reason."""
 
     def __init__(
-        self, space: Space, facts: Mapping[str, CatalogueFact], *, one_node: bool
+        self, space: Space, facts: Mapping[str, KnownVariable], *, one_node: bool
     ) -> None:
         self.space = space
         self.added: list[tuple[str, str]] = []
@@ -135,12 +145,13 @@ class _Growth:
             self.added.append((name, value))
 
     def _has_or_refuses(self, owner: Parameter, value: str) -> bool:
-        if not _takes_values(self.space, owner):
+        # Choices of a group belong together: no single value can come to them.
+        if owner.kind is Kind.GROUP or owner.name in self.space.retired:
             return True
         return as_value(self.space.declared[owner.name], value) is not None
 
     def _refusal(
-        self, name: str, value: str, fact: CatalogueFact | None, *, is_new: bool
+        self, name: str, value: str, fact: KnownVariable | None, *, is_new: bool
     ) -> LeftOut | None:
         if fact is None:
             return _unread(name, self.space.library)
@@ -148,8 +159,8 @@ class _Growth:
             unfit = _unfit(fact.variable, one_node=self._one_node)
             if unfit is not None:
                 return unfit
-            if doubled := _doubled(self._facts, name, self._owners):
-                return LeftOut(doubled)
+            if fact.name in self._owners:
+                return LeftOut(f"another name of {fact.name}, which the space has")
         illegal = _illegal(fact, value)
         return LeftOut(illegal) if illegal else None
 
@@ -157,21 +168,20 @@ class _Growth:
         """The variables that the space lacks, with the conditions that they need."""
         for name, values in self._new.items():
             try:
-                written = _written(name, values, self._facts)
+                written = _written(name, values, _fact(self._facts, name))
                 self.space = customize_space(self.space, extend=[written])
                 self.added += [(name, value) for value in values]
             except DocumentError as error:
                 self._leave_out(name, values, error)
-        known = KnownParameters({**self.space.declared}, self.space.pinned)
+        whole = self.space  # conditions may refer to what never acts and goes
         for name in self._new:
-            parameter = self.space.declared.get(name)
-            if parameter is not None:
-                self._set_conditions(parameter, known)
+            if name in whole.declared:
+                self._set_conditions(whole.declared[name], whole)
 
-    def _set_conditions(self, parameter: Parameter, known: KnownParameters) -> None:
+    def _set_conditions(self, parameter: Parameter, whole: Space) -> None:
         """The conditions that the catalogue says; without the parameter if it never acts."""
         try:
-            changed = with_needs(parameter, self._facts, known, lambda m, h: SpaceError(m, hint=h))
+            changed = add_conditions(parameter, self._facts, whole, _NOWHERE)
         except DocumentError as error:
             self._leave_out(parameter.name, parameter.settings, error)
             changed = replace(parameter, values=())
@@ -181,16 +191,17 @@ class _Growth:
         self.reasons |= {(name, value): LeftOut(error.message) for value in values}
 
 
-def _facts(library: str) -> dict[str, CatalogueFact]:
+def _facts(library: str) -> dict[str, KnownVariable]:
     """What the catalogues of a library, and of what it sends by, say of variables."""
-    from commtune.spaces.catalogue.loading import list_libraries, load_catalogue  # long files
+    # Long files.
+    from commtune.spaces.catalogue.loading import KnownVariable, list_libraries, load_catalogue
 
-    facts: dict[str, CatalogueFact] = {}
+    facts: dict[str, KnownVariable] = {}
     for one in (library, *_BELOW.get(library, ())):
         if one in list_libraries():
             catalogue = load_catalogue(one)
             facts |= {
-                n: CatalogueFact(catalogue, v)
+                n: KnownVariable(catalogue, n, v)
                 for n, v in catalogue.variables.items()
                 if n not in facts
             }
@@ -198,7 +209,7 @@ def _facts(library: str) -> dict[str, CatalogueFact]:
 
 
 def _meant(
-    settings: Iterable[tuple[str, str]], facts: Mapping[str, CatalogueFact]
+    settings: Iterable[tuple[str, str]], facts: Mapping[str, KnownVariable]
 ) -> dict[tuple[str, str], str]:
     """What the library takes old spellings for: a search has the value once, by its name."""
     known = {item: _fact(facts, item[0]) for item in settings}
@@ -209,32 +220,14 @@ def _meant(
     }
 
 
-def _fact(facts: Mapping[str, CatalogueFact], name: str) -> CatalogueFact | None:
+def _fact(facts: Mapping[str, KnownVariable], name: str) -> KnownVariable | None:
     """What is said of a variable, also by another of its names."""
-    known = _described_as(facts, name)
-    return facts[known] if known else None
-
-
-def _described_as(facts: Mapping[str, CatalogueFact], name: str) -> str:
-    """The name by which a variable is described; empty where it is not."""
-    if name in facts:
-        return name
-    return next((n for n, fact in facts.items() if name in fact.variable.aliases), "")
-
-
-def _doubled(facts: Mapping[str, CatalogueFact], name: str, owners: Collection[str]) -> str:
-    """Why a variable would be set twice."""
-    known = _described_as(facts, name)
-    return f"another name of {known}, which the space has" if known in owners else ""
-
-
-def _takes_values(space: Space, owner: Parameter) -> bool:
-    """Whether single values can come to a parameter: choices of a group belong together."""
-    return owner.kind is not Kind.GROUP and owner.name not in space.retired
+    by_alias = (fact for fact in facts.values() if name in fact.variable.aliases)
+    return facts.get(name) or next(by_alias, None)
 
 
 def _unread(name: str, library: str) -> LeftOut:
-    from commtune.spaces.catalogue.lookup import look_up
+    from commtune.spaces.catalogue.loading import look_up
 
     answer = look_up(name)
     if library in {catalogue.library for catalogue in answer.undescribed}:
@@ -260,7 +253,7 @@ def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
     return None
 
 
-def _illegal(fact: CatalogueFact, value: str) -> str:
+def _illegal(fact: KnownVariable, value: str) -> str:
     """Why the catalogue doesn't say that a value is legal; empty where it does."""
     variable, limits = fact.variable, fact.variable.range
     special = limits.also if limits is not None else []
@@ -286,7 +279,7 @@ def _parsed(text: str) -> int:
     return int(text) if text.lstrip("-").isdigit() else parse_bytes(text)
 
 
-def _number(fact: CatalogueFact, value: str) -> int | None:
+def _number(fact: KnownVariable, value: str) -> int | None:
     plain = value.lstrip("-").isdigit()
     if not plain and not (fact.variable.type == "bytes" and fact.catalogue.suffixes):
         return None
@@ -296,14 +289,12 @@ def _number(fact: CatalogueFact, value: str) -> int | None:
         return None
 
 
-def _written(
-    name: str, values: list[str], facts: Mapping[str, CatalogueFact]
-) -> Mapping[str, object]:
+def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mapping[str, object]:
     """A parameter of single values, as a space file with the catalogue's facts has it."""
     whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
     written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
     written["values"] = [int(value) for value in values] if whole else values
-    fact = facts[_described_as(facts, name)]
+    assert fact is not None, name
     if set(values) <= set(fact.variable.restricted):
         written |= {"opt_in": True, "restricted": []}
     data = Document({"parameters": [written]}, error_class=SpaceError)
@@ -342,7 +333,7 @@ def _replaced(space: Space, parameter: Parameter) -> Space:
     changed = [
         one for p in space.parameters for one in (kept if p.name == parameter.name else [p])
     ]
-    return replace(space, parameters=in_order(changed, _NOWHERE, ()))
+    return replace(space, parameters=in_order(changed, _NOWHERE))
 
 
 def _has(space: Space, name: str, value: str) -> bool:

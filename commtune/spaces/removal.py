@@ -5,8 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from commtune.spaces.constraints import AtMost, Constraint, Forbidden, ProductAtMost
-from commtune.spaces.parameter import Clause, Parameter, Size
+from commtune.spaces.parameter import (
+    AtMost,
+    Clause,
+    Constraint,
+    Forbidden,
+    Parameter,
+    ProductAtMost,
+)
 from commtune.spaces.space import Space
 
 
@@ -37,16 +43,8 @@ def remove_parameters(
         space,
         parameters=tuple(left[p.name] for p in space.parameters if p.name in left),
         left_out={name: left[name] for name in space.left_out if name in left},
-        constraints=tuple(_constraints(space.constraints, gone, left)),
+        constraints=tuple(_constraints(space.constraints, gone, without)),
     )
-
-
-def limit_to_size(space: Space, size: Size) -> Space:
-    """The space without the parameters that only larger sizes have."""
-    larger = [
-        p.name for p in (*space.parameters, *space.left_out.values()) if not size.holds(p.size)
-    ]
-    return remove_parameters(space, larger)
 
 
 def _changed(
@@ -90,31 +88,16 @@ def _clause(
 
 
 def _constraints(
-    constraints: Iterable[Constraint], gone: Collection[str], left: Mapping[str, Parameter]
+    constraints: Iterable[Constraint],
+    gone: Collection[str],
+    without: Mapping[str, Collection[str]],
 ) -> Iterable[Constraint]:
     for constraint in constraints:
         match constraint:
             case Forbidden():
-                values = {n: frozenset(v for v in p.settings) for n, p in left.items()}
-                clause = _forbidden(constraint.clause, gone, values)
+                clause = _clause(constraint.clause, gone, without)
                 if clause is not None:
                     yield replace(constraint, clause=clause)
             case AtMost() | ProductAtMost():
                 if not constraint.names & set(gone):
                     yield constraint
-
-
-def _forbidden(
-    clause: Clause, gone: Collection[str], values: Mapping[str, frozenset[str]]
-) -> Clause | None:
-    allowed = {}
-    for name, wanted in clause.allowed.items():
-        if name in gone:
-            if None not in wanted:
-                return None
-            continue
-        kept = frozenset(v for v in wanted if v is None or v in values.get(name, wanted))
-        if not kept:
-            return None
-        allowed[name] = kept
-    return Clause(allowed)
