@@ -32,8 +32,6 @@ def list_systems() -> list[str]:
 def load_system(name: str | Path) -> System:
     """A system, by the name of a shipped description or by the path of a file.
 
-    A word without a slash that doesn't end in .yaml or .yml is the name of a shipped one.
-
     Raises:
         UnknownName: none is called so.
         DocumentError: the file can't be read or is wrong, with file, line and hint.

@@ -69,10 +69,8 @@ def _host_pattern(host: str, patterns: Iterable[str]) -> str:
 
 
 def look_alikes(seen: SeenMachine, systems: Iterable[System]) -> list[Match]:
-    """The systems whose nodes have the shape of this one: GPUs, and ports where they are seen.
-
-    Says nothing of which machine it is: many have the same nodes.
-    """
+    """The systems whose nodes have the shape of this one: GPUs, and ports where they are seen."""
+    # It says nothing of which machine it is: many have the same nodes.
     found = []
     for system in systems:
         by = tuple(_alike(seen, system))

@@ -103,10 +103,7 @@ def bus_factor(operation: str, ranks: int) -> float:
 
 
 def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float | None:
-    """Bytes per second, as the benchmark counts them, of a size in whole elements.
-
-    ``None`` where the question lacks what the bytes depend on.
-    """
+    """Bytes per second, as the benchmark counts them, of a size in whole elements, or ``None``."""
     operation, ranks = question.operation, question.ranks
     if operation in ("incast", "one-to-many"):
         return (ranks - 1) * size / seconds
