@@ -5,33 +5,22 @@ Migrations make the tables, this file says what they are; a test holds the two t
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from sqlalchemy import (
-    JSON,
-    BigInteger,
-    Boolean,
-    Double,
-    ForeignKey,
-    Index,
-    Integer,
-    LargeBinary,
-    MetaData,
-    String,
-    Text,
-    UniqueConstraint,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
 #: SQLite numbers rows by itself only in a column declared INTEGER.
-_Id = BigInteger().with_variant(Integer, "sqlite")
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_CampaignKey = Annotated[
+    int, mapped_column(_Id, sa.ForeignKey("campaigns.id"), primary_key=True, autoincrement=False)
+]
 
 
 class Base(DeclarativeBase):
     """Base of all tables; constraints get names, so that migrations can refer to them."""
 
-    metadata = MetaData(
+    metadata = sa.MetaData(
         naming_convention={
             "ix": "ix_%(column_0_N_label)s",
             "uq": "uq_%(table_name)s_%(column_0_N_name)s",
@@ -40,11 +29,11 @@ class Base(DeclarativeBase):
         }
     )
     type_annotation_map = {  # noqa: RUF012 - SQLAlchemy's own protocol
-        float: Double(),
-        bool: Boolean(),
-        bytes: LargeBinary(),
-        dict[str, Any]: JSON(none_as_null=True),
-        list[Any]: JSON(none_as_null=True),
+        float: sa.Double(),
+        bool: sa.Boolean(),
+        bytes: sa.LargeBinary(),
+        dict[str, Any]: sa.JSON(none_as_null=True),
+        list[Any]: sa.JSON(none_as_null=True),
     }
 
 
@@ -54,8 +43,8 @@ class System(Base):
     __tablename__ = "systems"
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    fingerprint: Mapped[str] = mapped_column(String(128), unique=True)
-    name: Mapped[str] = mapped_column(Text)
+    fingerprint: Mapped[str] = mapped_column(sa.String(128), unique=True)
+    name: Mapped[str] = mapped_column(sa.Text)
     description: Mapped[dict[str, Any]]
     created: Mapped[float]
 
@@ -66,8 +55,8 @@ class Stack(Base):
     __tablename__ = "stacks"
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    fingerprint: Mapped[str] = mapped_column(String(128), unique=True)
-    text: Mapped[str] = mapped_column(Text)
+    fingerprint: Mapped[str] = mapped_column(sa.String(128), unique=True)
+    text: Mapped[str] = mapped_column(sa.Text)
     description: Mapped[dict[str, Any]]
     created: Mapped[float]
 
@@ -78,17 +67,17 @@ class Campaign(Base):
     __tablename__ = "campaigns"
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    name: Mapped[str] = mapped_column(String(255), unique=True)
-    content_key: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(sa.String(255), unique=True)
+    content_key: Mapped[str] = mapped_column(sa.String(64))
     what: Mapped[dict[str, Any]]
     settings: Mapped[dict[str, Any]]
     space: Mapped[dict[str, Any]]
-    space_key: Mapped[str] = mapped_column(String(64))
-    seed: Mapped[int] = mapped_column(BigInteger)
-    system_id: Mapped[int] = mapped_column(ForeignKey("systems.id"))
-    stack_id: Mapped[int] = mapped_column(ForeignKey("stacks.id"))
+    space_key: Mapped[str] = mapped_column(sa.String(64))
+    seed: Mapped[int] = mapped_column(sa.BigInteger)
+    system_id: Mapped[int] = mapped_column(sa.ForeignKey("systems.id"))
+    stack_id: Mapped[int] = mapped_column(sa.ForeignKey("stacks.id"))
     simulated: Mapped[bool]
-    folder: Mapped[str] = mapped_column(Text)
+    folder: Mapped[str] = mapped_column(sa.Text)
     created: Mapped[float]
     finished: Mapped[float | None]
 
@@ -98,14 +87,12 @@ class Lock(Base):
 
     __tablename__ = "locks"
 
-    campaign_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
-    )
-    host: Mapped[str] = mapped_column(Text)
-    boot_id: Mapped[str] = mapped_column(Text)
-    pid: Mapped[int] = mapped_column(BigInteger)
-    pid_start: Mapped[int] = mapped_column(BigInteger)
-    pid_namespace: Mapped[int] = mapped_column(BigInteger)
+    campaign_id: Mapped[_CampaignKey]
+    host: Mapped[str] = mapped_column(sa.Text)
+    boot_id: Mapped[str] = mapped_column(sa.Text)
+    pid: Mapped[int] = mapped_column(sa.BigInteger)
+    pid_start: Mapped[int] = mapped_column(sa.BigInteger)
+    pid_namespace: Mapped[int] = mapped_column(sa.BigInteger)
     since: Mapped[float]
     heartbeat: Mapped[float]
 
@@ -114,10 +101,10 @@ class DecisionRow(Base):
     """What a campaign decided to confirm, stored before it did; the newest row holds."""
 
     __tablename__ = "decisions"
-    __table_args__ = (Index("ix_decisions_campaign", "campaign_id", "id"),)
+    __table_args__ = (sa.Index("ix_decisions_campaign", "campaign_id", "id"),)
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
     decision: Mapped[dict[str, Any]]
     created: Mapped[float]
 
@@ -126,10 +113,10 @@ class ConclusionRow(Base):
     """What a campaign came to, as plain data; the newest row holds."""
 
     __tablename__ = "conclusions"
-    __table_args__ = (Index("ix_conclusions_campaign", "campaign_id", "id"),)
+    __table_args__ = (sa.Index("ix_conclusions_campaign", "campaign_id", "id"),)
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
     conclusion: Mapped[dict[str, Any]]
     created: Mapped[float]
 
@@ -140,7 +127,7 @@ class ConfigurationRow(Base):
     __tablename__ = "configurations"
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    key: Mapped[str] = mapped_column(String(64), unique=True)
+    key: Mapped[str] = mapped_column(sa.String(64), unique=True)
     environment: Mapped[dict[str, Any]]
 
 
@@ -148,14 +135,14 @@ class Trial(Base):
     """One configuration in one campaign; number 0 is the baseline."""
 
     __tablename__ = "trials"
-    __table_args__ = (UniqueConstraint("campaign_id", "number"),)
+    __table_args__ = (sa.UniqueConstraint("campaign_id", "number"),)
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
     number: Mapped[int]
-    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
-    origin: Mapped[str] = mapped_column(String(32))
-    label: Mapped[str] = mapped_column(Text)
+    configuration_id: Mapped[int] = mapped_column(sa.ForeignKey("configurations.id"))
+    origin: Mapped[str] = mapped_column(sa.String(32))
+    label: Mapped[str] = mapped_column(sa.Text)
     created: Mapped[float]
 
 
@@ -167,12 +154,10 @@ class Block(Base):
 
     __tablename__ = "blocks"
 
-    campaign_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
-    )
+    campaign_id: Mapped[_CampaignKey]
     number: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    phase: Mapped[str] = mapped_column(String(32))
-    operation: Mapped[str] = mapped_column(String(64))
+    phase: Mapped[str] = mapped_column(sa.String(32))
+    operation: Mapped[str] = mapped_column(sa.String(64))
     configurations: Mapped[list[Any]]
     created: Mapped[float]
 
@@ -185,22 +170,20 @@ class ExecutionRow(Base):
 
     __tablename__ = "executions"
 
-    campaign_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("campaigns.id"), primary_key=True, autoincrement=False
-    )
+    campaign_id: Mapped[_CampaignKey]
     configuration_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("configurations.id"), primary_key=True, autoincrement=False
+        _Id, sa.ForeignKey("configurations.id"), primary_key=True, autoincrement=False
     )
-    operation: Mapped[str] = mapped_column(String(64), primary_key=True)
-    followed: Mapped[str] = mapped_column(String(32))
+    operation: Mapped[str] = mapped_column(sa.String(64), primary_key=True)
+    followed: Mapped[str] = mapped_column(sa.String(32))
     fingerprints: Mapped[dict[str, Any]]
     said: Mapped[list[Any]]
-    why: Mapped[str] = mapped_column(Text)
-    became: Mapped[str | None] = mapped_column(String(64))
+    why: Mapped[str] = mapped_column(sa.Text)
+    became: Mapped[str | None] = mapped_column(sa.String(64))
     created: Mapped[float]
 
 
-_NOT_OVER = text("stage <> 'over'")
+_NOT_OVER = sa.text("stage <> 'over'")
 
 
 class Job(Base):
@@ -209,9 +192,9 @@ class Job(Base):
     __tablename__ = "jobs"
     __table_args__ = (
         # Node-hours are added up without reading a row.
-        Index("ix_jobs_campaign", "campaign_id", "node_hours"),
+        sa.Index("ix_jobs_campaign", "campaign_id", "node_hours"),
         # It holds only jobs that are not over: few, however many there were.
-        Index(
+        sa.Index(
             "ix_jobs_open",
             "campaign_id",
             "prepared_at",
@@ -220,22 +203,22 @@ class Job(Base):
         ),
     )
 
-    key: Mapped[str] = mapped_column(String(255), primary_key=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
-    kind: Mapped[str] = mapped_column(String(32))
-    stage: Mapped[str] = mapped_column(String(16))
+    key: Mapped[str] = mapped_column(sa.String(255), primary_key=True)
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
+    kind: Mapped[str] = mapped_column(sa.String(32))
+    stage: Mapped[str] = mapped_column(sa.String(16))
     block: Mapped[int | None]
-    number: Mapped[str] = mapped_column(String(64))
-    folder: Mapped[str] = mapped_column(Text)
-    word: Mapped[str] = mapped_column(Text)
-    reason: Mapped[str] = mapped_column(Text)
-    nodes: Mapped[str] = mapped_column(Text)
+    number: Mapped[str] = mapped_column(sa.String(64))
+    folder: Mapped[str] = mapped_column(sa.Text)
+    word: Mapped[str] = mapped_column(sa.Text)
+    reason: Mapped[str] = mapped_column(sa.Text)
+    nodes: Mapped[str] = mapped_column(sa.Text)
     node_count: Mapped[int]
     prepared_at: Mapped[float]
     started_at: Mapped[float | None]
     ended_at: Mapped[float | None]
     node_hours: Mapped[float]
-    detail: Mapped[str] = mapped_column(Text)
+    detail: Mapped[str] = mapped_column(sa.Text)
 
 
 class Run(Base):
@@ -246,35 +229,35 @@ class Run(Base):
 
     __tablename__ = "runs"
     __table_args__ = (
-        Index("ix_runs_campaign", "campaign_id", "id"),
-        Index("ix_runs_campaign_state", "campaign_id", "state", "outcome"),
+        sa.Index("ix_runs_campaign", "campaign_id", "id"),
+        sa.Index("ix_runs_campaign_state", "campaign_id", "state", "outcome"),
     )
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    run_id: Mapped[str] = mapped_column(String(255), unique=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
-    trial_id: Mapped[int] = mapped_column(ForeignKey("trials.id"))
-    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
-    phase: Mapped[str] = mapped_column(String(32))
+    run_id: Mapped[str] = mapped_column(sa.String(255), unique=True)
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
+    trial_id: Mapped[int] = mapped_column(sa.ForeignKey("trials.id"))
+    configuration_id: Mapped[int] = mapped_column(sa.ForeignKey("configurations.id"))
+    phase: Mapped[str] = mapped_column(sa.String(32))
     block: Mapped[int]
     position: Mapped[int]
-    session: Mapped[str] = mapped_column(Text)
-    operation: Mapped[str] = mapped_column(String(64))
+    session: Mapped[str] = mapped_column(sa.Text)
+    operation: Mapped[str] = mapped_column(sa.String(64))
     workload: Mapped[dict[str, Any]]
     timing: Mapped[dict[str, Any]]
-    state: Mapped[str] = mapped_column(String(16))
-    outcome: Mapped[str | None] = mapped_column(String(32))
+    state: Mapped[str] = mapped_column(sa.String(16))
+    outcome: Mapped[str | None] = mapped_column(sa.String(32))
     started_at: Mapped[float]
     wall_s: Mapped[float | None]
     exit_code: Mapped[int | None]
-    detail: Mapped[str] = mapped_column(Text)
-    output_tail: Mapped[str] = mapped_column(Text)
+    detail: Mapped[str] = mapped_column(sa.Text)
+    output_tail: Mapped[str] = mapped_column(sa.Text)
     oversubscribed: Mapped[bool]
     other_load: Mapped[float | None]
     header: Mapped[dict[str, Any] | None]
     footer: Mapped[dict[str, Any] | None]
-    nodes: Mapped[str | None] = mapped_column(Text)
-    distance: Mapped[str | None] = mapped_column(Text)
+    nodes: Mapped[str | None] = mapped_column(sa.Text)
+    distance: Mapped[str | None] = mapped_column(sa.Text)
     end_s: Mapped[float | None]
 
 
@@ -289,12 +272,12 @@ class MeasurementRecord(Base):
     __tablename__ = "measurements"
 
     run_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("runs.id"), primary_key=True, autoincrement=False
+        _Id, sa.ForeignKey("runs.id"), primary_key=True, autoincrement=False
     )
     place: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
-    operation: Mapped[str] = mapped_column(String(64))
+    operation: Mapped[str] = mapped_column(sa.String(64))
     # Not named bytes: that would hide the type from the columns below.
-    size: Mapped[int] = mapped_column("bytes", BigInteger)
+    size: Mapped[int] = mapped_column("bytes", sa.BigInteger)
     median_s: Mapped[float]
     min_s: Mapped[float]
     mean_s: Mapped[float]
@@ -305,7 +288,7 @@ class MeasurementRecord(Base):
     batch: Mapped[int]
     canary_s: Mapped[float | None]
     canary_after_s: Mapped[float | None]
-    wrong: Mapped[int] = mapped_column(BigInteger)
+    wrong: Mapped[int] = mapped_column(sa.BigInteger)
     n_samples: Mapped[int]
     samples: Mapped[bytes]
     first_call_s: Mapped[float | None]
@@ -316,31 +299,31 @@ class ProfileRow(Base):
 
     __tablename__ = "profiles"
     __table_args__ = (
-        UniqueConstraint("campaign_id", "name"),
+        sa.UniqueConstraint("campaign_id", "name"),
         # The newest answers first, found and filtered by size without touching the table.
-        Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
+        sa.Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
         # A number once printed never names another profile.
         {"sqlite_autoincrement": True},
     )
 
     id: Mapped[int] = mapped_column(_Id, primary_key=True)
-    campaign_id: Mapped[int] = mapped_column(ForeignKey("campaigns.id"))
-    name: Mapped[str] = mapped_column(String(255))
-    operation: Mapped[str] = mapped_column(String(64))
-    backend: Mapped[str] = mapped_column(String(64))
+    campaign_id: Mapped[int] = mapped_column(sa.ForeignKey("campaigns.id"))
+    name: Mapped[str] = mapped_column(sa.String(255))
+    operation: Mapped[str] = mapped_column(sa.String(64))
+    backend: Mapped[str] = mapped_column(sa.String(64))
     ranks: Mapped[int]
     nodes: Mapped[int]
-    bytes_low: Mapped[int] = mapped_column(BigInteger)
-    bytes_high: Mapped[int] = mapped_column(BigInteger)
-    configuration_id: Mapped[int] = mapped_column(ForeignKey("configurations.id"))
-    verdict: Mapped[str] = mapped_column(String(32))
+    bytes_low: Mapped[int] = mapped_column(sa.BigInteger)
+    bytes_high: Mapped[int] = mapped_column(sa.BigInteger)
+    configuration_id: Mapped[int] = mapped_column(sa.ForeignKey("configurations.id"))
+    verdict: Mapped[str] = mapped_column(sa.String(32))
     level: Mapped[float]
     minimum_gain: Mapped[float]
-    note: Mapped[str] = mapped_column(Text)
+    note: Mapped[str] = mapped_column(sa.Text)
     simulated: Mapped[bool]
     created: Mapped[float]
-    details: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
-    conditions: Mapped[dict[str, Any]] = mapped_column(server_default=text("'{}'"))
+    details: Mapped[dict[str, Any]] = mapped_column(server_default=sa.text("'{}'"))
+    conditions: Mapped[dict[str, Any]] = mapped_column(server_default=sa.text("'{}'"))
 
 
 class ProfilePoint(Base):
@@ -349,19 +332,19 @@ class ProfilePoint(Base):
     __tablename__ = "profile_points"
 
     profile_id: Mapped[int] = mapped_column(
-        _Id, ForeignKey("profiles.id"), primary_key=True, autoincrement=False
+        _Id, sa.ForeignKey("profiles.id"), primary_key=True, autoincrement=False
     )
     place: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     is_guard: Mapped[bool]
-    operation: Mapped[str] = mapped_column(String(64))
+    operation: Mapped[str] = mapped_column(sa.String(64))
     # Not named bytes: that would hide the type from the columns below.
-    size: Mapped[int] = mapped_column("bytes", BigInteger)
-    speed: Mapped[str] = mapped_column(String(32))
+    size: Mapped[int] = mapped_column("bytes", sa.BigInteger)
+    speed: Mapped[str] = mapped_column(sa.String(32))
     default_s: Mapped[float]
     tuned_s: Mapped[float]
     ratio: Mapped[float]
     low: Mapped[float]
     high: Mapped[float]
     pairs: Mapped[int]
-    verdict: Mapped[str] = mapped_column(String(32))
-    share: Mapped[float] = mapped_column(server_default=text("1.0"))
+    verdict: Mapped[str] = mapped_column(sa.String(32))
+    share: Mapped[float] = mapped_column(server_default=sa.text("1.0"))

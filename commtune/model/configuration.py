@@ -74,3 +74,10 @@ class Configuration(Mapping[str, str]):
 
 
 DEFAULT = Configuration()
+
+#: Variables that keep hardware safe. Set by administrators; they pass to every run unchanged
+#: wherever they are set, and nothing may search them: NVLink multicast can take shared GPUs out
+#: of service.
+PROTECTED_NAMES = (
+    "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST",
+)  # fmt: skip

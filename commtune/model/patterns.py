@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from enum import StrEnum
 from functools import cached_property
@@ -77,13 +76,8 @@ class PatternParameters:
         return {
             name: str(value) if isinstance(value, str) else value
             for name, value in given.items()
-            if value != getattr(_PLAINEST, name)
+            if value != getattr(_USUAL, name)
         }
-
-    @classmethod
-    def of_plain(cls, stored: Mapping[str, Any]) -> PatternParameters:
-        """From what ``plain`` gave."""
-        return cls(**stored)
 
     def said(self, operation: str) -> str:
         """What of it an operation uses, for people; empty where that is nothing."""
@@ -96,14 +90,14 @@ class PatternParameters:
             name = self.content.file if self.content else ""
             words.append(f"file {self.matrix[:12]}" + (f" ({name})" if name else ""))
         if operation in MIXED:
-            words += [f"{name} nodes by {by}" for name, by in
-                      (("inside", self.inside), ("between", self.between)) if by]  # fmt: skip
+            backends = (("inside", self.inside), ("between", self.between))
+            words += [f"{name} nodes by {backend}" for name, backend in backends if backend]
         if operation == _STRIPING and self.assemble:
             words.append(f"assembled by {self.assemble}")
         return ", ".join(words)
 
 
-_PLAINEST = PatternParameters()
+_USUAL = PatternParameters()
 
 _STRIPING = "striping"
 

@@ -281,26 +281,17 @@ class Run:
     @classmethod
     def from_result(cls, request: RunRequest, result: RunResult, session: str) -> Run:
         """What was asked for, with what came of it."""
+        asked = ("run_id", "trial", "configuration", "phase", "block", "position")
+        ended = (
+            "outcome", "started_at", "wall_s", "measurements", "oversubscribed", "other_load",
+            "nodes", "distance", "detail", "output_tail",
+        )  # fmt: skip
         return cls(
-            run_id=request.run_id,
-            trial=request.trial,
-            configuration=request.configuration,
-            phase=request.phase,
-            block=request.block,
-            position=request.position,
+            **{name: getattr(request, name) for name in asked},
+            **{name: getattr(result, name) for name in ended},
             session=session,
-            outcome=result.outcome,
             operation=str(request.workload.operation),
-            started_at=result.started_at,
-            wall_s=result.wall_s,
-            measurements=result.measurements,
             then=tuple(str(operation) for operation in request.workload.then),
-            oversubscribed=result.oversubscribed,
-            other_load=result.other_load,
-            nodes=result.nodes,
-            distance=result.distance,
-            detail=result.detail,
-            output_tail=result.output_tail,
         )
 
     def only_of(self, operation: str) -> Run:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
+from enum import StrEnum
 from typing import Any
 
 from commtune.model.operations import Backend, Operation
@@ -17,18 +18,6 @@ WALL, DEVICE = "wall", "device"
 
 #: Messages of a stream under way together, where nobody says it; the benchmark's own choice.
 STREAM_WINDOW = 64
-
-
-def _without_defaults(value: Timing | Workload, names: Collection[str]) -> dict[str, Any]:
-    """The fields as plain data, but for those named that have their default.
-
-    So results from before there was such a field compare with today's.
-    """
-    return {
-        f.name: getattr(value, f.name)
-        for f in fields(value)
-        if f.name not in names or getattr(value, f.name) != f.default
-    }
 
 
 @dataclass(frozen=True)
@@ -61,7 +50,8 @@ class Timing:
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        return _without_defaults(self, {"mode", "operations", "timer", "graph"})
+        usual = {"mode": BLOCKING, "operations": 0, "timer": WALL, "graph": False}
+        return _without_usual(asdict(self), usual)
 
     @property
     def said(self) -> str:
@@ -160,14 +150,18 @@ class Workload:
 
     def plain(self) -> dict[str, Any]:
         """As plain data; what came later is left out where it is as it always was before."""
-        later = {"emulated_nodes", "window", "own", "shape", "rotate", "then"}
-        data = _without_defaults(self, later)
-        words = {"operation": str(self.operation), "backend": str(self.backend)}
-        own = {"own": _plain_own(self.own)} if self.own else {}
-        data.pop("shape", None)
-        shape = {"shape": plain} if (plain := self.shape.plain()) else {}
-        then = {"then": [str(operation) for operation in self.then]} if self.then else {}
-        return {**data, **words, "sizes": list(self.sizes), **own, **shape, **then}
+        own = {**asdict(self.own), "command": list(self.own.command)} if self.own else None
+        plain = {
+            **{f.name: getattr(self, f.name) for f in fields(self)},
+            "operation": str(self.operation),
+            "backend": str(self.backend),
+            "sizes": list(self.sizes),
+            "own": own,
+            "shape": self.shape.plain(),
+            "then": [str(operation) for operation in self.then],
+        }
+        usual = {"emulated_nodes": 0, "window": 0, "own": None, "rotate": False}
+        return _without_usual(plain, {**usual, "shape": {}, "then": []})
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
@@ -180,7 +174,7 @@ class Workload:
                 "operation": Operation(stored["operation"]),
                 "sizes": tuple(stored["sizes"]),
                 "own": restored,
-                "shape": PatternParameters.of_plain(stored.get("shape") or {}),
+                "shape": PatternParameters(**stored.get("shape") or {}),
                 "then": tuple(Operation(word) for word in stored.get("then", ())),
             }
         )
@@ -190,5 +184,49 @@ class Workload:
 _PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
-def _plain_own(own: OwnBenchmark) -> dict[str, Any]:
-    return {**asdict(own), "command": list(own.command)}
+def _without_usual(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Without keys that came later, where they say what was always done.
+
+    So results from before there was such a key compare with today's.
+    """
+    absent = object()
+    return {name: value for name, value in plain.items() if value != usual.get(name, absent)}
+
+
+class AggressorPattern(StrEnum):
+    """Who sends to whom in an aggressor; the word is the one of the benchmark's command line."""
+
+    INCAST = "incast"  # all ranks but the first send to the first
+    ALLTOALL = "alltoall"  # all ranks send to all
+
+
+@dataclass(frozen=True)
+class Aggressor:
+    """Traffic on purpose, on nodes of its own, beside what is measured.
+
+    Attributes:
+        nodes, ranks_per_node: what it has to itself; at least 2 ranks in all.
+        message_bytes: one message, from one rank to one other.
+        burst_s, pause_s: seconds that it sends and is silent, in turn; both 0: it never pauses.
+    """
+
+    pattern: AggressorPattern
+    nodes: int
+    ranks_per_node: int = 1
+    message_bytes: int = 131072
+    burst_s: float = 0.0
+    pause_s: float = 0.0
+
+    @property
+    def ranks(self) -> int:
+        """Ranks in all."""
+        return self.nodes * self.ranks_per_node
+
+    def plain(self) -> dict[str, Any]:
+        """As plain data, for what is stored."""
+        return {**asdict(self), "pattern": str(self.pattern)}
+
+    @classmethod
+    def of_plain(cls, stored: Mapping[str, Any]) -> Aggressor:
+        """From what ``plain`` gave."""
+        return cls(**{**stored, "pattern": AggressorPattern(stored["pattern"])})

@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice
@@ -17,18 +17,9 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
+from commtune import model
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
-from commtune.model import (
-    Configuration,
-    Execution,
-    Measurement,
-    Outcome,
-    RunRequest,
-    RunResult,
-    Timing,
-    Workload,
-)
 from commtune.replay.recording import Grid, RecordedRun, RecordedSize, load_grid
 from commtune.spaces.space import Space
 
@@ -90,7 +81,7 @@ class ReplayBenchmark:
         """Name of the recording."""
         return self.grid.header.name
 
-    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+    def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
         """One recorded run of the request's configuration, in no time at all.
 
         A run that took longer than the limit ends as timed out at the limit, without sizes.
@@ -101,13 +92,16 @@ class ReplayBenchmark:
         """
         deck = self._deck(request)
         rng = random.Random(f"{self.seed}/{request.block}/{request.position}/{deck.index}")
-        run = deck.draw(self._moment(), rng)
+        at_s = (self._begin_s + self.clock.now) % self.grid.span_s
+        run = deck.draw(at_s, self._timeline.state_at(at_s), rng)
         started = self.clock.now
         if run.wall_s > time_limit_s:
             self.clock.now += time_limit_s
-            return _over_time(request, started, time_limit_s)
+            why = f"the recorded run took longer than {time_limit_s:.1f} s"
+            ended = model.Outcome.TIMED_OUT, started, time_limit_s
+            return model.RunResult(request.run_id, *ended, detail=why)
         self.clock.now += run.wall_s
-        return RunResult(
+        return model.RunResult(
             run_id=request.run_id,
             outcome=run.outcome,
             started_at=started,
@@ -118,17 +112,17 @@ class ReplayBenchmark:
             other_load=run.other_load,
         )
 
-    def recover(self, request: RunRequest) -> RunResult | None:
+    def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Nothing is ever left of a run."""
         del request
         return None
 
-    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+    def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         """A recording doesn't tell what the library did."""
         del request, time_limit_s
         return None
 
-    def _deck(self, request: RunRequest) -> _Deck:
+    def _deck(self, request: model.RunRequest) -> _Deck:
         index = self.grid.index.get(request.configuration)
         workload = request.workload
         if index is None or not _covers(self.grid.header.workload, workload):
@@ -148,17 +142,6 @@ class ReplayBenchmark:
     def _begin_s(self) -> float:
         return random.Random(f"{self.seed}/begin").random() * self.grid.span_s
 
-    def _moment(self) -> _Moment:
-        return self._timeline.at((self._begin_s + self.clock.now) % self.grid.span_s)
-
-
-@dataclass(frozen=True)
-class _Moment:
-    """A time of the recording, and what the machine was like then."""
-
-    at_s: float
-    state: NDArray[np.float64]
-
 
 class _Timeline:
     """What the machine was like over the recording: log canaries, one row a run."""
@@ -169,10 +152,11 @@ class _Timeline:
         sizes = grid.header.workload.sizes
         self.states = _filled(np.array([_canaries(run, sizes) for run in grid.runs]))
 
-    def at(self, at_s: float) -> _Moment:
+    def state_at(self, at_s: float) -> NDArray[np.float64]:
         """The state at a time: that of the run which was under way, or had ended last."""
         place = max(0, bisect_right(self.starts, at_s) - 1)
-        return _Moment(at_s, self.states[place])
+        state: NDArray[np.float64] = self.states[place]
+        return state
 
 
 def _canaries(run: RecordedRun, sizes: Sequence[int]) -> list[float]:
@@ -208,12 +192,12 @@ class _Deck:
         # Half of them stay undrawn lately, so that there is always a choice.
         self._lately: deque[int] = deque(maxlen=min(len(places) // 2, 8))
         self._bus_factor = grid.header.bus_factor
-        self._measurements: dict[tuple[float, tuple[int, ...]], tuple[Measurement, ...]] = {}
+        self._measurements: dict[tuple[float, tuple[int, ...]], tuple[model.Measurement, ...]] = {}
 
-    def draw(self, moment: _Moment, rng: random.Random) -> RecordedRun:
-        """The run to play at a moment."""
-        badness = np.abs(self._states - moment.state).mean(axis=1)
-        away_s = np.abs(self._starts - moment.at_s)
+    def draw(self, at_s: float, state: NDArray[np.float64], rng: random.Random) -> RecordedRun:
+        """The run to play at a time of the recording, when the machine was in this state."""
+        badness = np.abs(self._states - state).mean(axis=1)
+        away_s = np.abs(self._starts - at_s)
         badness += _FAR * np.minimum(away_s, 2 * self._half_s - away_s) / self._half_s
         for number in self._lately:
             badness[number] += _RECENT
@@ -222,7 +206,9 @@ class _Deck:
         self._lately.append(number)
         return self._runs[number]
 
-    def measurements(self, run: RecordedRun, sizes: tuple[int, ...]) -> tuple[Measurement, ...]:
+    def measurements(
+        self, run: RecordedRun, sizes: tuple[int, ...]
+    ) -> tuple[model.Measurement, ...]:
         """The run's measurements of these sizes; made once, they never change."""
         key = (run.started_s, sizes)
         if key not in self._measurements:
@@ -232,10 +218,10 @@ class _Deck:
         return self._measurements[key]
 
 
-def _measurement(size: RecordedSize, bus_factor: float) -> Measurement:
+def _measurement(size: RecordedSize, bus_factor: float) -> model.Measurement:
     """A size in the port's words. Mean and longest are not recorded: median and p95 stand in."""
     bandwidth = size.bytes / size.median_s
-    return Measurement(
+    return model.Measurement(
         bytes=size.bytes,
         median_s=size.median_s,
         min_s=size.min_s,
@@ -249,24 +235,24 @@ def _measurement(size: RecordedSize, bus_factor: float) -> Measurement:
     )
 
 
-def _over_time(request: RunRequest, started: float, limit_s: float) -> RunResult:
-    why = f"the recorded run took longer than {limit_s:.1f} s"
-    return RunResult(request.run_id, Outcome.TIMED_OUT, started, limit_s, detail=why)
-
-
 def check_plan(grid: Grid, plan: Plan) -> None:
     """Refuses, before anything starts, a campaign that a recording can't answer.
 
     Raises:
         CampaignError: what the recording lacks.
     """
-    header = grid.header
-    problems = [
-        *_workload_problems(header.workload, plan),
-        *_timing_problems(header.timing, plan.timing),
-        *_pin_problems(header.pinned, plan.space.pinned),
-        *(["it was made without an aggressor"] if plan.aggressor else []),
+    header, pinned = grid.header, plan.space.pinned
+    problems = _workload_problems(header.workload, plan)
+    if header.timing != plan.timing:
+        words = _timing_words(header.timing), _timing_words(plan.timing)
+        problems.append("its timing was {}, not {}".format(*words))
+    problems += [
+        f"{name} was {header.pinned.get(name, 'not pinned')}, not {pinned.get(name, 'unpinned')}"
+        for name in sorted({*header.pinned, *pinned})
+        if header.pinned.get(name) != pinned.get(name)
     ]
+    if plan.aggressor:
+        problems.append("it was made without an aggressor")
     problems = problems or _space_problems(grid, plan.space)
     if problems:
         raise CampaignError(
@@ -277,7 +263,7 @@ def check_plan(grid: Grid, plan: Plan) -> None:
         )
 
 
-def _covers(recorded: Workload, asked: Workload) -> bool:
+def _covers(recorded: model.Workload, asked: model.Workload) -> bool:
     return recorded.operation is asked.operation and set(recorded.sizes) >= set(asked.sizes)
 
 
@@ -287,7 +273,7 @@ _OF_THE_WORKLOAD = (
 )  # fmt: skip
 
 
-def _workload_problems(recorded: Workload, plan: Plan) -> list[str]:
+def _workload_problems(recorded: model.Workload, plan: Plan) -> list[str]:
     asked = plan.workload
     found = [
         f"{name} is {getattr(recorded, name) or 'none'} there, "
@@ -303,25 +289,11 @@ def _workload_problems(recorded: Workload, plan: Plan) -> list[str]:
     return found
 
 
-def _timing_problems(recorded: Timing, asked: Timing) -> list[str]:
-    if recorded == asked:
-        return []
-    return [f"its timing was {_words(recorded)}, not {_words(asked)}"]
-
-
-def _words(timing: Timing) -> str:
+def _timing_words(timing: model.Timing) -> str:
     return ", ".join(
         f"{name} {value if isinstance(value, str) else format(value, 'g')}"
         for name, value in timing.plain().items()
     )
-
-
-def _pin_problems(recorded: Mapping[str, str], asked: Mapping[str, str]) -> list[str]:
-    return [
-        f"{name} was {recorded.get(name, 'not pinned')}, not {asked.get(name, 'unpinned')}"
-        for name in sorted({*recorded, *asked})
-        if recorded.get(name) != asked.get(name)
-    ]
 
 
 def _space_problems(grid: Grid, space: Space) -> list[str]:
@@ -329,7 +301,7 @@ def _space_problems(grid: Grid, space: Space) -> list[str]:
     count, there = space.count(), len(grid.index)
     if count > there:
         return [f"space {space.name} has {count:,} configurations, the recording {there:,}"]
-    lacking: list[Configuration] = list(
+    lacking: list[model.Configuration] = list(
         islice((c for c in space.configurations() if c not in grid.index), 3)
     )
     return [f"it lacks the configuration {configuration}" for configuration in lacking]

@@ -18,7 +18,7 @@ from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Ver
 from commtune.report import course, method, points
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence, variables
-from commtune.report.figures.style import Picture, render_svg, write_picture
+from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
 from commtune.report.record import CampaignRecord
@@ -140,10 +140,7 @@ class Page:
             "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
         }  # fmt: skip
         template = environment.get_template("report.html")
-        drawn = {
-            name: Markup(render_svg(picture, self.banner))
-            for name, picture in self.pictures.items()
-        }
+        drawn = {name: Markup(picture.svg(self.banner)) for name, picture in self.pictures.items()}
         return template.render(
             page=self,
             record=self.record,
@@ -184,12 +181,9 @@ def write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -
         )
     first = judged[0].profile
     where = formatting.format_ranks(first.ranks, first.nodes)
-    write_picture(
-        evidence.draw_speedups(judged, first.minimum_gain),
-        path,
-        heading=f"{campaign}: {first.operation}, {where}",
-        banner="SIMULATED OR REPLAYED: no real system" if first.simulated else "",
-    )
+    banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
+    picture = evidence.draw_speedups(judged, first.minimum_gain)
+    picture.write(path, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 
 def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:
@@ -212,7 +206,7 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
         _make_folder(png)
         for name, picture in composed.pictures.items():
             file = png / f"{name}.png"
-            write_picture(picture, file, heading=record.campaign.name, banner=composed.banner)
+            picture.write(file, heading=record.campaign.name, banner=composed.banner)
             written.append(file)
     return written
 

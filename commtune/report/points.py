@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, fsum, isfinite, log
+from math import fsum, isfinite, log
 from statistics import median
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, PointEvidence, Profile, Verdict
@@ -151,18 +151,6 @@ def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[P
                 for cell in {(size, speed), (size, ALL)}:
                     found[candidate, cell] += [Pair(number, *both) for both in times_s]
     return {key: tuple(made) for key, made in found.items()}
-
-
-def overall_points(points: Iterable[PointEvidence]) -> list[PointEvidence]:
-    """The points over all machine states; where there are none, those of each speed."""
-    found = list(points)
-    return [p for p in found if p.speed == ALL] or found
-
-
-def mean_gain(gains: Iterable[float]) -> float:
-    """Geometric mean of ratios; 1 where there are none."""
-    logs = [log(gain) for gain in gains]
-    return exp(fsum(logs) / len(logs)) if logs else 1.0
 
 
 @dataclass(frozen=True)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import geometric_mean
 from typing import Any
 
 from commtune import formatting
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.report.points import SizePoint, mean_gain, overall_points
+from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
@@ -64,7 +65,7 @@ def _card(
         kept = tuple(_kept(record, profiles, here))
         said = f"Keep the default for {sizes}."
         return _AnswerCard(sizes, said, kept, Configuration(), change=False)
-    mean, extremes = _gain(overall_points(p.evidence for p in here))
+    mean, extremes = _gain([p.evidence for p in here])
     return _AnswerCard(
         title=sizes,
         lead=f"Use this for {sizes}: {mean}.",
@@ -81,7 +82,7 @@ def _one(record: CampaignRecord) -> _AnswerCard:
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
     hurt = [p for p in judged if p.gain.high < 1]
     sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))
-    mean, extremes = _gain(overall_points(judged))
+    mean, extremes = _gain(judged)
     said = f"It is slower than the default at {sizes}." if hurt else ""
     return _AnswerCard(
         title="One environment for all sizes",
@@ -94,13 +95,17 @@ def _one(record: CampaignRecord) -> _AnswerCard:
 
 
 def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
-    """The mean ratio over the points, and the lowest and highest of them with intervals."""
+    """The mean ratio over the points, and the lowest and highest of them with intervals.
+
+    Of the points over all machine states; where there are none, of each state's.
+    """
+    points = [p for p in points if p.speed == ALL] or points
     if not points:
         return "faster", ()
     if len(points) == 1:
         gain = points[0].gain
         return f"{gain.ratio:.2f} times as fast [{gain.low:.2f}, {gain.high:.2f}]", ()
-    mean = mean_gain(p.gain.ratio for p in points)
+    mean = geometric_mean(p.gain.ratio for p in points)
     least = min(points, key=lambda p: p.gain.ratio)
     most = max(points, key=lambda p: p.gain.ratio)
     return (

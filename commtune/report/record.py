@@ -7,25 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune import formatting
+from commtune import formatting, model
 from commtune.db.queries.description import benchmark_header
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
-from commtune.model import (
-    Aggressor,
-    BlockPlan,
-    Configuration,
-    Execution,
-    JobRecord,
-    Operation,
-    Outcome,
-    Phase,
-    Profile,
-    Run,
-    Trial,
-    Workload,
-)
 from commtune.model.conclusion import Conclusion
 from commtune.model.patterns import MIXED
 from commtune.model.run_costs import RunCost
@@ -49,16 +35,16 @@ class CampaignRecord:
     """
 
     campaign: CampaignDescription
-    trials: tuple[Trial, ...]
-    runs: tuple[Run, ...]
-    profiles: tuple[Profile, ...]
+    trials: tuple[model.Trial, ...]
+    runs: tuple[model.Run, ...]
+    profiles: tuple[model.Profile, ...]
     conclusion: Conclusion
-    executions: tuple[Execution, ...]
-    plans: Mapping[int, BlockPlan]
+    executions: tuple[model.Execution, ...]
+    plans: Mapping[int, model.BlockPlan]
     first_block: int
     concluded: bool
     speeds: MachineStates
-    jobs: tuple[JobRecord, ...] = ()
+    jobs: tuple[model.JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
@@ -74,7 +60,7 @@ class CampaignRecord:
     def beside(self) -> str:
         """What its runs stood beside on purpose, for people; empty where nothing was there."""
         stored = self.campaign.what.get("aggressor")
-        return formatting.describe_aggressor(Aggressor.of_plain(stored)) if stored else ""
+        return formatting.describe_aggressor(model.Aggressor.of_plain(stored)) if stored else ""
 
     @property
     def emulated(self) -> str:
@@ -92,7 +78,7 @@ class CampaignRecord:
         if said := next(filter(None, patterns), ""):
             return said
         stored = self.workload
-        return Workload.of_plain(stored).pattern if "operation" in stored else ""
+        return model.Workload.of_plain(stored).pattern if "operation" in stored else ""
 
     @property
     def guards(self) -> Mapping[str, str]:
@@ -103,7 +89,7 @@ class CampaignRecord:
     @property
     def slowed(self) -> tuple[str, int]:
         """Of good runs in which GPUs were slowed down: what the first one says, and how many."""
-        told = [run.detail for run in self.runs if run.outcome is Outcome.OK and run.detail]
+        told = [run.detail for run in self.runs if run.outcome is model.Outcome.OK and run.detail]
         return (told[0], len(told)) if told else ("", 0)
 
     @property
@@ -114,13 +100,13 @@ class CampaignRecord:
         return str(self.workload.get("operation") or self.campaign.what.get("operation") or "")
 
     @property
-    def ranged(self) -> tuple[Profile, ...]:
+    def ranged(self) -> tuple[model.Profile, ...]:
         """The profiles for ranges of sizes, from the smallest up."""
         found = [p for p in self.profiles if p.name != ALL_SIZES]
         return tuple(sorted(found, key=lambda p: p.bytes_low))
 
     @property
-    def one(self) -> Profile | None:
+    def one(self) -> model.Profile | None:
         """The profile for every size, where there is one."""
         return next((p for p in self.profiles if p.name == ALL_SIZES), None)
 
@@ -169,23 +155,27 @@ def _has_parts(campaign: CampaignDescription) -> bool:
     return (campaign.what.get("workload") or {}).get("operation") in MIXED
 
 
-def _plans(store: Store, campaign_id: int, runs: Iterable[Run]) -> dict[int, BlockPlan]:
+def _plans(
+    store: Store, campaign_id: int, runs: Iterable[model.Run]
+) -> dict[int, model.BlockPlan]:
     """The planned blocks; older versions stored none, so theirs are as they were run."""
     stored = store.blocks(campaign_id)
     if stored:
         return {plan.number: plan for plan in stored}
-    found: defaultdict[int, dict[Configuration, Run]] = defaultdict(dict)
+    found: defaultdict[int, dict[model.Configuration, model.Run]] = defaultdict(dict)
     for run in runs:
-        if run.phase is Phase.CONFIRM:
+        if run.phase is model.Phase.CONFIRM:
             found[run.block][run.configuration] = run
     return {
-        number: BlockPlan(number, Phase.CONFIRM, Operation(run.operation), tuple(block))
+        number: model.BlockPlan(
+            number, model.Phase.CONFIRM, model.Operation(run.operation), tuple(block)
+        )
         for number, block in found.items()
         for run in list(block.values())[:1]
     }
 
 
-def _speeds(runs: Iterable[Run]) -> MachineStates:
+def _speeds(runs: Iterable[model.Run]) -> MachineStates:
     evidence = Evidence()
     for run in runs:
         evidence.add(run)

@@ -10,32 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import (
-    ArgumentError,
-    DBAPIError,
-    InterfaceError,
-    NoSuchModuleError,
-    OperationalError,
-    SQLAlchemyError,
-)
 from sqlalchemy.pool import NullPool
 
 from commtune.db.codec import dump_json
+from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.faults import explain_fault
 from commtune.db.connection.filesystems import network_type
-from commtune.db.connection.location import (
-    SCHEMA,
-    VERSION_TABLE,
-    Rows,
-    check_revision,
-    check_schema,
-    password_of,
-    shown_url,
-    sqlite_path,
-)
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 
@@ -142,12 +125,12 @@ def open_database(url: str) -> Database:
         engine, network = _engine(url)
         try:
             warnings = _settle_journal(engine, network)
-            if not _is_ready(engine, shown_url(url)):
+            if not _is_ready(engine, location.shown_url(url)):
                 _migrate(url, only_empty=True)
         except BaseException:
             engine.dispose()
             raise
-    return Database(engine, shown_url(url), tuple(warnings), _file_of(engine.url))
+    return Database(engine, location.shown_url(url), tuple(warnings), _file_of(engine.url))
 
 
 def upgrade_database(url: str) -> None:
@@ -161,7 +144,7 @@ def upgrade_database(url: str) -> None:
 
 
 @contextmanager
-def open_reader(url: str) -> Iterator[Rows]:
+def open_reader(url: str) -> Iterator[location.Rows]:
     """Opens a database for questions; it is not created and not upgraded.
 
     Raises:
@@ -172,11 +155,13 @@ def open_reader(url: str) -> Iterator[Rows]:
         engine, _ = _engine(url, lone=True)
         with _begin(engine, writes=False) as connection:
             names = set(inspect(connection).get_table_names())
-            check_revision(_stored_revision(connection, names), names, shown_url(url))
+            location.check_revision(
+                _stored_revision(connection, names), names, location.shown_url(url)
+            )
             yield as_rows(connection)
 
 
-def as_rows(connection: Connection) -> Rows:
+def as_rows(connection: Connection) -> location.Rows:
     """The connection as the queries want it."""
     return lambda statement, given: [
         dict(row) for row in connection.execute(text(statement), given).mappings()
@@ -189,7 +174,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     Args:
         lone: for one connection, without the pool and SQLite's check of foreign keys.
     """
-    path = sqlite_path(url)
+    path = location.sqlite_path(url)
     pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
     if path is None:
         return _server_engine(make_url(url), pool), ""
@@ -220,7 +205,7 @@ def _make_folder(folder: Path, url: str) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise DatabaseFault(
-            f"the database {shown_url(url)} can't be opened: "
+            f"the database {location.shown_url(url)} can't be opened: "
             f"the folder {folder} can't be made ({error.strerror})",
             hint="name another database with --db or COMMTUNE_DB",
         ) from error
@@ -279,7 +264,7 @@ def _is_ready(engine: Engine, shown: str) -> bool:
     with _begin(engine, writes=True) as connection:
         revision = _revision(connection, shown)
     if revision:
-        check_schema(revision, shown)
+        location.check_schema(revision, shown)
     return bool(revision)
 
 
@@ -287,7 +272,7 @@ def _revision(connection: Connection, shown: str) -> str:
     """The schema's revision; empty for a database without any table."""
     names = set(inspect(connection).get_table_names())
     revision = _stored_revision(connection, names)
-    if not revision and names - {VERSION_TABLE}:
+    if not revision and names - {location.VERSION_TABLE}:
         raise DatabaseFault(
             f"the database {shown} holds other tables ({', '.join(sorted(names)[:3])} ...) "
             "and is not commtune's",
@@ -297,9 +282,12 @@ def _revision(connection: Connection, shown: str) -> str:
 
 
 def _stored_revision(connection: Connection, names: set[str]) -> str:
-    if VERSION_TABLE not in names:
+    if location.VERSION_TABLE not in names:
         return ""
-    return str(connection.execute(text(f"SELECT version_num FROM {VERSION_TABLE}")).scalar() or "")
+    return str(
+        connection.execute(text(f"SELECT version_num FROM {location.VERSION_TABLE}")).scalar()
+        or ""
+    )
 
 
 def _migrate(url: str, *, only_empty: bool) -> None:
@@ -307,10 +295,10 @@ def _migrate(url: str, *, only_empty: bool) -> None:
     with _begin(engine, writes=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
-        revision = _revision(connection, shown_url(url))
+        revision = _revision(connection, location.shown_url(url))
         # Looked at again under the lock: two that open an empty database at once make one schema.
-        if revision and (only_empty or revision >= SCHEMA):
-            check_schema(revision, shown_url(url))
+        if revision and (only_empty or revision >= location.SCHEMA):
+            location.check_schema(revision, location.shown_url(url))
         else:
             _run_migrations(connection)
 
@@ -330,14 +318,14 @@ def _run_migrations(connection: Connection) -> None:
 @contextmanager
 def _faults(url: str) -> Iterator[None]:
     """Turns what drivers raise into DatabaseFault; no message shows the password."""
-    shown = shown_url(url)
+    shown = location.shown_url(url)
     try:
         yield
-    except (DBAPIError, sqlite3.Error) as error:
-        said = str(error.orig) if isinstance(error, DBAPIError) else str(error)
-        lost = isinstance(error, OperationalError | InterfaceError)
+    except (exc.DBAPIError, sqlite3.Error) as error:
+        said = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
+        lost = isinstance(error, exc.OperationalError | exc.InterfaceError)
         raise explain_fault(_without(said, url), shown, transient=lost) from error
-    except (ArgumentError, NoSuchModuleError) as error:
+    except (exc.ArgumentError, exc.NoSuchModuleError) as error:
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
             hint="sqlite:////path/commtune.db or postgresql://user@host/name",
@@ -347,10 +335,10 @@ def _faults(url: str) -> Iterator[None]:
             f"the database {shown} needs the Python package {error.name}",
             hint=install_command("commtune[postgresql]"),
         ) from error
-    except SQLAlchemyError as error:
+    except exc.SQLAlchemyError as error:
         raise explain_fault(_without(str(error), url), shown) from error
 
 
 def _without(said: str, url: str) -> str:
-    password = password_of(url)
+    password = location.password_of(url)
     return said.replace(password, "***") if password else said

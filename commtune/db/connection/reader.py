@@ -8,28 +8,22 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+from commtune.db.connection import location
 from commtune.db.connection.faults import explain_fault
-from commtune.db.connection.location import (
-    VERSION_TABLE,
-    Rows,
-    check_revision,
-    shown_url,
-    sqlite_path,
-)
 from commtune.errors import NoAnswer
 
 _BUSY_S = 10
 
 
 @contextmanager
-def open_for_reading(url: str) -> Iterator[Rows]:
+def open_for_reading(url: str) -> Iterator[location.Rows]:
     """Opens a database for reading only; it is neither created nor upgraded.
 
     Raises:
         NoAnswer: there is no database yet.
         DatabaseFault: it can't be read, or has another schema.
     """
-    path = sqlite_path(url)
+    path = location.sqlite_path(url)
     if path is None:
         # Imported here: SQLite users don't wait for SQLAlchemy.
         from commtune.db.connection.engine import open_reader
@@ -37,12 +31,12 @@ def open_for_reading(url: str) -> Iterator[Rows]:
         with open_reader(url) as rows:
             yield rows
     else:
-        with _sqlite_reader(path, shown_url(url)) as rows:
+        with _sqlite_reader(path, location.shown_url(url)) as rows:
             yield rows
 
 
 @contextmanager
-def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
+def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
     if not path.exists():
         raise NoAnswer(
             f"there is no database at {path} yet",
@@ -75,8 +69,8 @@ def _connect(path: Path) -> sqlite3.Connection:
 def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
     tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
     revision = (
-        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if VERSION_TABLE in tables
+        connection.execute(f"SELECT version_num FROM {location.VERSION_TABLE}").fetchone()
+        if location.VERSION_TABLE in tables
         else None
     )
-    check_revision(revision[0] if revision else "", tables, shown)
+    location.check_revision(revision[0] if revision else "", tables, shown)

@@ -1,14 +1,17 @@
-"""One campaign as it was begun, by name: what a report says of it before any run."""
+"""One campaign as it was begun, by name: what a report says of it before any run.
+
+All raise DatabaseFault where the database can't be read.
+"""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
+from commtune.db.queries.profiles import read_json, where_measured
+from commtune.db.records import CampaignDescription
 from commtune.errors import UnknownName
 
 _HINTED = 6
@@ -41,7 +44,6 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
     Raises:
         UnknownName: there is none; the hint says what there is.
         NoAnswer: there is no database yet.
-        DatabaseFault: the database can't be read.
     """
     with open_for_reading(url) as rows:
         found = rows(_CAMPAIGN, {"name": name})
@@ -54,26 +56,18 @@ def detectable_gains(url: str, name: str) -> dict[int, float]:
     """By size in bytes, the gain that a campaign would have found in 9 of 10 cases.
 
     Empty where its last conclusion doesn't say.
-
-    Raises:
-        DatabaseFault: the database can't be read.
     """
     with open_for_reading(url) as rows:
         found = rows(_CONCLUSION, {"name": name})
-    gains = (_json(found[0]["conclusion"]).get("detectable") if found else None) or {}
+    gains = (read_json(found[0]["conclusion"]).get("detectable") if found else None) or {}
     return {int(size): gain for size, gain in gains.items() if gain is not None}
 
 
 def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
-    """The header that the benchmark wrote in a good run of a campaign; ``None`` without one.
-
-    Raises:
-        DatabaseFault: the database can't be read.
-    """
+    """The header that the benchmark wrote in a good run of a campaign; ``None`` without one."""
     with open_for_reading(url) as rows:
         found = rows(_HEADER, {"campaign": campaign_id})
-    read: Mapping[str, Any] | None = _json(found[0]["header"]) if found else None
-    return read
+    return read_json(found[0]["header"]) if found else None
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:
@@ -81,18 +75,10 @@ def _description(row: Mapping[str, Any]) -> CampaignDescription:
     plain = ("what", "settings", "space")
     return CampaignDescription(
         **{key: row[key] for key in taken},
-        **{key: _json(row[key]) for key in plain},
+        **{key: read_json(row[key]) for key in plain},
         simulated=bool(row["simulated"]),
-        system=SystemRecord(
-            row["system_fingerprint"], row["system"], _json(row["system_description"])
-        ),
-        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+        **where_measured(row),
     )
-
-
-def _json(value: Any) -> Any:
-    """A JSON column: SQLite hands out its text, other drivers what it means."""
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def _unknown(rows: Rows, name: str) -> UnknownName:

@@ -1,7 +1,8 @@
 """Questions about profiles, answered from the profiles' own tables, never from measurements.
 
 The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
-Each statement is written once, in words that SQLite and PostgreSQL share.
+Each statement is written once, in words that SQLite and PostgreSQL share. Where the database can't
+be read, all raise DatabaseFault.
 """
 
 from __future__ import annotations
@@ -98,7 +99,6 @@ def best_profiles(
     Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
 
     Args:
-        url: from ``database_url``.
         op: the operation's word, such as ``allreduce``.
         bytes: message size, bytes.
         system: name or fingerprint.
@@ -106,7 +106,6 @@ def best_profiles(
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
-        DatabaseFault: the database can't be read.
     """
     asked = {"nodes": nodes, "ranks": ranks, "system": system}
     asked |= {"backend": backend, "campaign": campaign}
@@ -159,7 +158,6 @@ def load_profile(url: str, ref: str) -> ProfileAnswer:
     Raises:
         UnknownName: none, or several, are called so.
         NoAnswer: there is no database yet.
-        DatabaseFault: the database can't be read.
     """
     by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(_LARGEST))
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
@@ -174,13 +172,10 @@ def load_profile(url: str, ref: str) -> ProfileAnswer:
         id=row["id"],
         campaign=row["campaign"],
         profile=_whole(row, evidence),
-        system=SystemRecord(
-            row["system_fingerprint"], row["system"], _json(row["system_description"])
-        ),
-        stack=StackRecord(row["stack_fingerprint"], row["stack"], _json(row["stack_description"])),
+        **where_measured(row),
         created=row["created"],
-        space=_json(row["space"]),
-        level=_json(row["settings"]).get("level"),
+        space=read_json(row["space"]),
+        level=read_json(row["settings"]).get("level"),
     )
 
 
@@ -189,7 +184,6 @@ def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
 
     Raises:
         NoAnswer: there is no database yet.
-        DatabaseFault: the database can't be read.
     """
     with open_for_reading(url) as rows:
         return list_profiles(rows, campaign)
@@ -223,11 +217,11 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
     """What campaigns measure and search, for their answers, by number."""
     found = {}
     for row in rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {}):
-        what = _json(row["what"])
+        what = read_json(row["what"])
         found[row["id"]] = {
             "workload": what.get("workload") or {},
             "timing": what.get("timing") or {},
-            "space": str(_json(row["space"]).get("name") or ""),
+            "space": str(read_json(row["space"]).get("name") or ""),
         }
     return found
 
@@ -250,7 +244,7 @@ def _common(row: Mapping[str, Any]) -> dict[str, Any]:
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
     return {
         **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
-        "configuration": Configuration(_json(row["environment"])),
+        "configuration": Configuration(read_json(row["environment"])),
         "simulated": bool(row["simulated"]),
     }
 
@@ -266,7 +260,7 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     return BestRow(
         **_common(row),
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
-        conditions=Conditions(**_json(row["conditions"])),
+        conditions=Conditions(**read_json(row["conditions"])),
         nearest_bytes=nearest,
         points=tuple(
             _point(point)
@@ -280,17 +274,26 @@ def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Pro
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
-        configuration=Configuration(_json(row["environment"])),
+        configuration=Configuration(read_json(row["environment"])),
         verdict=Verdict(row["verdict"]),
         points=tuple(_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(_point(point) for point in evidence if point["is_guard"]),
-        conditions=Conditions(**_json(row["conditions"])),
+        conditions=Conditions(**read_json(row["conditions"])),
         simulated=bool(row["simulated"]),
-        details=_json(row["details"]),
+        details=read_json(row["details"]),
     )
 
 
-def _json(value: Any) -> Any:
+def where_measured(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields ``system`` and ``stack`` of what a row with both is about."""
+    system, stack = read_json(row["system_description"]), read_json(row["stack_description"])
+    return {
+        "system": SystemRecord(row["system_fingerprint"], row["system"], system),
+        "stack": StackRecord(row["stack_fingerprint"], row["stack"], stack),
+    }
+
+
+def read_json(value: Any) -> Any:
     """A JSON column: SQLite hands out its text, other drivers what it means."""
     return json.loads(value) if isinstance(value, str) else value
 

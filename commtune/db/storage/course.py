@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from sqlalchemy import delete, insert, select, update
 
+from commtune import model
 from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
 from commtune.db.storage.rows import Transactions, configuration_row
 from commtune.db.tables import (
@@ -21,16 +22,6 @@ from commtune.db.tables import (
     ProfileRow,
 )
 from commtune.errors import DatabaseFault
-from commtune.model import (
-    BlockPlan,
-    Configuration,
-    Execution,
-    Followed,
-    Operation,
-    Phase,
-    PointEvidence,
-    Profile,
-)
 from commtune.model.conclusion import Conclusion
 from commtune.model.decision import Decision
 
@@ -69,7 +60,7 @@ class StoredCourse(Transactions):
         rows = self._rows(asked.order_by(table.id.desc()).limit(1))
         return load_model(kind, rows[0][0]) if rows else None
 
-    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+    def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
         """Stores a block before its first run starts; the same one again is nothing new.
 
         Raises:
@@ -92,12 +83,12 @@ class StoredCourse(Transactions):
             elif _block(row) != plan:
                 raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
-    def blocks(self, campaign_id: int) -> list[BlockPlan]:
+    def blocks(self, campaign_id: int) -> list[model.BlockPlan]:
         """The campaign's blocks by number."""
         planned = select(Block.__table__).where(Block.campaign_id == campaign_id)
         return [_block(row) for row in self._rows(planned.order_by(Block.number))]
 
-    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+    def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
         """Stores what the library did under a configuration and operation; the latest holds."""
         values = {
             "followed": str(execution.followed),
@@ -117,7 +108,7 @@ class StoredCourse(Transactions):
             if not replaced.rowcount:
                 connection.execute(insert(ExecutionRow).values(**key, **values))
 
-    def executions(self, campaign_id: int) -> list[Execution]:
+    def executions(self, campaign_id: int) -> list[model.Execution]:
         """What is known of the campaign's configurations, in the order it was stored."""
         rows = self._rows(
             select(ExecutionRow.__table__, ConfigurationRow.environment)
@@ -127,7 +118,7 @@ class StoredCourse(Transactions):
         )
         return [_execution(row) for row in rows]
 
-    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+    def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
         mine = ProfileRow.campaign_id == campaign_id
         earlier = select(ProfileRow.id).where(mine)
@@ -149,11 +140,11 @@ class StoredCourse(Transactions):
                     connection.execute(insert(ProfilePoint), points)
 
 
-def _execution(row: Any) -> Execution:
-    return Execution(
-        configuration=Configuration(row.environment),
+def _execution(row: Any) -> model.Execution:
+    return model.Execution(
+        configuration=model.Configuration(row.environment),
         operation=row.operation,
-        followed=Followed(row.followed),
+        followed=model.Followed(row.followed),
         fingerprints={int(size): digest for size, digest in row.fingerprints.items()},
         said=tuple(row.said),
         why=row.why,
@@ -161,16 +152,16 @@ def _execution(row: Any) -> Execution:
     )
 
 
-def _block(row: Any) -> BlockPlan:
-    return BlockPlan(
+def _block(row: Any) -> model.BlockPlan:
+    return model.BlockPlan(
         number=row.number,
-        phase=Phase(row.phase),
-        operation=Operation(row.operation),
-        order=tuple(Configuration(environment) for environment in row.configurations),
+        phase=model.Phase(row.phase),
+        operation=model.Operation(row.operation),
+        order=tuple(model.Configuration(environment) for environment in row.configurations),
     )
 
 
-def _profile_values(profile: Profile) -> dict[str, Any]:
+def _profile_values(profile: model.Profile) -> dict[str, Any]:
     names = (
         "name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high", "level",
         "minimum_gain", "simulated",
@@ -184,7 +175,7 @@ def _profile_values(profile: Profile) -> dict[str, Any]:
     }
 
 
-def _points(profile_id: int, profile: Profile) -> Iterator[dict[str, Any]]:
+def _points(profile_id: int, profile: model.Profile) -> Iterator[dict[str, Any]]:
     evidence = [(False, point) for point in profile.points]
     evidence += [(True, point) for point in profile.guards]
     for place, (is_guard, point) in enumerate(evidence):
@@ -192,7 +183,7 @@ def _points(profile_id: int, profile: Profile) -> Iterator[dict[str, Any]]:
         yield {**key, **_point_values(point)}
 
 
-def _point_values(point: PointEvidence) -> dict[str, Any]:
+def _point_values(point: model.PointEvidence) -> dict[str, Any]:
     values = asdict(point)
     gain = values.pop("gain")
     return {

@@ -11,13 +11,7 @@ from typing import Any
 from sqlalchemy import Connection, Executable, Select, func, insert, select, update
 
 from commtune import model
-from commtune.db.codec import (
-    clean_text,
-    pack_samples,
-    pieces_json,
-    to_json_value,
-    unpack_samples,
-)
+from commtune.db import codec
 from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
 from commtune.db.tables import ConfigurationRow, MeasurementRecord, Run, Trial
 from commtune.errors import DatabaseFault, UnknownName
@@ -54,7 +48,7 @@ class StoredRuns(Transactions):
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        values = {"origin": origin, "label": clean_text(label), "created": time.time()}
+        values = {"origin": origin, "label": codec.clean_text(label), "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
             wanted = configuration_row(connection, configuration)
@@ -129,7 +123,7 @@ class StoredRuns(Transactions):
         Raises:
             DatabaseFault: no such run.
         """
-        values = {"outcome": str(Outcome.INTERRUPTED), "detail": clean_text(detail)}
+        values = {"outcome": str(Outcome.INTERRUPTED), "detail": codec.clean_text(detail)}
         with self._write() as connection:
             _close(connection, run_id, values)
 
@@ -186,7 +180,7 @@ class StoredRuns(Transactions):
         )
         if not rows:
             raise UnknownName(f"run {run_id} has no measurement at {bytes} bytes")
-        return unpack_samples(rows[0].samples)
+        return codec.unpack_samples(rows[0].samples)
 
     def traffic(self, campaign_id: int) -> tuple[float, float] | None:
         """What an aggressor sent beside good runs, 10^9 bits a second: the least and the most.
@@ -273,7 +267,7 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
         phase=str(request.phase),
         block=request.block,
         position=request.position,
-        session=clean_text(session),
+        session=codec.clean_text(session),
         operation=str(request.workload.operation),
         workload=request.workload.plain(),
         timing=asdict(request.timing),
@@ -307,17 +301,17 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
     footer = result.footer
     if footer is not None and result.pieces:
         # There is no table for the parts of an operation.
-        footer = {**footer, "parts": pieces_json(result.pieces)}
+        footer = {**footer, "parts": codec.pieces_json(result.pieces)}
     return {
         **{name: getattr(result, name) for name in plain},
         **({"started_at": result.started_at} if has_started else {}),
         "outcome": str(result.outcome),
-        "detail": clean_text(result.detail),
-        "output_tail": clean_text(result.output_tail[-_TAIL_CHARACTERS:]),
-        "header": to_json_value(result.header),
-        "footer": to_json_value(footer),
-        "nodes": clean_text(",".join(result.nodes)) or None,
-        "distance": clean_text(result.distance) or None,
+        "detail": codec.clean_text(result.detail),
+        "output_tail": codec.clean_text(result.output_tail[-_TAIL_CHARACTERS:]),
+        "header": codec.to_json_value(result.header),
+        "footer": codec.to_json_value(footer),
+        "nodes": codec.clean_text(",".join(result.nodes)) or None,
+        "distance": codec.clean_text(result.distance) or None,
     }
 
 
@@ -327,7 +321,7 @@ def _measurement_values(measurement: Measurement, operation: str) -> dict[str, A
         "operation": measurement.operation or operation,
         "bytes": measurement.bytes,
         "n_samples": len(measurement.samples_s),
-        "samples": pack_samples(measurement.samples_s),
+        "samples": codec.pack_samples(measurement.samples_s),
         "first_call_s": measurement.first_call_s,
     }
 

@@ -7,19 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from commtune import formatting
-from commtune.report.figures.style import (
-    BLUE,
-    GREEN,
-    INK,
-    PAPER,
-    PURPLE,
-    VERMILION,
-    Picture,
-    duration_axis,
-    outlier_limits,
-    pin_outliers,
-    size_axis,
-)
+from commtune.report.figures import style
 from commtune.report.points import SPEED_ORDER, SizePoint
 from commtune.systems.nominal.collectives import Nominal
 
@@ -36,7 +24,7 @@ _CLOUD = 0.16
 _BESIDE = 0.34
 
 
-def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
+def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
     """Times above, ratios with intervals below, a column for each machine state."""
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
@@ -50,8 +38,8 @@ def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
             here = [p for p in sound if p.evidence.speed == speed]
             _times(axes[0][column], here, _speed_title(speed, len(speeds)))
             _ratios(axes[1][column], here, minimum_gain)
-            size_axis(axes[0][column], sizes, label="")
-            size_axis(axes[1][column], sizes)
+            style.size_axis(axes[0][column], sizes, label="")
+            style.size_axis(axes[1][column], sizes)
         axes[0][0].set_ylabel("median time of a run")
         axes[1][0].set_ylabel("default time / candidate's")
         _limit(axes[1], sound)
@@ -59,10 +47,10 @@ def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
             f"+{formatting.format_percent(minimum_gain)}",
             (1, 1 + minimum_gain), va="center", fontsize=8,
             xycoords=("axes fraction", "data"), xytext=(3, 0), textcoords="offset points",
-            color=VERMILION,
+            color=style.VERMILION,
         )  # fmt: skip
 
-    return Picture(
+    return style.Picture(
         name="gains",
         title="Default against the best candidate, by message size",
         alt=_alt(sound),
@@ -72,7 +60,7 @@ def draw_speedups(points: _Points, minimum_gain: float) -> Picture:
     )
 
 
-def draw_pairs(points: _Points) -> Picture:
+def draw_pairs(points: _Points) -> style.Picture:
     """Every pair of runs as a dot, with the interval that was made of them."""
     sound = [p for p in points if p.pairs and p.is_judged]
     speeds = _speeds(sound)
@@ -83,7 +71,7 @@ def draw_pairs(points: _Points) -> Picture:
         for axis, speed in zip(axes, speeds, strict=True):
             here = [p for p in sound if p.evidence.speed == speed]
             _clouds(axis, here)
-            size_axis(axis, sizes)
+            style.size_axis(axis, sizes)
             axis.set_title(_speed_title(speed, len(speeds)))
             ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
@@ -91,10 +79,10 @@ def draw_pairs(points: _Points) -> Picture:
         for axis, speed in zip(axes, speeds, strict=True):
             here = [p for p in sound if p.evidence.speed == speed]
             x = [p.bytes for p in here for _ in p.pairs]
-            pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs], INK)
+            style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs], style.INK)
 
     pairs = sum(len(p.pairs) for p in sound)
-    return Picture(
+    return style.Picture(
         name="runs",
         title="The runs behind each size: one dot is one pair of a block",
         alt=f"{pairs} pairs of runs as dots over the message size, with the intervals of the "
@@ -106,7 +94,7 @@ def draw_pairs(points: _Points) -> Picture:
 
 
 def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
-              ) -> Picture:  # fmt: skip
+              ) -> style.Picture:  # fmt: skip
     """Bus bandwidth of both by size, with what the machine is built for.
 
     Args:
@@ -124,16 +112,16 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
             x = [p.bytes for p in here]
             default = [busbw(p, p.evidence.default_s) / 1e9 for p in here]
             tuned = [busbw(p, p.evidence.candidate_s) / 1e9 for p in here]
-            axis.plot(x, default, "o--", color=INK, mfc=PAPER, label="default")
-            axis.plot(x, tuned, "s-", color=BLUE, ms=5, label="best candidate")
-            axis.axhline(line / 1e9, color=GREEN, lw=1.2, label="nominal")
+            axis.plot(x, default, "o--", color=style.INK, mfc=style.PAPER, label="default")
+            axis.plot(x, tuned, "s-", color=style.BLUE, ms=5, label="best candidate")
+            axis.axhline(line / 1e9, color=style.GREEN, lw=1.2, label="nominal")
             axis.set_ylim(0)
             axis.set_title(_speed_title(speed, len(speeds)))
-            size_axis(axis, sorted(set(x)))
+            style.size_axis(axis, sorted(set(x)))
         axes[0].legend()
         axes[0].set_ylabel("bus bandwidth, GB/s")
 
-    return Picture(
+    return style.Picture(
         name="bandwidth",
         title="Bus bandwidth against the nominal one",
         alt="Bus bandwidth of the default and the best candidate over the message size, "
@@ -159,7 +147,7 @@ def ratio_axis(axes: Axes) -> None:
     axes.yaxis.set_major_locator(FixedLocator(_ticks(low, high)))
     axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}×"))
     axes.minorticks_off()
-    axes.axhline(1.0, color=INK, lw=0.9)
+    axes.axhline(1.0, color=style.INK, lw=0.9)
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -196,16 +184,19 @@ def _alt(points: _Points) -> str:
 
 def _times(axes: Axes, points: _Points, title: str) -> None:
     x = [p.bytes for p in points]
-    axes.plot(x, [p.evidence.default_s for p in points], "o--", color=INK, mfc=PAPER,
+    axes.plot(x, [p.evidence.default_s for p in points], "o--", color=style.INK, mfc=style.PAPER,
               label="default")  # fmt: skip
-    axes.plot(x, [p.evidence.candidate_s for p in points], "-", color=BLUE, lw=1.2)
-    faces = ((True, BLUE, "recommended"), (False, PAPER, "best candidate, not recommended"))
+    axes.plot(x, [p.evidence.candidate_s for p in points], "-", color=style.BLUE, lw=1.2)
+    faces = (
+        (True, style.BLUE, "recommended"),
+        (False, style.PAPER, "best candidate, not recommended"),
+    )
     for used, face, label in faces:
         here = [p for p in points if p.is_recommended is used]
         if here:
             axes.plot([p.bytes for p in here], [p.evidence.candidate_s for p in here], "s",
-                      color=BLUE, mfc=face, ms=5, label=label)  # fmt: skip
-    duration_axis(axes)
+                      color=style.BLUE, mfc=face, ms=5, label=label)  # fmt: skip
+    style.duration_axis(axes)
     axes.set_title(title)
     axes.legend(loc="upper left")
 
@@ -215,9 +206,9 @@ def _ratios(axes: Axes, points: _Points, minimum_gain: float) -> None:
         gain = point.evidence.gain
         axes.errorbar([point.bytes], [gain.ratio],
                       yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
-                      fmt="s", ms=5, capsize=3, color=BLUE,
-                      mfc=BLUE if point.is_recommended else PAPER)  # fmt: skip
-    axes.axhline(1 + minimum_gain, color=VERMILION, lw=1, ls=":")
+                      fmt="s", ms=5, capsize=3, color=style.BLUE,
+                      mfc=style.BLUE if point.is_recommended else style.PAPER)  # fmt: skip
+    axes.axhline(1 + minimum_gain, color=style.VERMILION, lw=1, ls=":")
 
 
 def _limit(axes: Sequence[Axes], points: _Points) -> None:
@@ -236,11 +227,11 @@ def _clouds(axes: Axes, points: _Points) -> None:
         every = 1 + (len(ratios) - 1) // _MOST_DOTS
         shown = ratios[::every]
         x = [point.bytes * 2 ** (_CLOUD * _scatter(i)) for i in range(len(shown))]
-        _dots(axes, x, shown, BLUE if point.is_recommended else PURPLE)
+        _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
         gain = point.evidence.gain
         axes.errorbar([point.bytes * 2**_BESIDE], [gain.ratio],
                       yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
-                      fmt="_", ms=7, capsize=3, color=INK, lw=1.4, zorder=3)  # fmt: skip
+                      fmt="_", ms=7, capsize=3, color=style.INK, lw=1.4, zorder=3)  # fmt: skip
 
 
 def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
@@ -258,7 +249,7 @@ def _scatter(index: int) -> float:
 
 def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:
     """All dots but far outliers, and all intervals but wild ones."""
-    low, high = outlier_limits([pair.ratio for pair in p.pairs] for p in points)
+    low, high = style.outlier_limits([pair.ratio for pair in p.pairs] for p in points)
     low = min([0.98, low, *(max(p.evidence.gain.low, low / 1.2) for p in points)])
     high = max([1.02, high, *(min(p.evidence.gain.high, high * 1.2) for p in points)])
     for axis in axes:

@@ -78,26 +78,24 @@ class Picture:
     width: float = 8.6
     height: float = 4.0
 
+    def svg(self, banner: str) -> str:
+        """An SVG element for a page; the page's style sheet gives the colours."""
+        with _drawn(self, heading="", banner=banner) as figure:
+            file = io.StringIO()
+            figure.savefig(file, format="svg", metadata={"Date": None})
+        return _inline(file.getvalue(), self)
 
-def render_svg(picture: Picture, banner: str) -> str:
-    """The picture as an SVG element for a page; the page's style sheet gives the colours."""
-    with _drawn(picture, heading="", banner=banner) as figure:
-        file = io.StringIO()
-        figure.savefig(file, format="svg", metadata={"Date": None})
-    return _inline(file.getvalue(), picture)
+    def write(self, path: Path, *, heading: str, banner: str) -> None:
+        """Writes the picture by itself, on white, with its title; of the kind that the path says.
 
-
-def write_picture(picture: Picture, path: Path, *, heading: str, banner: str) -> None:
-    """Writes the picture by itself, on white, with its title; the kind is that of the file.
-
-    Raises:
-        UserError: the file can't be written.
-    """
-    with _drawn(picture, heading=_titled(heading, picture.title), banner=banner) as figure:
-        try:
-            figure.savefig(path, dpi=_DPI, facecolor="white")
-        except OSError as error:
-            raise UserError(f"can't write {path}: {error.strerror}") from error
+        Raises:
+            UserError: the file can't be written.
+        """
+        with _drawn(self, heading=_titled(heading, self.title), banner=banner) as figure:
+            try:
+                figure.savefig(path, dpi=_DPI, facecolor="white")
+            except OSError as error:
+                raise UserError(f"can't write {path}: {error.strerror}") from error
 
 
 @contextmanager

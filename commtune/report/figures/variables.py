@@ -7,15 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
+from commtune.report.figures import style
 from commtune.report.figures.evidence import ratio_axis
-from commtune.report.figures.style import (
-    INK,
-    PAPER,
-    SERIES,
-    SPEED_COLOURS,
-    Picture,
-    size_axis,
-)
 from commtune.tuner.statistics.importance import Importance
 
 if TYPE_CHECKING:
@@ -28,7 +21,7 @@ _LONGEST = 44
 _SHORTEST_AXIS = 0.01
 
 
-def draw_ablation(number: int, found: Ablation) -> Picture:
+def draw_ablation(number: int, found: Ablation) -> style.Picture:
     """A small picture for each variable: the ratio without/with it, by size."""
     shown = [v for v in found.variables if v.effects][:_MOST_VARIABLES]
     columns = 1 if len(shown) == 1 else 2
@@ -47,7 +40,7 @@ def draw_ablation(number: int, found: Ablation) -> Picture:
         _limit(list(axes.flat), [e for v in shown for e in v.effects])
         figure.supylabel("time without / time with it", fontsize=10)
 
-    return Picture(
+    return style.Picture(
         name=f"ablation-{number}",
         title="What each variable brings: above 1 it helps, below 1 it hurts",
         alt="Ratio of times without and with each variable by message size, with intervals: "
@@ -57,7 +50,7 @@ def draw_ablation(number: int, found: Ablation) -> Picture:
     )
 
 
-def draw_importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
+def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
     """Spread of times between values, a row for each variable, a colour for each range."""
     names = rank_variables(found)[:_MOST_VARIABLES]
 
@@ -67,7 +60,7 @@ def draw_importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
         for place, (label, items) in enumerate(found.items()):
             by_name = {item.name: item for item in items}
             offset = (place - (len(found) - 1) / 2) * step
-            _bars(axes, names, by_name, offset, 0.8 * step, SERIES[place], label)
+            _bars(axes, names, by_name, offset, 0.8 * step, style.SERIES[place], label)
         axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=8.5)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlabel("time under its slowest value, over that under its fastest")
@@ -76,7 +69,7 @@ def draw_importance(found: Mapping[str, Sequence[Importance]]) -> Picture:
         axes.set_xlim(0, 1.08 * _reach(found))
         _legend(figure, found)
 
-    return Picture(
+    return style.Picture(
         name="importance",
         title="How much each variable moved the search's times (descriptive, not evidence)",
         alt="Bars of the spread of times between values of each variable by range of sizes, with "
@@ -92,9 +85,10 @@ def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Patch | Line2D] = [
-        Patch(color=SERIES[place], label=f"{label} sizes") for place, label in enumerate(found)
+        Patch(color=style.SERIES[place], label=f"{label} sizes")
+        for place, label in enumerate(found)
     ]
-    tick = Line2D([], [], color=INK, lw=0, marker="|", ms=9, mew=1.6, label="by noise alone")
+    tick = Line2D([], [], color=style.INK, lw=0, marker="|", ms=9, mew=1.6, label="by noise alone")
     figure.legend(handles=[*handles, tick], loc="outside lower right", ncols=4)
 
 
@@ -125,13 +119,13 @@ def _variable(axes: Axes, variable: VariableEffect, sizes: Sequence[int], *, las
                 [e.gain.ratio - max(e.gain.low, e.gain.ratio / 9) for e in here],
                 [min(e.gain.high, 9 * e.gain.ratio) - e.gain.ratio for e in here],
             ],
-            fmt="o", ms=4, capsize=2, lw=1.1, color=SPEED_COLOURS.get(speed, INK),
-            mfc=SPEED_COLOURS.get(speed, INK) if variable.kept else PAPER,
+            fmt="o", ms=4, capsize=2, lw=1.1, color=style.SPEED_COLOURS.get(speed, style.INK),
+            mfc=style.SPEED_COLOURS.get(speed, style.INK) if variable.kept else style.PAPER,
             label="" if speed == "all" else speed,
         )  # fmt: skip
     state = "kept" if variable.kept else "dropped"
     axes.set_title(f"{_short(variable.label)} ({state})", fontsize=8.5)
-    size_axis(axes, sizes, label="message size" if last else "")
+    style.size_axis(axes, sizes, label="message size" if last else "")
     if any(effect.speed != "all" for effect in variable.effects):
         axes.legend(fontsize=7.5, ncols=3, loc="upper left")
 
@@ -160,7 +154,7 @@ def _bars(
     for bar, item in zip(bars, items, strict=True):
         bar.set_alpha(1 if item.stands_out else 0.35)
     axes.vlines([item.noise for item in items], [place - height / 2 for place in places],
-                [place + height / 2 for place in places], color=INK, lw=1.6)  # fmt: skip
+                [place + height / 2 for place in places], color=style.INK, lw=1.6)  # fmt: skip
 
 
 def _short(label: str) -> str:

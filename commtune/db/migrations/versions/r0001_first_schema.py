@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -13,10 +15,15 @@ down_revision = None
 _ID = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
+def _required(kind: type[sa.types.TypeEngine[Any]], *names: str) -> list[sa.Column[Any]]:
+    """Columns of one type that are never empty."""
+    return [sa.Column(name, kind(), nullable=False) for name in names]
+
+
 def upgrade() -> None:
     """Goes to this schema."""
-    _systems()
-    _stacks()
+    _described("systems", "name")
+    _described("stacks", "text")
     _campaigns()
     _locks()
     _decisions()
@@ -46,23 +53,13 @@ def downgrade() -> None:
         op.drop_table(table)
 
 
-def _systems() -> None:
+def _described(table: str, words: str) -> None:
+    """Systems, or software stacks: a fingerprint, and ``words`` for people."""
     op.create_table(
-        "systems",
+        table,
         sa.Column("id", _ID, primary_key=True),
         sa.Column("fingerprint", sa.String(length=128), unique=True, nullable=False),
-        sa.Column("name", sa.Text(), nullable=False),
-        sa.Column("description", sa.JSON(), nullable=False),
-        sa.Column("created", sa.Double(), nullable=False),
-    )
-
-
-def _stacks() -> None:
-    op.create_table(
-        "stacks",
-        sa.Column("id", _ID, primary_key=True),
-        sa.Column("fingerprint", sa.String(length=128), unique=True, nullable=False),
-        sa.Column("text", sa.Text(), nullable=False),
+        sa.Column(words, sa.Text(), nullable=False),
         sa.Column("description", sa.JSON(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
     )
@@ -74,9 +71,7 @@ def _campaigns() -> None:
         sa.Column("id", _ID, primary_key=True),
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("content_key", sa.String(length=64), nullable=False),
-        sa.Column("what", sa.JSON(), nullable=False),
-        sa.Column("settings", sa.JSON(), nullable=False),
-        sa.Column("space", sa.JSON(), nullable=False),
+        *_required(sa.JSON, "what", "settings", "space"),
         sa.Column("space_key", sa.String(length=64), nullable=False),
         sa.Column("seed", sa.BigInteger(), nullable=False),
         sa.Column("system_id", _ID, nullable=False),
@@ -95,13 +90,9 @@ def _locks() -> None:
     op.create_table(
         "locks",
         sa.Column("campaign_id", _ID, primary_key=True, autoincrement=False),
-        sa.Column("host", sa.Text(), nullable=False),
-        sa.Column("boot_id", sa.Text(), nullable=False),
-        sa.Column("pid", sa.BigInteger(), nullable=False),
-        sa.Column("pid_start", sa.BigInteger(), nullable=False),
-        sa.Column("pid_namespace", sa.BigInteger(), nullable=False),
-        sa.Column("since", sa.Double(), nullable=False),
-        sa.Column("heartbeat", sa.Double(), nullable=False),
+        *_required(sa.Text, "host", "boot_id"),
+        *_required(sa.BigInteger, "pid", "pid_start", "pid_namespace"),
+        *_required(sa.Double, "since", "heartbeat"),
         sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"]),
     )
 
@@ -151,19 +142,16 @@ def _runs() -> None:
         sa.Column("trial_id", _ID, nullable=False),
         sa.Column("configuration_id", _ID, nullable=False),
         sa.Column("phase", sa.String(length=32), nullable=False),
-        sa.Column("block", sa.Integer(), nullable=False),
-        sa.Column("position", sa.Integer(), nullable=False),
+        *_required(sa.Integer, "block", "position"),
         sa.Column("session", sa.Text(), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
-        sa.Column("workload", sa.JSON(), nullable=False),
-        sa.Column("timing", sa.JSON(), nullable=False),
+        *_required(sa.JSON, "workload", "timing"),
         sa.Column("state", sa.String(length=16), nullable=False),
         sa.Column("outcome", sa.String(length=32), nullable=True),
         sa.Column("started_at", sa.Double(), nullable=False),
         sa.Column("wall_s", sa.Double(), nullable=True),
         sa.Column("exit_code", sa.Integer(), nullable=True),
-        sa.Column("detail", sa.Text(), nullable=False),
-        sa.Column("output_tail", sa.Text(), nullable=False),
+        *_required(sa.Text, "detail", "output_tail"),
         sa.Column("oversubscribed", sa.Boolean(), nullable=False),
         sa.Column("header", sa.JSON(), nullable=True),
         sa.Column("footer", sa.JSON(), nullable=True),
@@ -183,13 +171,7 @@ def _measurements() -> None:
         sa.Column("place", sa.Integer(), primary_key=True, autoincrement=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
-        sa.Column("median_s", sa.Double(), nullable=False),
-        sa.Column("min_s", sa.Double(), nullable=False),
-        sa.Column("mean_s", sa.Double(), nullable=False),
-        sa.Column("p95_s", sa.Double(), nullable=False),
-        sa.Column("max_s", sa.Double(), nullable=False),
-        sa.Column("algbw", sa.Double(), nullable=False),
-        sa.Column("busbw", sa.Double(), nullable=False),
+        *_required(sa.Double, "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw"),
         sa.Column("batch", sa.Integer(), nullable=False),
         sa.Column("canary_s", sa.Double(), nullable=True),
         sa.Column("canary_after_s", sa.Double(), nullable=True),
@@ -208,14 +190,11 @@ def _profiles() -> None:
         sa.Column("name", sa.String(length=255), nullable=False),
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("backend", sa.String(length=64), nullable=False),
-        sa.Column("ranks", sa.Integer(), nullable=False),
-        sa.Column("nodes", sa.Integer(), nullable=False),
-        sa.Column("bytes_low", sa.BigInteger(), nullable=False),
-        sa.Column("bytes_high", sa.BigInteger(), nullable=False),
+        *_required(sa.Integer, "ranks", "nodes"),
+        *_required(sa.BigInteger, "bytes_low", "bytes_high"),
         sa.Column("configuration_id", _ID, nullable=False),
         sa.Column("verdict", sa.String(length=32), nullable=False),
-        sa.Column("level", sa.Double(), nullable=False),
-        sa.Column("minimum_gain", sa.Double(), nullable=False),
+        *_required(sa.Double, "level", "minimum_gain"),
         sa.Column("note", sa.Text(), nullable=False),
         sa.Column("simulated", sa.Boolean(), nullable=False),
         sa.Column("created", sa.Double(), nullable=False),
@@ -238,11 +217,7 @@ def _profile_points() -> None:
         sa.Column("operation", sa.String(length=64), nullable=False),
         sa.Column("bytes", sa.BigInteger(), nullable=False),
         sa.Column("speed", sa.String(length=32), nullable=False),
-        sa.Column("default_s", sa.Double(), nullable=False),
-        sa.Column("tuned_s", sa.Double(), nullable=False),
-        sa.Column("ratio", sa.Double(), nullable=False),
-        sa.Column("low", sa.Double(), nullable=False),
-        sa.Column("high", sa.Double(), nullable=False),
+        *_required(sa.Double, "default_s", "tuned_s", "ratio", "low", "high"),
         sa.Column("pairs", sa.Integer(), nullable=False),
         sa.Column("verdict", sa.String(length=32), nullable=False),
         sa.ForeignKeyConstraint(["profile_id"], ["profiles.id"]),
