@@ -104,11 +104,6 @@ def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
     return _ADAPTERS[kind]
 
 
-def dump_json(value: Any) -> str:
-    """JSON text, ASCII, without blanks."""
-    return json.dumps(value, separators=(",", ":"), allow_nan=False)
-
-
 def pieces_json(pieces: Sequence[SubMeasurement]) -> list[dict[str, Any]]:
     """Parts of an operation as plain data; samples are left out, and so are pairs."""
     names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
@@ -117,6 +112,10 @@ def pieces_json(pieces: Sequence[SubMeasurement]) -> list[dict[str, Any]]:
         for piece in pieces
         if piece.part
     ]
+
+
+#: Stands for a key that one side lacks.
+_ABSENT = object()
 
 
 def list_differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
@@ -128,13 +127,6 @@ def list_differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
             lines += list_differences(stored.get(name, _ABSENT), now.get(name, _ABSENT), place)
         return lines
     return [] if stored == now else [f"{prefix}: {_show(stored)} -> {_show(now)}"]
-
-
-class _Absent:
-    """Stands for a key that one side lacks."""
-
-
-_ABSENT = _Absent()
 
 
 def _show(value: Any) -> str:

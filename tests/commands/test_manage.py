@@ -8,6 +8,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.commands.campaigns import manage
@@ -86,7 +87,7 @@ def test_deleting_takes_all_of_one_campaign_and_nothing_else(
     assert names(store) == ["other", "shm"]
     manage.delete_command("shm", yes=True, db=url)
     assert names(store) == ["other"]
-    assert [one.campaign for one in store.profiles()] == ["other"]
+    assert [one.campaign for one in profiles_of(store)] == ["other"]
     with database.read() as connection:
         for table in ("runs", "trials", "profiles"):
             assert connection.execute(text(f"SELECT COUNT(*) FROM {table}")).scalar() == 1

@@ -13,6 +13,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from database_values import profiles_of
 
 from commtune.db.connection.engine import open_database
 from commtune.db.queries import profiles
@@ -139,7 +140,7 @@ def test_no_profile_yet_names_the_campaigns(url: str, store: Store) -> None:
 
 
 def test_a_profile_comes_back_whole(url: str, filled: Store) -> None:
-    number = next(line.id for line in filled.profiles() if line.name == "allreduce-large")
+    number = next(line.id for line in profiles_of(filled) if line.name == "allreduce-large")
     for ref in ("allreduce-large", "shm/allreduce-large", str(number)):
         answer = profiles.load_profile(url, ref)
         assert answer.profile == given.profile()
@@ -166,7 +167,7 @@ def test_an_unknown_profile_names_those_there_are(url: str, filled: Store, ref: 
 
 
 def test_the_list_is_that_of_the_store(url: str, filled: Store) -> None:
-    assert profiles.find_profiles(url) == filled.profiles()
+    assert profiles.find_profiles(url) == profiles_of(filled)
     assert [line.name for line in profiles.find_profiles(url, "shm")] == [
         "small",
         "allreduce-large",

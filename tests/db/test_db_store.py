@@ -8,6 +8,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
@@ -331,21 +332,21 @@ def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
 ) -> None:
     small = given.profile("small", bytes_low=8, bytes_high=512)
     store.save_profiles(campaign_id, [given.profile(), small])
-    earlier = store.profiles()
+    earlier = profiles_of(store)
     store.save_profiles(campaign_id, [replace(small, configuration=DEFAULT)])
-    (now,) = store.profiles("shm")
+    (now,) = profiles_of(store, "shm")
     assert [line.name for line in earlier] == ["small", "allreduce-large"]
     assert (now.name, now.configuration, now.system) == ("small", DEFAULT, "laptop")
     assert now.id > max(line.id for line in earlier)
     assert given.count(store, "profile_points") == len(small.points) + len(small.guards)
-    assert store.profiles("other") == []
+    assert profiles_of(store, "other") == []
 
 
 def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None:
     store.save_profiles(campaign_id, [given.profile()])
     with pytest.raises(DatabaseFault):
         store.save_profiles(campaign_id, [given.profile("new"), given.profile("new")])
-    assert [line.name for line in store.profiles()] == ["allreduce-large"]
+    assert [line.name for line in profiles_of(store)] == ["allreduce-large"]
     assert given.count(store, "profile_points") == 4
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from database_values import profiles_of
 from export_documents import DOCUMENT, PROFILE
 from quiet import QuietReporter
 
@@ -150,7 +151,7 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
 
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
-    (kept,) = guarding.store.profiles("guarded")
+    (kept,) = profiles_of(guarding.store, "guarded")
     stored_profile = profiles.load_profile(guarding.database.whole_url, str(kept.id)).profile
     exported = json.loads(render_profile("json", replace(DOCUMENT, profile=stored_profile)))
     assert {g["operation"] for g in exported["profile"]["guards"]} == {"broadcast", "stream"}

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +16,6 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, t
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool
 
-from commtune.db.codec import dump_json
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.faults import explain_fault
@@ -101,6 +102,10 @@ class Database:
             yield
 
 
+# ASCII, without blanks.
+_dump_json = partial(json.dumps, separators=(",", ":"), allow_nan=False)
+
+
 def _file_of(url: URL) -> tuple[int, int] | None:
     """Device and inode of an SQLite database's file; ``None`` where there is no file."""
     if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
@@ -182,7 +187,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     network = network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
-        json_serializer=dump_json,
+        json_serializer=_dump_json,
         connect_args={"timeout": _BUSY_S},
         **pool,
     )
@@ -196,7 +201,7 @@ def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     if url.get_backend_name() == "postgresql" and "connect_timeout" not in url.query:
         arguments["connect_timeout"] = _BUSY_S
     return create_engine(
-        url, json_serializer=dump_json, connect_args=arguments, pool_pre_ping=True, **pool
+        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **pool
     )
 
 

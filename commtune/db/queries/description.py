@@ -10,11 +10,9 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.profiles import read_json, where_measured
+from commtune.db.queries.profiles import closest_names, read_json, where_measured
 from commtune.db.records import CampaignDescription
 from commtune.errors import UnknownName
-
-_HINTED = 6
 
 _CAMPAIGN = """
 SELECT c.id, c.name, c.what, c.settings, c.space, c.seed, c.simulated, c.created, c.finished,
@@ -82,9 +80,7 @@ def _description(row: Mapping[str, Any]) -> CampaignDescription:
 
 
 def _unknown(rows: Rows, name: str) -> UnknownName:
-    import difflib  # here: only the one who mistypes waits for it
-
     known = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
-    close = difflib.get_close_matches(name, known, _HINTED, 0.4) or known[:_HINTED]
-    hint = f"campaigns: {', '.join(close)}" if close else "commtune tune runs a campaign"
+    close = closest_names(name, known)
+    hint = f"campaigns: {close}" if close else "commtune tune runs a campaign"
     return UnknownName(f"no campaign {name}", hint=hint)

@@ -186,11 +186,10 @@ def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
         NoAnswer: there is no database yet.
     """
     with open_for_reading(url) as rows:
-        return list_profiles(rows, campaign)
+        return _list_profiles(rows, campaign)
 
 
-def list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
-    """``profiles``, over a connection that is open already."""
+def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
     where = "WHERE c.name = :campaign" if campaign is not None else ""
     order = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
     given = {} if campaign is None else {"campaign": campaign}
@@ -302,13 +301,17 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
     if found:
         names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:_HINTED])
         return UnknownName(f"{len(found)} profiles are called {ref}", hint=f"say which: {names}")
-    known = [f"{line.campaign}/{line.name}" for line in list_profiles(rows)]
+    known = [f"{line.campaign}/{line.name}" for line in _list_profiles(rows)]
     if not known:
         return UnknownName(f"no profile {ref}: there is none yet", hint="commtune status")
+    return UnknownName(f"no profile {ref}", hint=f"there are: {closest_names(ref, known)}")
+
+
+def closest_names(name: str, known: Sequence[str]) -> str:
+    """What may have been meant by a name that is not known; else some of those that are."""
     import difflib  # here: only the one who mistypes waits for it
 
-    close = difflib.get_close_matches(ref, known, _HINTED, 0.4) or known[:_HINTED]
-    return UnknownName(f"no profile {ref}", hint=f"there are: {', '.join(close)}")
+    return ", ".join(difflib.get_close_matches(name, known, _HINTED, 0.4) or known[:_HINTED])
 
 
 def _size_distance(one: int, other: int) -> float:

@@ -15,10 +15,9 @@ from sqlalchemy import update
 from commtune.db import locks
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.engine import Database, as_rows
+from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
-from commtune.db.queries.profiles import list_profiles
-from commtune.db.records import CampaignHandle, CampaignRecord, CampaignSummary, StoredProfile
+from commtune.db.records import CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.course import StoredCourse
 from commtune.db.storage.jobs import StoredJobs, open_jobs
@@ -176,11 +175,6 @@ class Store(StoredRuns, StoredCourse):
     def job_book(self, campaign_id: int) -> StoredJobs:
         """The campaign's jobs."""
         return StoredJobs(self.database, self._patience, campaign_id)
-
-    def profiles(self, campaign: str | None = None) -> list[StoredProfile]:
-        """Profiles of the campaign of this name, or of all; newest first, then by size."""
-        with self.database.read() as connection:
-            return list_profiles(as_rows(connection), campaign)
 
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns with what they did so far, newest first."""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from commtune import formatting
+from commtune.model import Interval
 from commtune.report.figures import style
 from commtune.report.points import SPEED_ORDER, SizePoint
 from commtune.systems.nominal.collectives import Nominal
@@ -42,7 +43,7 @@ def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
             style.size_axis(axes[1][column], sizes)
         axes[0][0].set_ylabel("median time of a run")
         axes[1][0].set_ylabel("default time / candidate's")
-        _limit(axes[1], sound)
+        limit_ratios(axes[1], [p.evidence.gain for p in sound])
         axes[1][-1].annotate(
             f"+{formatting.format_percent(minimum_gain)}",
             (1, 1 + minimum_gain), va="center", fontsize=8,
@@ -73,7 +74,7 @@ def draw_pairs(points: _Points) -> style.Picture:
             _clouds(axis, here)
             style.size_axis(axis, sizes)
             axis.set_title(_speed_title(speed, len(speeds)))
-            ratio_axis(axis)
+            _ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
         for axis, speed in zip(axes, speeds, strict=True):
@@ -138,7 +139,7 @@ def _speed_title(speed: str, speeds: int) -> str:
     return f"{speed} machine state"
 
 
-def ratio_axis(axes: Axes) -> None:
+def _ratio_axis(axes: Axes) -> None:
     """A vertical axis of ratios on which twice and half are as far from 1."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
@@ -211,14 +212,13 @@ def _ratios(axes: Axes, points: _Points, minimum_gain: float) -> None:
     axes.axhline(1 + minimum_gain, color=style.VERMILION, lw=1, ls=":")
 
 
-def _limit(axes: Sequence[Axes], points: _Points) -> None:
-    """Wild intervals are cut off rather than making all others flat."""
-    gains = [p.evidence.gain for p in points]
+def limit_ratios(axes: Sequence[Axes], gains: Sequence[Interval]) -> None:
+    """Vertical axes for ratios; wild intervals are cut off rather than making all others flat."""
     low = min([1.0, *(max(g.low, g.ratio / 1.5) for g in gains)])
     high = max([1.0, *(min(g.high, g.ratio * 1.5) for g in gains)])
     for axis in axes:
         axis.set_ylim(low / 1.04, high * 1.06)
-        ratio_axis(axis)
+        _ratio_axis(axis)
 
 
 def _clouds(axes: Axes, points: _Points) -> None:
@@ -254,4 +254,4 @@ def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:
     high = max([1.02, high, *(min(p.evidence.gain.high, high * 1.2) for p in points)])
     for axis in axes:
         axis.set_ylim(low / 1.03, high * 1.03)
-        ratio_axis(axis)
+        _ratio_axis(axis)

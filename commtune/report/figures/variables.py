@@ -6,9 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
+from commtune.model.conclusion import Ablation, VariableEffect
 from commtune.report.figures import style
-from commtune.report.figures.evidence import ratio_axis
+from commtune.report.figures.evidence import limit_ratios
 from commtune.tuner.statistics.importance import Importance
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def draw_ablation(number: int, found: Ablation) -> style.Picture:
                 axis.set_visible(False)
             if place >= len(shown) - columns:
                 axis.tick_params(labelbottom=True)
-        _limit(list(axes.flat), [e for v in shown for e in v.effects])
+        limit_ratios(list(axes.flat), [e.gain for v in shown for e in v.effects])
         figure.supylabel("time without / time with it", fontsize=10)
 
     return style.Picture(
@@ -128,15 +128,6 @@ def _variable(axes: Axes, variable: VariableEffect, sizes: Sequence[int], *, las
     style.size_axis(axes, sizes, label="message size" if last else "")
     if any(effect.speed != "all" for effect in variable.effects):
         axes.legend(fontsize=7.5, ncols=3, loc="upper left")
-
-
-def _limit(axes: Sequence[Axes], effects: Sequence[SizeEffect]) -> None:
-    gains = [effect.gain for effect in effects]
-    low = min([0.97, *(max(g.low, g.ratio / 1.3) for g in gains)])
-    high = max([1.03, *(min(g.high, g.ratio * 1.3) for g in gains)])
-    for axis in axes:
-        axis.set_ylim(low / 1.03, high * 1.03)
-        ratio_axis(axis)
 
 
 def _bars(

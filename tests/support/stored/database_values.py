@@ -7,7 +7,9 @@ from typing import Any
 
 from sqlalchemy import text
 
-from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
+from commtune.db.connection.engine import as_rows
+from commtune.db.queries import profiles
+from commtune.db.records import CampaignRecord, StackRecord, StoredProfile, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
@@ -39,6 +41,12 @@ def count(store: Store, table: str) -> int:
     """Rows in a table."""
     with store.database.read() as connection:
         return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+def profiles_of(store: Store, campaign: str | None = None) -> list[StoredProfile]:
+    """The profiles of a store, by its own connection."""
+    with store.database.read() as connection:
+        return profiles._list_profiles(as_rows(connection), campaign)
 
 
 def campaign(name: str = "shm", **changes: Any) -> CampaignRecord:
