@@ -47,7 +47,8 @@ class Figures:
         self.lines += len(text.splitlines())
         self.comments += _comment_lines(text)
         names = [name for node in tree.body for name in _public_names(node)]
-        self.names += len(names)
+        # Alembic finds what a migration defines by fixed names: nobody has to learn them.
+        self.names += 0 if file.match("migrations/versions/*.py") else len(names)
         self.functions += [
             node.name
             for node in tree.body

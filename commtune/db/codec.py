@@ -12,7 +12,6 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commtune.errors import DatabaseFault
-from commtune.model import SubMeasurement
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -102,16 +101,6 @@ def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
     if kind not in _ADAPTERS:
         _ADAPTERS[kind] = TypeAdapter(kind)
     return _ADAPTERS[kind]
-
-
-def pieces_json(pieces: Sequence[SubMeasurement]) -> list[dict[str, Any]]:
-    """Parts of an operation as plain data; samples are left out, and so are pairs."""
-    names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
-    return [
-        {"part": piece.part, **{name: getattr(piece.measurement, name) for name in names}}
-        for piece in pieces
-        if piece.part
-    ]
 
 
 #: Stands for a key that one side lacks.

@@ -44,7 +44,7 @@ class LockOwner:
             host=socket.gethostname(),
             boot_id=_read(proc / "sys/kernel/random/boot_id"),
             pid=pid,
-            pid_start=start_of(pid, proc) or 0,
+            pid_start=_start_of(pid, proc) or 0,
             pid_namespace=_inode(proc / "self/ns/pid"),
         )
 
@@ -54,7 +54,7 @@ class LockOwner:
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
 
 
-def start_of(pid: int, proc: Path = _PROC) -> int | None:
+def _start_of(pid: int, proc: Path = _PROC) -> int | None:
     """When a process started, clock ticks since boot; ``None`` if it doesn't live (zombies too).
 
     Where the system has no ``/proc``, a living process says 0.
@@ -77,7 +77,7 @@ def death_of(
     """
     same_kernel = bool(asker.boot_id) and holder.boot_id == asker.boot_id
     if same_kernel and holder.pid_namespace == asker.pid_namespace:
-        if start_of(holder.pid, proc) == holder.pid_start:
+        if _start_of(holder.pid, proc) == holder.pid_start:
             return ""
         return f"process {holder.pid} is gone"
     if asker.boot_id and holder.host == asker.host and not same_kernel:

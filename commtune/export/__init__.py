@@ -9,7 +9,7 @@ import re
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import env, json_, lmod, shells, tcl
-from commtune.export.document import DEFAULT_TOLERANCE, ExportDocument, Format, GuardVerdict
+from commtune.export.document import ExportDocument, Format, GuardVerdict
 from commtune.export.remarks import profile_remarks
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
@@ -19,6 +19,8 @@ __all__ = ["ExportDocument", "list_formats", "render_profile"]
 
 _ALL = (env.FORMAT, *shells.FORMATS, json_.FORMAT, lmod.FORMAT, tcl.FORMAT)
 _FORMATS = {chosen.name: chosen for chosen in _ALL}
+#: A guard operation may be slower by this share, at the lower end of its interval.
+_TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -31,7 +33,7 @@ def render_profile(
     format: str,
     document: ExportDocument,
     *,
-    guard_tolerance: float = DEFAULT_TOLERANCE,
+    guard_tolerance: float = _TOLERANCE,
     allow_unguarded: bool = False,
 ) -> str:
     """The text of a file that sets a profile's variables and says what they are good for.

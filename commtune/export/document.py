@@ -13,9 +13,6 @@ from dataclasses import dataclass, field
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 
-#: A guard operation may be slower by this share, at the lower end of its interval.
-DEFAULT_TOLERANCE = 0.05
-
 
 @dataclass(frozen=True)
 class ExportDocument:

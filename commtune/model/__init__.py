@@ -7,14 +7,15 @@ name says otherwise.
 # What is imported here is meant to be imported from here (pyproject.toml says so to the checkers).
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
 from commtune.model.evidence import Conditions, Interval, PointEvidence, Profile, Verdict
-from commtune.model.jobs import JobKind, JobRecord, JobStage
-from commtune.model.mpi_libraries import MpiFlavour, MpiInstallation
-from commtune.model.operations import Backend, GpuKind, Operation
+from commtune.model.operations import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation
 from commtune.model.patterns import Direction, Flow, Matrix, PatternParameters
 from commtune.model.runs import (
     BlockPlan,
     Execution,
     Followed,
+    JobKind,
+    JobRecord,
+    JobStage,
     Measurement,
     Outcome,
     Phase,

@@ -24,7 +24,7 @@ SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW
 
 
 @dataclass(frozen=True)
-class Pair:
+class _Pair:
     """Median seconds of the default's and the candidate's run in one block."""
 
     block: int
@@ -37,7 +37,7 @@ class Pair:
         return self.default_s / self.tuned_s
 
 
-_Pairs = Mapping[tuple[Configuration, Cell], tuple[Pair, ...]]
+_Pairs = Mapping[tuple[Configuration, Cell], tuple[_Pair, ...]]
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class SizePoint:
     evidence: PointEvidence
     profile: Profile
     configuration: Configuration | None
-    pairs: tuple[Pair, ...]
+    pairs: tuple[_Pair, ...]
     more_pairs: int = 0
     detectable: float | None = None
 
@@ -114,7 +114,7 @@ def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configurat
     return min(near, key=lambda c: (near[c], c.key), default=None)
 
 
-def _mean_log(pairs: Iterable[Pair]) -> float:
+def _mean_log(pairs: Iterable[_Pair]) -> float:
     """Mean of the logarithms of the ratios."""
     logs = [log(pair.ratio) for pair in pairs]
     return fsum(logs) / len(logs) if logs else 0.0
@@ -129,7 +129,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
     return 0
 
 
-def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[Pair, ...]]:
+def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
     """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
 
     Those that the intervals are made of: of whole blocks, a run that was made again as it came
@@ -142,14 +142,14 @@ def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[P
         and run.operation == record.operation
         and run.block >= record.first_block
     ]
-    found: defaultdict[tuple[Configuration, Cell], list[Pair]] = defaultdict(list)
+    found: defaultdict[tuple[Configuration, Cell], list[_Pair]] = defaultdict(list)
     for block in whole_blocks(fresh, record.plans):
         number = block[DEFAULT].block
         for candidate in block.keys() - {DEFAULT}:
             by_cell = pair_times([block], DEFAULT, candidate, record.speeds)
             for (size, speed), times_s in by_cell.items():
                 for cell in {(size, speed), (size, ALL)}:
-                    found[candidate, cell] += [Pair(number, *both) for both in times_s]
+                    found[candidate, cell] += [_Pair(number, *both) for both in times_s]
     return {key: tuple(made) for key, made in found.items()}
 
 

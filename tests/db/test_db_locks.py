@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from commtune.db import locks
-from commtune.db.locks import LockOwner, death_of, start_of
+from commtune.db.locks import LockOwner, _start_of, death_of
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 
@@ -87,18 +87,18 @@ def test_who_is_dead(tmp_path: Path, holder: LockOwner, silent_s: float, reason:
 
 
 def test_a_zombie_does_not_live(tmp_path: Path) -> None:
-    assert start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
+    assert _start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
 
 
 def test_a_living_process_is_known_by_its_start() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = start_of(child.pid)
+    started = _start_of(child.pid)
     assert HERE.pid_start and started is not None and started >= HERE.pid_start
     child.kill()
     deadline = time.monotonic() + 10
-    while start_of(child.pid) is not None and time.monotonic() < deadline:
+    while _start_of(child.pid) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert start_of(child.pid) is None
+    assert _start_of(child.pid) is None
     child.communicate()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
 from sqlalchemy.engine import URL, make_url
@@ -61,7 +63,7 @@ class Database:
         Raises:
             DatabaseFault: the database can't be reached or written.
         """
-        with self._faults(), Interrupts() as interrupts, ExitStack() as stack:
+        with _faults(self.whole_url), Interrupts() as interrupts, ExitStack() as stack:
 
             def begin() -> Connection:
                 self._check_file()
@@ -80,7 +82,11 @@ class Database:
         Raises:
             DatabaseFault: the database can't be reached or read.
         """
-        with self._faults(), Interrupts(), _begin(self.engine, writes=False) as connection:
+        with (
+            _faults(self.whole_url),
+            Interrupts(),
+            _begin(self.engine, writes=False) as connection,
+        ):
             yield connection
 
     def _check_file(self) -> None:
@@ -95,11 +101,6 @@ class Database:
     def close(self) -> None:
         """Lets go of all connections; SQLite then folds its log into the file."""
         self.engine.dispose()
-
-    @contextmanager
-    def _faults(self) -> Iterator[None]:
-        with _faults(self.engine.url.render_as_string(hide_password=False)):
-            yield
 
 
 # ASCII, without blanks.
@@ -345,5 +346,5 @@ def _faults(url: str) -> Iterator[None]:
 
 
 def _without(said: str, url: str) -> str:
-    password = location.password_of(url)
-    return said.replace(password, "***") if password else said
+    password = re.search(r"://[^:/@]*:(.*)@", url)
+    return said.replace(unquote(password[1]), "***") if password and password[1] else said

@@ -6,7 +6,7 @@ import re
 from pathlib import Path, PurePosixPath
 
 #: Linux's table of what is mounted where, for this process.
-MOUNTINFO = Path("/proc/self/mountinfo")
+_MOUNTINFO = Path("/proc/self/mountinfo")
 
 #: Kinds on which several machines see one file. SQLite's write-ahead log needs memory that all
 #: its users share, which these don't give across machines.
@@ -19,7 +19,7 @@ _NETWORK = frozenset(
 )
 
 
-def filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
+def _filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
     """The kind of file system that holds an absolute path without symbolic links.
 
     Args:
@@ -41,7 +41,7 @@ def filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
     return best_kind
 
 
-def is_network(kind: str) -> bool:
+def _is_network(kind: str) -> bool:
     """Whether a kind of file system is shared between machines."""
     return kind in _NETWORK
 
@@ -49,11 +49,11 @@ def is_network(kind: str) -> bool:
 def network_type(folder: Path) -> str:
     """The kind of file system of a folder if it is a network one, else empty."""
     try:
-        mountinfo = MOUNTINFO.read_text(errors="replace")
+        mountinfo = _MOUNTINFO.read_text(errors="replace")
     except OSError:  # no Linux: nothing is known, and WAL is tried
         return ""
-    kind = filesystem_type(PurePosixPath(folder.resolve()), mountinfo)
-    return kind if is_network(kind) else ""
+    kind = _filesystem_type(PurePosixPath(folder.resolve()), mountinfo)
+    return kind if _is_network(kind) else ""
 
 
 def _unescape(text: str) -> str:

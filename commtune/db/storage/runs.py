@@ -193,10 +193,7 @@ class StoredRuns(Transactions):
         return None if least is None else (least, most)
 
     def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
-        """Steps of an operation that good runs measured by themselves, by run.
-
-        As ``codec.pieces_json`` writes them.
-        """
+        """Steps of an operation that good runs measured by themselves, by run."""
         rows = self._rows(select(Run.run_id, Run.footer).where(*_good_runs(campaign_id)))
         return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
@@ -301,7 +298,7 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
     footer = result.footer
     if footer is not None and result.pieces:
         # There is no table for the parts of an operation.
-        footer = {**footer, "parts": codec.pieces_json(result.pieces)}
+        footer = {**footer, "parts": _pieces(result.pieces)}
     return {
         **{name: getattr(result, name) for name in plain},
         **({"started_at": result.started_at} if has_started else {}),
@@ -313,6 +310,16 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "nodes": codec.clean_text(",".join(result.nodes)) or None,
         "distance": codec.clean_text(result.distance) or None,
     }
+
+
+def _pieces(pieces: Sequence[model.SubMeasurement]) -> list[dict[str, Any]]:
+    """Parts of an operation as plain data; samples are left out, and so are pairs."""
+    names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
+    return [
+        {"part": piece.part, **{name: getattr(piece.measurement, name) for name in names}}
+        for piece in pieces
+        if piece.part
+    ]
 
 
 def _measurement_values(measurement: Measurement, operation: str) -> dict[str, Any]:

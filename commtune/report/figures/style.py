@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 INK, FAINT, PAPER = "#1a1b1e", "#c3c6cc", "#fdfdfe"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 SKY, PURPLE, ORANGE = "#56b4e9", "#cc79a7", "#e69f00"
-SERIES = (BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY)
 SPEED_COLOURS = {"all": BLUE, "fast": BLUE, "middle": GREEN, "slow": VERMILION}
 _VARIABLES = {
     INK: "ink", FAINT: "faint", PAPER: "paper", BLUE: "blue", VERMILION: "vermilion",

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MOST_VARIABLES = 12
+_SERIES = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.ORANGE, style.SKY)
 _LONGEST = 44
 #: A spread up to which the axis goes where every time is the same.
 _SHORTEST_AXIS = 0.01
@@ -60,7 +61,7 @@ def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
         for place, (label, items) in enumerate(found.items()):
             by_name = {item.name: item for item in items}
             offset = (place - (len(found) - 1) / 2) * step
-            _bars(axes, names, by_name, offset, 0.8 * step, style.SERIES[place], label)
+            _bars(axes, names, by_name, offset, 0.8 * step, _SERIES[place], label)
         axes.set_yticks(range(len(names)), [_short(name) for name in names], fontsize=8.5)
         axes.set_ylim(len(names) - 0.4, -0.6)
         axes.set_xlabel("time under its slowest value, over that under its fastest")
@@ -85,8 +86,7 @@ def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
     from matplotlib.patches import Patch
 
     handles: list[Patch | Line2D] = [
-        Patch(color=style.SERIES[place], label=f"{label} sizes")
-        for place, label in enumerate(found)
+        Patch(color=_SERIES[place], label=f"{label} sizes") for place, label in enumerate(found)
     ]
     tick = Line2D([], [], color=style.INK, lw=0, marker="|", ms=9, mew=1.6, label="by noise alone")
     figure.legend(handles=[*handles, tick], loc="outside lower right", ncols=4)
