@@ -11,8 +11,7 @@ from pathlib import Path
 from commtune.documents.nearest import quote_value
 from commtune.errors import CampaignError, InvalidKey, WriteKey
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
-from commtune.model.operations import IN_PYTHON
-from commtune.model.patterns import ACTIVE, GROUPED, MIXED
+from commtune.model.operations import ACTIVE, GROUPED, IN_PYTHON, MIXED
 
 #: Messages of a matrix; rank 0 sends their text to all others.
 _MOST_MESSAGES = 100_000

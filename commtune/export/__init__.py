@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import env, json_, lmod, shells, tcl
+from commtune.export import json_, modules, shells
 from commtune.export.document import ExportDocument, Format, GuardVerdict
 from commtune.export.remarks import profile_remarks
 from commtune.formatting import format_size
@@ -17,7 +17,7 @@ from commtune.wording import INCONCLUSIVE, format_speedup
 
 __all__ = ["ExportDocument", "list_formats", "render_profile"]
 
-_ALL = (env.FORMAT, *shells.FORMATS, json_.FORMAT, lmod.FORMAT, tcl.FORMAT)
+_ALL = (*shells.FORMATS, json_.FORMAT, *modules.FORMATS)
 _FORMATS = {chosen.name: chosen for chosen in _ALL}
 #: A guard operation may be slower by this share, at the lower end of its interval.
 _TOLERANCE = 0.05

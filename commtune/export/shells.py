@@ -1,14 +1,21 @@
-"""Files to be sourced by shells: sh (dash, bash, zsh, ksh), csh and tcsh, fish.
+"""Files to be sourced by shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), and env files.
 
-Values stand in single quotes, where each shell has its own few special characters.
+For shells, values stand in single quotes, where each shell has its own few special characters. An
+env file has ``NAME=value`` lines, as ``docker --env-file`` and ``podman --env-file`` read them: no
+quotes, no escapes, all to the end of the line.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
 
+# systemd's EnvironmentFile and the ``.`` of a shell read such values the same; nearly all are.
+_SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
+_LITERAL = "Values are literal, without quotes or escapes: for docker --env-file and the like."
+_NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these values differently."
 _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 
 
@@ -41,7 +48,26 @@ def _quoted_fish(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
+def _write_env(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
+    variables = document.variables()
+    plain = all(_SAFE.fullmatch(value) for value in variables.values())
+    head = comment_lines([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
+    return head + "".join(f"{name}={value}\n" for name, value in variables.items())
+
+
+def _unfit_env(value: str) -> str:
+    # str.splitlines would be too strict: only these end a line for the readers.
+    return "a line break" if "\n" in value or "\r" in value else ""
+
+
 FORMATS = (
+    Format(
+        "env",
+        _write_env,
+        "docker run --env-file FILE ...",
+        lambda _: "start without this file",
+        _unfit_env,
+    ),
     Format(
         "sh",
         _writer("export {name}={value}", _quoted_sh),

@@ -19,7 +19,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.model.patterns import ACTIVE, GROUPED, MIXED
+from commtune.model.operations import ACTIVE, GROUPED, MIXED
 
 #: What an aggressor prints, once, as soon as it has moved messages.
 AGGRESSOR_SIGN = "commtune-bench: sending"

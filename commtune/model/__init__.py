@@ -7,8 +7,17 @@ name says otherwise.
 # What is imported here is meant to be imported from here (pyproject.toml says so to the checkers).
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
 from commtune.model.evidence import Conditions, Interval, PointEvidence, Profile, Verdict
-from commtune.model.operations import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation
-from commtune.model.patterns import Direction, Flow, Matrix, PatternParameters
+from commtune.model.operations import (
+    Backend,
+    Direction,
+    Flow,
+    GpuKind,
+    Matrix,
+    MpiFlavour,
+    MpiInstallation,
+    Operation,
+    PatternParameters,
+)
 from commtune.model.runs import (
     BlockPlan,
     Execution,

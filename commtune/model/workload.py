@@ -7,8 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from enum import StrEnum
 from typing import Any
 
-from commtune.model.operations import Backend, Operation
-from commtune.model.patterns import PatternParameters
+from commtune.model.operations import Backend, Operation, PatternParameters
 
 #: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
 BLOCKING, BATCHED = "blocking", "batched"

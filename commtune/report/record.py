@@ -13,7 +13,7 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.model.conclusion import Conclusion
-from commtune.model.patterns import MIXED
+from commtune.model.operations import MIXED
 from commtune.model.run_costs import RunCost
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.evidence import Evidence

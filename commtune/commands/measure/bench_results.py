@@ -24,7 +24,7 @@ from commtune.model import (
     SubMeasurement,
     Workload,
 )
-from commtune.model.patterns import ACTIVE
+from commtune.model.operations import ACTIVE
 from commtune.model.run_costs import RunCost
 from commtune.model.workload import STREAM_WINDOW
 from commtune.systems.nominal.collectives import Nominal
