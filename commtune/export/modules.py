@@ -1,7 +1,8 @@
 """Module files: Lua for Lmod, and Tcl for Environment Modules (and for Lmod, which reads it too).
 
-``pushenv`` rather than ``setenv``: unloading then brings back a value that the user had. ``family``
-keeps two profiles from being loaded together, of which neither would be what was measured.
+``pushenv`` rather than ``setenv``: unloading then brings back a value that the user had.
+``family`` keeps two profiles from being loaded together, of which neither would be what was
+measured.
 """
 
 from __future__ import annotations
