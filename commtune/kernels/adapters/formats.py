@@ -299,7 +299,7 @@ def _not_understood(line: str) -> str:
 def _of_range(
     size: int, time_us: float, row: Mapping[str, str], low: str, high: str, wrong: int
 ) -> Measurement:
-    """A row of a table: its time, and those of the columns ``low`` and ``high`` where there."""
+    """A row of a table: its time, with the shortest and the longest where it has them."""
     measurement = _of_one_time(size, time_us * 1e-6, wrong=wrong)
     low_us, high_us = _number(row.get(low, "")), _number(row.get(high, ""))
     low_s, high_s = (low_us or time_us) * 1e-6, (high_us or time_us) * 1e-6
@@ -337,7 +337,7 @@ def _of_samples(
 def _reading(
     found: Iterable[Measurement], problems: Sequence[str] = (), nothing: str = ""
 ) -> Reading:
-    """Each size once, as nobody knows which is meant; ``nothing`` says that there is none."""
+    """Each size once: of several, nobody knows which is meant. ``nothing``: there was none."""
     by_size: dict[int, Measurement] = {}
     sizes = []
     for measurement in found:

@@ -28,7 +28,7 @@ _QUERIES = {
 
 
 def denied_by(kind: str) -> str:
-    """The function by which the MPI, once up, says that it is not aware of ``cuda`` or ``hip``."""
+    """The function by which the MPI, once up, says that it knows no GPUs of a kind; or empty."""
     # Such a library may send device memory all the same, through UCX, but its collectives add and
     # copy on the host. A library that says nothing is believed.
     for path in communication_libraries():

@@ -17,7 +17,7 @@ _QUANTILES = {"p5": 0.05, "p25": 0.25, "median": 0.5, "p75": 0.75, "p95": 0.95, 
 
 @dataclass(frozen=True)
 class _Summary:
-    """Samples, summed up; the 95 % confidence interval of the median is of order statistics."""
+    """Samples, summed up; with the 95 % confidence interval of their median."""
 
     times: dict[str, float]
     median_low: float

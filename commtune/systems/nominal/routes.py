@@ -42,7 +42,7 @@ def widest_path(fabric: Fabric, start: int, end: int) -> _Path | None:
 
 
 def edge_loads(fabric: Fabric, demands: Iterable[Demand]) -> Mapping[Edge, float]:
-    """What crosses each directed edge if all shortest paths share alike; nothing without one."""
+    """What crosses each directed edge if all shortest paths share alike; no way, no load."""
     found: defaultdict[Edge, float] = defaultdict(float)
     for start, end, amount in demands:
         paths = _shortest_paths(fabric, start, end)
