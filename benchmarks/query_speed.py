@@ -28,7 +28,7 @@ from pathlib import Path
 
 from commtune.db.codec import pack_samples
 from commtune.db.connection.engine import open_database
-from commtune.db.connection.location import open_for_reading
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries import profiles
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from commtune.campaign.schema import check_campaign_name
-from commtune.db.connection.location import database_url, open_for_reading
+from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription

@@ -1,20 +1,16 @@
-"""Where the database is, what its schema's number means, and how it is opened for reading.
+"""Where the database is, how to show that, and what its schema's number means.
 
-Without SQLAlchemy for SQLite: the commands that answer from the shell wait for this.
+Standard library only: the command that answers from the shell imports this before anything else.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
-from commtune.db.connection.faults import explain_fault
 from commtune.errors import DatabaseFault, NoAnswer, UserError
 
 #: Runs a statement with named parameters and returns its rows by column name.
@@ -30,7 +26,6 @@ VERSION_TABLE = "commtune_schema"
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 
-_BUSY_S = 10
 _REVISION = re.compile(r"r\d{4}")
 _SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
 
@@ -137,64 +132,3 @@ def check_revision(revision: str, tables: set[str], shown: str) -> None:
         )
     else:
         raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
-
-
-@contextmanager
-def open_for_reading(url: str) -> Iterator[Rows]:
-    """Opens a database for reading only; it is neither created nor upgraded.
-
-    Raises:
-        NoAnswer: there is no database yet.
-        DatabaseFault: it can't be read, or has another schema.
-    """
-    path = sqlite_path(url)
-    if path is None:
-        # Imported here: SQLite users don't wait for SQLAlchemy.
-        from commtune.db.connection.engine import open_reader
-
-        with open_reader(url) as rows:
-            yield rows
-    else:
-        with _sqlite_reader(path, shown_url(url)) as rows:
-            yield rows
-
-
-@contextmanager
-def _sqlite_reader(path: Path, shown: str) -> Iterator[Rows]:
-    if not path.exists():
-        raise NoAnswer(
-            f"there is no database at {path} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
-    try:
-        with closing(_connect(path)) as connection:
-            _check_sqlite(connection, shown)
-            yield lambda statement, given: connection.execute(statement, given).fetchall()
-    except sqlite3.Error as error:
-        raise explain_fault(str(error), shown) from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Opens read-only; as a still picture where even the log's index can't be made."""
-    name = f"file:{quote(str(path))}?mode=ro"
-    connection = sqlite3.connect(name, uri=True, timeout=_BUSY_S)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        if Path(f"{path}-wal").exists() or not path.is_file():
-            raise
-        # Nobody writes (there is no log), and we may not write beside the file.
-        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
-    connection.row_factory = sqlite3.Row
-    return connection
-
-
-def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    revision = (
-        connection.execute(f"SELECT version_num FROM {VERSION_TABLE}").fetchone()
-        if VERSION_TABLE in tables
-        else None
-    )
-    check_revision(revision[0] if revision else "", tables, shown)

@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commtune.db.connection.location import Rows, open_for_reading
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.profiles import closest_names, read_json, where_measured
 from commtune.db.records import CampaignDescription
 from commtune.errors import UnknownName

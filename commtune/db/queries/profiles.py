@@ -14,7 +14,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from commtune.db.connection.location import Rows, open_for_reading
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.records import (
     BestRow,
     ProfileAnswer,
