@@ -29,7 +29,7 @@ from quiet import QuietReporter
 from commtune import formatting as text
 from commtune.app import tuning
 from commtune.campaign.plan import Plan
-from commtune.commands.campaigns.tune import given_keys, quick_campaign
+from commtune.commands.campaigns.tune import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,
@@ -89,11 +89,11 @@ def campaign(
     mpi = benchmark_setup.find_named_mpi("wheel:mpich")
     space = space_fitting.preset_for(mpi, "allreduce")
     name = f"rerun-{folder.name}-{seed}"
-    search, ablation, confirmation = budget
+    named = dict(zip(("search", "ablation", "confirmation"), budget, strict=True))
     flags = {
         "name": name,
         "seed": seed,
-        "budget": given_keys(search=search, ablation=ablation, confirmation=confirmation),
+        "budget": {name: given for name, given in named.items() if given is not None},
     }
     spec = quick_campaign(flags, space, "mpich")
     opened = open_database(f"sqlite:///{folder}/{seed}.db")

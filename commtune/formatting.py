@@ -45,20 +45,6 @@ def format_duration(seconds: float) -> str:
     return f"{_three(seconds / 1e-6)} us"
 
 
-def format_bandwidth(bytes_per_s: float) -> str:
-    """Bytes per second with three significant digits in a unit that fits: ``16.2 MB/s``."""
-    unit, factor = bandwidth_unit(bytes_per_s)
-    return f"{format_number(bytes_per_s / factor)} {unit}"
-
-
-def bandwidth_unit(bytes_per_s: float) -> tuple[str, float]:
-    """The largest decimal unit that is not above a bandwidth, and what it is in bytes/s."""
-    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
-        if bytes_per_s >= factor:
-            return unit, factor
-    return "B/s", 1.0
-
-
 def format_number(value: float) -> str:
     """Three significant digits or whole, never with an exponent: ``0.00123``, ``1.50``."""
     if 0 < value < 1:

@@ -11,14 +11,14 @@ from collections.abc import Callable
 from contextvars import ContextVar
 
 #: What is being done, how many steps of it are done, and of how many; 0 of 0 at its beginning.
-OnStep = Callable[[str, int, int], None]
+_OnStep = Callable[[str, int, int], None]
 
 
 def _ignore_step(text: str, done: int, total: int) -> None:
     del text, done, total
 
 
-ON_STEP: ContextVar[OnStep] = ContextVar("ON_STEP", default=_ignore_step)
+ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=_ignore_step)
 
 
 def print_step(text: str, done: int, total: int) -> None:

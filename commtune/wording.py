@@ -37,7 +37,7 @@ def format_speedup(speedup: Interval) -> str:
     return format_ratio(speedup) if speedup.pairs >= FEWEST_PAIRS else "too few pairs"
 
 
-def format_tuned_time(point: PointEvidence) -> str:
+def _format_tuned_time(point: PointEvidence) -> str:
     """The candidate's time beside the default's: ``4.30 us``; ``~4.30 us`` where it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"
     return f"{derived}{format_duration(point.candidate_s)}"
@@ -48,7 +48,7 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str, str]:
     return (
         format_size(point.bytes),
         format_duration(point.default_s),
-        format_tuned_time(point),
+        _format_tuned_time(point),
         format_speedup(point.gain),
         str(point.gain.pairs),
     )

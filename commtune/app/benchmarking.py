@@ -64,10 +64,10 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, Mp
         benchmark = benchmark_setup.prepare_benchmark(
             found, {}, (), request.workload, Path(folder)
         )
-        return benchmark.measure(request, time_limit_s(request)), found
+        return benchmark.measure(request, _time_limit_s(request)), found
 
 
-def time_limit_s(request: RunRequest) -> float:
+def _time_limit_s(request: RunRequest) -> float:
     """Wall seconds that a run may take."""
     workload = request.workload
     measurements = len(workload.sizes) * workload.measured_a_size

@@ -10,7 +10,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from commtune.app.benchmarking import list_settings_remarks
-from commtune.app.remeasuring import check_pattern, find_profile, rebuild_on_slurm, timing_of
+from commtune.app.remeasuring import find_profile, rebuild_on_slurm
+from commtune.campaign.patterns import PatternFields, pattern_of
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription
 from commtune.documents.nearest import quote_value
@@ -145,7 +146,7 @@ def compare(
     task = _Task(
         configurations=_add_pins(operands),
         workload=workload,
-        timing=timing_of(stored) if stored else Timing(),
+        timing=Timing(**stored.what["timing"]) if stored else Timing(),
         mpi=on.mpi if on else benchmark_setup.find_named_mpi(named, workload),
         on=on,
     )
@@ -286,12 +287,42 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
         check_elements(workload.sizes, workload.dtype, backend)
     except QuantityError as error:
         raise InvalidKey("sizes", error.message, error.hint) from error
-    check_pattern(workload, stored)
+    _check_pattern(workload, stored)
     # One process of a user's own program may well be what is to be compared.
     least = 2 if workload.own is None else 1
     if workload.ranks < least:
         raise InvalidKey("ranks", f"{workload.ranks} is out of range", f"from {least}")
     return workload
+
+
+def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> None:
+    """Makes sure that a workload's pattern goes with what was changed in it.
+
+    Args:
+        stored: the campaign that it is of; ``None`` where it is of none.
+
+    Raises:
+        InvalidKey: nothing says which messages there are, or ranks are left over.
+    """
+    operation = workload.operation
+    if not operation.is_pattern:
+        return
+    if stored is None or operation != stored.what["workload"]["operation"]:
+        raise InvalidKey(
+            "operation",
+            f"only a profile of a campaign on {operation} says which messages it has",
+            "name a profile of it, or try both by 'commtune bench'",
+        )
+    ranks = stored.what["workload"]["ranks"]
+    if operation is not Operation.MATRIX:
+        nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
+        try:
+            pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
+        except InvalidKey as refused:
+            key = "emulate_nodes" if workload.ranks == ranks else "ranks"
+            raise InvalidKey(key, refused.problem, "leave it out") from refused
+    elif workload.ranks < ranks:
+        raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
 
 
 def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:

@@ -4,39 +4,14 @@ from __future__ import annotations
 
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.connection.location import database_url
-from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
 from commtune.db.storage import campaigns
-from commtune.errors import NoAnswer, UnknownName, UserError
+from commtune.errors import UnknownName
 from commtune.wiring import campaign_control
-
-#: Names that a hint lists: more would hide the sentence.
-_SHOWN = 6
-
-
-def choose_campaign(named: str | None, db: str | None) -> str:
-    """The campaign that is named, or the only one there is.
-
-    Raises:
-        UserError: there are several; the hint names the newest.
-        NoAnswer: there is none yet.
-        DatabaseFault: the database can't be read.
-    """
-    if named is not None:
-        return named
-    with open_for_reading(database_url(db)) as rows:
-        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
-    if not names:
-        raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")
-    if len(names) > 1:
-        shown = ", ".join(names[:_SHOWN])
-        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        raise UserError(f"there are {len(names)} campaigns", hint=f"name one: {shown}{more}")
-    return str(names[0])
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:

@@ -33,7 +33,9 @@ class LineReporter:
         if now - self._said_at < _LINE_EVERY_S and progress.phase == self._phase:
             return
         self._said_at, self._phase = now, progress.phase
-        self.say(f"{progress.phase}: {describe_progress(progress)}")
+        used, budget = format_wall_time(progress.used_s), format_wall_time(progress.budget_s)
+        said = describe_progress(progress, f"{used} of {budget}")
+        self.say(f"{progress.phase}: {format_count(progress.trials, 'trial')}, {said}")
 
     def say(self, message: str) -> None:
         """Writes a line."""
@@ -43,20 +45,17 @@ class LineReporter:
         """Nothing to take away."""
 
 
-def describe_progress(progress: Progress) -> str:
-    """Counts, the best single run, the time: ``3 trials, 9 runs, 12 s of 50 s``."""
-    parts = [format_count(progress.trials, "trial"), format_count(progress.runs, "run")]
-    if best := describe_best(progress):
-        parts.append(best)
-    used, budget = format_wall_time(progress.used_s), format_wall_time(progress.budget_s)
-    parts.append(f"{used} of {budget}")
+def describe_progress(progress: Progress, time: str) -> str:
+    """``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.
+
+    Args:
+        time: how the time is worded.
+    """
+    parts = [format_count(progress.runs, "run")]
+    if progress.best_gain > _WORTH_SAYING:
+        # The best that the search saw is a lucky run as likely as not, and called so.
+        parts.append(f"best {progress.best_gain:.2f}x (single unconfirmed run)")
+    parts.append(time)
     if progress.last not in (None, Outcome.OK):
         parts.append(f"last run: {progress.last}")
     return ", ".join(parts)
-
-
-def describe_best(progress: Progress) -> str:
-    """The best that the search saw: a lucky run as likely as not, and called so."""
-    if progress.best_gain <= _WORTH_SAYING:
-        return ""
-    return f"best {progress.best_gain:.2f}x (single unconfirmed run)"

@@ -7,16 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from commtune.campaign.file import CampaignSpec, load_campaign
-from commtune.campaign.patterns import PatternFields, pattern_of
-from commtune.campaign.plan import Plan
 from commtune.campaign.protected import apply_protected
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import load_profile
 from commtune.db.records import LIBRARIES, CampaignDescription, ProfileAnswer
-from commtune.errors import InvalidKey, UserError
-from commtune.model import MpiInstallation, Operation, Timing, Workload
-from commtune.spaces.space import Space
+from commtune.errors import UserError
+from commtune.model import MpiInstallation
 from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
 from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
@@ -31,62 +28,6 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
     url = database_url(db)
     answer = load_profile(url, reference)
     return answer, describe_campaign(url, answer.campaign)
-
-
-def check_pattern(workload: Workload, stored: CampaignDescription | None) -> None:
-    """Makes sure that a workload's pattern goes with what was changed in it.
-
-    Args:
-        stored: the campaign that it is of; ``None`` where it is of none.
-
-    Raises:
-        InvalidKey: nothing says which messages there are, or ranks are left over.
-    """
-    operation = workload.operation
-    if not operation.is_pattern:
-        return
-    if stored is None or operation != stored.what["workload"]["operation"]:
-        raise InvalidKey(
-            "operation",
-            f"only a profile of a campaign on {operation} says which messages it has",
-            "name a profile of it, or try both by 'commtune bench'",
-        )
-    ranks = stored.what["workload"]["ranks"]
-    if operation is not Operation.MATRIX:
-        nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
-        try:
-            pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
-        except InvalidKey as refused:
-            key = "emulate_nodes" if workload.ranks == ranks else "ranks"
-            raise InvalidKey(key, refused.problem, "leave it out") from refused
-    elif workload.ranks < ranks:
-        raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
-
-
-def timing_of(stored: CampaignDescription) -> Timing:
-    """How long a campaign measures each size."""
-    return Timing(**stored.what["timing"])
-
-
-def plan_of(stored: CampaignDescription) -> Plan:
-    """A campaign's plan as far as measuring known configurations needs it: nothing to search."""
-    thresholds = ("minimum_gain", "tolerance", "level", "time_limit_s")
-    space = stored.space
-    return Plan(
-        name=stored.name,
-        space=Space(
-            name=space.get("name", ""),
-            version=str(space.get("version", "")),
-            library=space.get("library", ""),
-            parameters=(),
-            pinned=space.get("pinned", {}),
-        ),
-        workload=Workload.of_plain(stored.what["workload"]),
-        timing=timing_of(stored),
-        seed=stored.seed,
-        # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
-        **{name: stored.settings[name] for name in thresholds if name in stored.settings},
-    )
 
 
 def rebuild_on_slurm(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from commtune.app.management import choose_campaign
 from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.storage.store import Store
@@ -16,6 +16,8 @@ from commtune.report.page import write_confirmation, write_report
 from commtune.report.record import read_record
 from commtune.wiring import campaign_control
 
+#: Names that a hint lists: more would hide the sentence.
+_SHOWN = 6
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
 _OTHER_KINDS = (".pdf", ".png", ".svg", ".md", ".txt", ".json")
@@ -42,7 +44,7 @@ def write_campaign_report(
         UserError: reports are no files of the kind that is asked for, or can't be written there.
         UnknownName, NoAnswer: there is no such campaign.
     """
-    campaign = choose_campaign(campaign, db)
+    campaign = _choose_campaign(campaign, db)
     url = database_url(db)
     described = describe_campaign(url, campaign)
     page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
@@ -64,7 +66,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     """
     if output.suffix not in _PLOT_FORMATS:
         raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
-    campaign = choose_campaign(campaign, db)
+    campaign = _choose_campaign(campaign, db)
     write_confirmation(campaign, _confirmed_profiles(campaign, db), output)
 
 
@@ -96,3 +98,18 @@ def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
 def _file_name(name: str) -> str:
     """A campaign's name as that of a file: it may hold anything."""
     return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"
+
+
+def _choose_campaign(named: str | None, db: str | None) -> str:
+    """The campaign that is named, or the only one there is."""
+    if named is not None:
+        return named
+    with open_for_reading(database_url(db)) as rows:
+        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
+    if not names:
+        raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")
+    if len(names) > 1:
+        shown = ", ".join(names[:_SHOWN])
+        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        raise UserError(f"there are {len(names)} campaigns", hint=f"name one: {shown}{more}")
+    return str(names[0])

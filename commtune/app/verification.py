@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app.remeasuring import find_profile, plan_of, rebuild_on_slurm
+from commtune.app.remeasuring import find_profile, rebuild_on_slurm
 from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -15,7 +15,8 @@ from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnsw
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.formatting import format_count, format_ranks, format_wall_time
-from commtune.model import DEFAULT, MpiInstallation, Phase, content_key
+from commtune.model import DEFAULT, MpiInstallation, Phase, Timing, Workload, content_key
+from commtune.spaces.space import Space
 from commtune.tuner.execution.runner import Runner, time_limit
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
@@ -132,7 +133,7 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
             "measure it on again",
             hint="run the campaign on the machine itself",
         )
-    plan = plan_of(stored)
+    plan = _plan_of(stored)
     claim = claim_of(answer.profile, plan.workload.sizes)
     on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
@@ -150,6 +151,27 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
     if changes:
         record = _own_campaign(answer, record)
     return _Task(answer, stored, claim, plan, mpi, record, changes, on and _renamed(on, record))
+
+
+def _plan_of(stored: CampaignDescription) -> Plan:
+    """A campaign's plan as far as measuring known configurations needs it: nothing to search."""
+    thresholds = ("minimum_gain", "tolerance", "level", "time_limit_s")
+    space = stored.space
+    return Plan(
+        name=stored.name,
+        space=Space(
+            name=space.get("name", ""),
+            version=str(space.get("version", "")),
+            library=space.get("library", ""),
+            parameters=(),
+            pinned=space.get("pinned", {}),
+        ),
+        workload=Workload.of_plain(stored.what["workload"]),
+        timing=Timing(**stored.what["timing"]),
+        seed=stored.seed,
+        # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
+        **{name: stored.settings[name] for name in thresholds if name in stored.settings},
+    )
 
 
 def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from commtune.app.benchmarking import time_limit_s
+from commtune.app.benchmarking import _time_limit_s
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
@@ -229,8 +229,8 @@ def test_two_backends_have_no_stream_in_common() -> None:
 
 def test_a_run_has_time_for_all_pairs() -> None:
     pairs = replace(_ASKED, op="pairs", ranks=100, sizes="8,64", time_cap="0.1s")
-    assert time_limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
-    assert time_limit_s(request_of(replace(pairs, ranks=4))) == 600
+    assert _time_limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
+    assert _time_limit_s(request_of(replace(pairs, ranks=4))) == 600
 
 
 def test_more_pairs_than_can_be_read_are_refused() -> None:

@@ -191,7 +191,7 @@ def test_the_share_of_a_pair_is_of_its_own_links() -> None:
      (0.5, "0.500 B/s")],
 )  # fmt: skip
 def test_bandwidths_have_a_unit_that_fits(bytes_per_s: float, words: str) -> None:
-    assert text.format_bandwidth(bytes_per_s) == words
+    assert bench_results._format_bandwidth(bytes_per_s) == words
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.management import choose_campaign
-from commtune.app.reporting import write_plot
+from commtune.app.reporting import _choose_campaign, write_plot
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
@@ -24,17 +23,17 @@ def stored(url: str, *names: str) -> None:
 def test_the_only_campaign_is_meant(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/commtune.db"
     stored(url, "first")
-    assert choose_campaign(None, url) == "first"
-    assert choose_campaign("other", url) == "other"
+    assert _choose_campaign(None, url) == "first"
+    assert _choose_campaign("other", url) == "other"
     stored(url, "second")
     with pytest.raises(UserError, match="there are 2 campaigns") as raised:
-        choose_campaign(None, url)
+        _choose_campaign(None, url)
     assert raised.value.hint == "name one: second, first"
 
 
 def test_no_database_is_made_by_asking(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer):
-        choose_campaign(None, f"sqlite:///{tmp_path}/commtune.db")
+        _choose_campaign(None, f"sqlite:///{tmp_path}/commtune.db")
     assert not (tmp_path / "commtune.db").exists()
 
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from io import StringIO
 
-from commtune.commands.campaigns.progress import TerminalReporter
+from commtune.commands.campaigns.progress import _TerminalReporter
 from commtune.tuner.ports import Progress
 
 
 def test_the_bar_names_a_single_run_as_unconfirmed_and_says_what_is_left() -> None:
     drawn = StringIO()
-    tell = TerminalReporter(drawn)
+    tell = _TerminalReporter(drawn)
     tell.say("a message [with] brackets")
     tell.progress(Progress("search", 3, 9, 1.31, 12.0, 50.0))
     tell.close()
@@ -23,7 +23,7 @@ def test_the_bar_names_a_single_run_as_unconfirmed_and_says_what_is_left() -> No
 
 def test_a_bar_without_a_budget_is_drawn_as_well() -> None:
     drawn = StringIO()
-    tell = TerminalReporter(drawn)
+    tell = _TerminalReporter(drawn)
     tell.progress(Progress("record", 1, 1, 1.0, 0.0, 0.0))
     tell.close()
     assert "1 run, 0 s left" in drawn.getvalue()

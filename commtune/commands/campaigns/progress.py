@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from functools import partial
 from typing import TextIO
 
-from commtune import formatting
-from commtune.app.progress import LineReporter, describe_best
-from commtune.model import Outcome
+from commtune.app.progress import LineReporter, describe_progress
+from commtune.formatting import format_wall_time
 from commtune.tuner.ports import Progress
 
 _REDRAW_EVERY_S = 0.2
 
 
-class TerminalReporter:
+class _TerminalReporter:
     """A bar with phase, runs, best speedup and time left; messages scroll above it."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
@@ -49,13 +48,14 @@ class TerminalReporter:
         if now - self._drawn_at < _REDRAW_EVERY_S and progress.phase == self._phase:
             return
         self._drawn_at, self._phase = now, progress.phase
+        left_s = max(0.0, progress.budget_s - progress.used_s)
         self._bar.update(
             self._task,
             visible=True,
             completed=min(progress.used_s, progress.budget_s),
             total=progress.budget_s or 1.0,
             phase=progress.phase,
-            numbers=_numbers(progress),
+            numbers=describe_progress(progress, f"{format_wall_time(left_s)} left"),
         )
         self._bar.refresh()
 
@@ -69,24 +69,13 @@ class TerminalReporter:
 
 
 @contextmanager
-def open_reporter() -> Iterator[TerminalReporter | LineReporter]:
+def open_reporter() -> Iterator[_TerminalReporter | LineReporter]:
     """The reporter that fits standard error; a bar is taken away at the end, however it comes."""
     if not sys.stderr.isatty():
         yield LineReporter(partial(print, file=sys.stderr, flush=True))
         return
-    reporter = TerminalReporter()
+    reporter = _TerminalReporter()
     try:
         yield reporter
     finally:
         reporter.close()
-
-
-def _numbers(progress: Progress) -> str:
-    parts = [formatting.format_count(progress.runs, "run")]
-    if best := describe_best(progress):
-        parts.append(best)
-    left_s = max(0.0, progress.budget_s - progress.used_s)
-    parts.append(f"{formatting.format_wall_time(left_s)} left")
-    if progress.last not in (None, Outcome.OK):
-        parts.append(f"last run: {progress.last}")
-    return ", ".join(parts)

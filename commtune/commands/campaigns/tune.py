@@ -14,11 +14,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from commtune import formatting as text
-from commtune.app.progress import LineReporter
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
 from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
-from commtune.commands.campaigns.progress import TerminalReporter, open_reporter
+from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url, shown_url
 from commtune.documents.quantities import QuantityError, format_seconds, parse_seconds
@@ -78,10 +77,10 @@ def tune_command(
     ] = None,
 ) -> None:
     """Search, ablate, confirm, store profiles; run again to continue where it stopped."""
-    document = given_keys(
+    document = _given_keys(
         name=name, space=space, mpi=mpi,
-        workload=given_keys(operation=op, ranks=ranks, sizes=sizes, backend=backend),
-        budget=given_keys(
+        workload=_given_keys(operation=op, ranks=ranks, sizes=sizes, backend=backend),
+        budget=_given_keys(
             search=search, ablation=ablation, confirmation=confirmation, trials=trials
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
@@ -117,9 +116,9 @@ def _tune(
 ) -> CampaignResult:
     """Runs the campaign, or plays the recording back; ``mpi`` is of no use to that."""
     with (
+        _ended_cleanly(spec, db),
         open_reporter() as tell,
         campaign_control.opened_database(db) as opened,
-        _ended_cleanly(tell, spec, db),
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
@@ -161,7 +160,7 @@ def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
     )
 
 
-def given_keys(**values: Any) -> dict[str, Any]:
+def _given_keys(**values: Any) -> dict[str, Any]:
     """What was given: neither ``None``, nor empty."""
     return {name: value for name, value in values.items() if value not in (None, {}, ())}
 
@@ -227,7 +226,7 @@ def _by_flag(error: CampaignError) -> str:
 def _name(document: Mapping[str, Any], workload: Mapping[str, Any], mpi: str) -> str:
     """The same flags give the same name, so that calling again continues."""
     parts = [workload.get("operation", "allreduce"), mpi, f"s{document.get('seed') or 1}"]
-    if extra := {**workload, **given_keys(space=document.get("space"))}:
+    if extra := {**workload, **_given_keys(space=document.get("space"))}:
         parts.append(content_key(extra)[:4])
     return "-".join(parts)
 
@@ -291,9 +290,7 @@ def _outlook(spec: CampaignSpec) -> str:
 
 
 @contextmanager
-def _ended_cleanly(
-    tell: LineReporter | TerminalReporter, spec: CampaignSpec, db: str | None
-) -> Iterator[None]:
+def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
     """Says how to continue a campaign that was interrupted.
 
     Raises:
@@ -302,7 +299,6 @@ def _ended_cleanly(
     try:
         yield
     except KeyboardInterrupt:
-        tell.close()
         if is_time_nearly_over():
             _next_job_continues("the time of this job is nearly over")
         program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
@@ -314,7 +310,6 @@ def _ended_cleanly(
         )
         sys.exit(130)
     except AllocationOver as over:
-        tell.close()
         _next_job_continues(over.message)
     except DatabaseFault as fault:
         kept = "runs keep their record files; once that is mended, the same command continues"

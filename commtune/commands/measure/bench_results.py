@@ -97,8 +97,8 @@ def _size_rows(result: RunResult, whole: Nominal | None) -> str:
     rows = [
         {
             **_times(m),
-            "algbw": text.format_bandwidth(m.algbw),
-            "busbw": text.format_bandwidth(m.busbw),
+            "algbw": _format_bandwidth(m.algbw),
+            "busbw": _format_bandwidth(m.busbw),
             **_share_of(whole, m),
             **_beside(m),
         }
@@ -116,7 +116,7 @@ def _share_of(whole: Nominal | None, m: Measurement) -> dict[str, str]:
 def _group_rows(workload: Workload, result: RunResult) -> str:
     """A row a size, of patterns of groups; with what their bandwidth is."""
     rows = [
-        {**_times(m), "bandwidth": text.format_bandwidth(m.algbw), **_beside(m)}
+        {**_times(m), "bandwidth": _format_bandwidth(m.algbw), **_beside(m)}
         for m in result.measurements
     ]
     shape = workload.shape
@@ -147,6 +147,20 @@ def _beside(m: Measurement) -> dict[str, str]:
     return {"first call": first, "samples": str(len(m.samples_s)), "canary": canary}
 
 
+def _format_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second with three significant digits in a unit that fits: ``16.2 MB/s``."""
+    unit, factor = _bandwidth_unit(bytes_per_s)
+    return f"{text.format_number(bytes_per_s / factor)} {unit}"
+
+
+def _bandwidth_unit(bytes_per_s: float) -> tuple[str, float]:
+    """The largest decimal unit that is not above a bandwidth, and what it is in bytes/s."""
+    for unit, factor in (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3)):
+        if bytes_per_s >= factor:
+            return unit, factor
+    return "B/s", 1.0
+
+
 def _part_rows(result: RunResult) -> str:
     """The whole of each size, then each of its parts by itself."""
     found: defaultdict[int, list[SubMeasurement]] = defaultdict(list)
@@ -170,7 +184,7 @@ def _part_rows(result: RunResult) -> str:
 
 
 def _part_row(title: str, m: Measurement) -> dict[str, str]:
-    row = {"size": "", "what": title, **_times(m), "bandwidth": text.format_bandwidth(m.algbw)}
+    row = {"size": "", "what": title, **_times(m), "bandwidth": _format_bandwidth(m.algbw)}
     return row | {"size": "", "samples": str(len(m.samples_s)), "whole / it": ""}
 
 
@@ -181,7 +195,7 @@ def _pair_rows(workload: Workload, result: RunResult, nominal: Mapping[_Pair, fl
         return "no pair was measured"
     smallest, largest = min(by_size), max(by_size)
     latencies, moved = by_size[smallest], by_size[largest]
-    unit, factor = text.bandwidth_unit(max(m.algbw for m in moved.values()))
+    unit, factor = _bandwidth_unit(max(m.algbw for m in moved.values()))
     shares = {pair: m.algbw / nominal[pair] for pair, m in moved.items() if pair in nominal}
     at, ranks = text.format_size(largest), workload.ranks
     said = [
@@ -248,7 +262,7 @@ def _extremes(size: int, found: Mapping[_Pair, Measurement]) -> Sequence[str]:
     best, worst = min(times, key=times.__getitem__), max(times, key=times.__getitem__)
     cells = [text.format_size(size)]
     for pair in (best, worst):
-        bandwidth = text.format_bandwidth(found[pair].algbw)
+        bandwidth = _format_bandwidth(found[pair].algbw)
         cells += [_arrow(pair), text.format_duration(times[pair]), bandwidth]
     return [*cells, f"{times[worst] / times[best]:.2f}"]
 

@@ -25,7 +25,7 @@ from commtune.commands.campaigns.progress import open_reporter
 from commtune.wiring.campaign_records import MPI_NAMES
 
 
-class ExitCode(IntEnum):
+class _ExitCode(IntEnum):
     """How ``commtune verify`` ends, apart from errors (1 to 4) and signals (from 128 on)."""
 
     HOLDS = 0
@@ -57,7 +57,7 @@ def verify_command(
     if result.verification.stopped == "interrupted":
         print("commtune: interrupted; everything measured is kept", file=sys.stderr)
         sys.exit(130)
-    sys.exit(ExitCode[result.verification.finding.name])
+    sys.exit(_ExitCode[result.verification.finding.name])
 
 
 def _verification_summary(result: VerificationResult, where: str) -> str:
@@ -146,7 +146,7 @@ def _verification_data(result: VerificationResult, where: str) -> dict[str, Any]
     return {
         "profile": result.profile,
         "finding": found.finding,
-        "exit_code": int(ExitCode[found.finding.name]),
+        "exit_code": int(_ExitCode[found.finding.name]),
         "interrupted": found.stopped == "interrupted",
         "stopped": found.stopped,
         "stated_at": result.stated_at,
