@@ -1,9 +1,4 @@
-"""What an exporter is given, and what a format is.
-
-A profile is measured on one operation. A module that people load for everything also changes all
-other operations; so other operations (guards) are measured under the profile, and each must be
-shown not to be slower than the default by more than a tolerance.
-"""
+"""What an exporter is given, and what a format is."""
 
 from __future__ import annotations
 
@@ -49,6 +44,9 @@ class ExportDocument:
         return {**dict(sorted(pinned.items())), **own}
 
 
+# A profile is measured on one operation. A module that people load for everything also changes all
+# other operations; so other operations (guards) are measured under the profile, and each must be
+# shown not to be slower than the default by more than a tolerance.
 @dataclass(frozen=True)
 class GuardVerdict:
     """What is known of the operations that a profile wasn't made for.

@@ -1,9 +1,4 @@
-"""Module files: Lua for Lmod, and Tcl for Environment Modules (and for Lmod, which reads it too).
-
-``pushenv`` rather than ``setenv``: unloading then brings back a value that the user had.
-``family`` keeps two profiles from being loaded together, of which neither would be what was
-measured.
-"""
+"""Module files: Lua for Lmod, and Tcl for Environment Modules, which Lmod reads as well."""
 
 from __future__ import annotations
 
@@ -14,6 +9,8 @@ from commtune.export.remarks import one_line, profile_scope, profile_title
 
 _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 _SPECIAL = '\\"$[]{}'
+# pushenv rather than setenv: unloading then brings back a value that the user had. family keeps
+# two profiles from being loaded together, of which neither would be what was measured.
 # Versions of Environment Modules before 5.1 have no pushenv, and that of Lmod 8.6 for Tcl files
 # saves the new value as the old one, so that it would stay: there setenv must do, and the variable
 # is unset after unloading.

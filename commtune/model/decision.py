@@ -1,11 +1,4 @@
-"""What a confirmation is to confirm, and how often it may look at what it has.
-
-The blocks are looked at a few times (``LOOK_SHARES``). Each look has a share of the error rate of
-its own, so that looking early costs a little and is never free: over all looks, candidates and
-sizes, all intervals hold together at the campaign's level (Bonferroni). A candidate that is
-decided, or that the blocks left can't decide any more, is dropped at a look, and its runs go to
-the others.
-"""
+"""What a confirmation is to confirm, and how often it may look at what it has."""
 
 from __future__ import annotations
 
@@ -15,6 +8,10 @@ from dataclasses import dataclass, field, replace
 from commtune.model import Configuration
 from commtune.model.conclusion import Ablation
 
+# The blocks are looked at a few times. Each look has a share of the error rate of its own, so that
+# looking early costs a little and is never free: over all looks, candidates and sizes, all
+# intervals hold together at the campaign's level (Bonferroni). A candidate that is decided, or
+# that the blocks left can't decide any more, is dropped at a look, and its runs go to the others.
 #: The share of the error rate that each look may spend, and how far the blocks are by then. Early
 #: looks get little: they are to end what is plain, the last one is to find what is small.
 LOOK_SHARES = (0.15, 0.25, 0.60)

@@ -297,7 +297,7 @@ def _timing_words(timing: model.Timing) -> str:
 
 
 def _space_problems(grid: Grid, space: Space) -> list[str]:
-    """Configurations of the space that the grid lacks; a far too large space isn't looked at."""
+    # Counted first: a far too large space isn't gone through for what the grid lacks.
     count, there = space.count(), len(grid.index)
     if count > there:
         return [f"space {space.name} has {count:,} configurations, the recording {there:,}"]

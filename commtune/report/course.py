@@ -16,7 +16,9 @@ from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.session import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
 
+#: Fewer runs than this say nothing of a spread.
 _FEWEST_FOR_SPREAD = 8
+#: Of a normal distribution: its standard deviation over its median absolute deviation.
 _MAD_TO_SD = 1.4826
 
 _TITLES = {
@@ -214,7 +216,7 @@ def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[D
 
 
 def _spread(cell: Sequence[DefaultRun]) -> float | None:
-    """Standard deviation of log time, from the median deviation: outliers don't make it."""
+    # Of the logarithms of times, from the median deviation, so that outliers don't make it.
     if len(cell) < _FEWEST_FOR_SPREAD:
         return None
     logs = [math.log(run.median_s) for run in cell]

@@ -256,7 +256,7 @@ def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
 def _log_times(
     gains: Sequence[tuple[Configuration, Mapping[Cell, float]]], sizes: Sequence[int]
 ) -> tuple[list[Configuration], list[float]]:
-    """Mean log time of each configuration, against the default: repeats are no new evidence."""
+    # A mean for each configuration, against the default: repeats are no new evidence.
     found: defaultdict[Configuration, list[float]] = defaultdict(list)
     for configuration, cells in gains:
         found[configuration] += [-gain for (size, _), gain in cells.items() if size in sizes]

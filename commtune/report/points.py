@@ -102,7 +102,7 @@ def _size_point(
 
 
 def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configuration | None:
-    """The candidate that a point is about; the default's profile doesn't name the one it shows."""
+    # The default's profile doesn't name the candidate that it shows: the pairs tell which it is.
     if not profile.configuration.is_default:
         return profile.configuration
     cell = (point.bytes, point.speed)

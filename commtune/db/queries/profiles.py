@@ -109,6 +109,7 @@ def best_profiles(
     """
     asked = {"nodes": nodes, "ranks": ranks, "system": system}
     asked |= {"backend": backend, "campaign": campaign}
+    # The benchmark of queries asks over a connection that it keeps open.
     with open_for_reading(url) as rows:
         return ask_best(rows, op, bytes, asked, limit)
 
@@ -140,7 +141,7 @@ def ask_best(
 
 
 def _held(value: Any) -> Any:
-    """A value of a question as columns may hold it: larger numbers are in no row."""
+    # Larger numbers are in no row, and SQLite refuses to compare with them.
     return max(-_LARGEST, min(value, _LARGEST)) if isinstance(value, int) else value
 
 

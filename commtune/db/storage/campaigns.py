@@ -1,12 +1,4 @@
-"""Campaigns as a whole, inside a transaction of the caller's: begun, changed, renamed, deleted.
-
-A campaign without a single good run begins anew once its question is corrected. A wrong
-partition, a misspelt program or a pattern that fails makes every run fail, and whoever corrects
-it types the same command again. Nothing was measured then that could be mixed with what comes.
-But failures were: these must not count against configurations that are tried under the corrected
-settings. So what there is gets another name, with its runs and jobs, and the campaign is made
-once more.
-"""
+"""Campaigns as a whole, inside a transaction of the caller's: begun, changed, renamed, deleted."""
 
 from __future__ import annotations
 
@@ -64,6 +56,11 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     if not changes:
         return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
     hint = "give the campaign another name, or undo the change"
+    # A wrong partition, a misspelt program or a pattern that fails makes every run fail, and
+    # whoever corrects it types the same command again. Nothing was measured then that could be
+    # mixed with what comes. But failures were: these must not count against configurations that
+    # are tried under the corrected settings. So what there is gets another name, with its runs
+    # and jobs, and the campaign is made once more.
     if _may_begin_anew(connection, campaign_id):
         # An allocation that isn't over would go on with the campaign, under its earlier settings.
         jobs = open_jobs(connection, campaign_id)

@@ -148,10 +148,8 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int) -> Iterator[model.Run]:
-        """Stored runs in the order started, with measurements.
-
-        Read in pages, so that a slow reader neither holds them all nor keeps writers waiting.
-        """
+        """Stored runs in the order started, with measurements."""
+        # In pages, so that a slow reader neither holds them all nor keeps writers waiting.
         last = 0
         while True:
             with self.database.read() as connection:

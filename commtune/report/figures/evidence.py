@@ -235,7 +235,7 @@ def _clouds(axes: Axes, points: _Points) -> None:
 
 
 def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
-    """Dots as one path of points: a tenth of the size that a marker each would take."""
+    # One path of points: a tenth of the size that a marker each would take.
     xs = [part for value in x for part in (value, value * 1.0001, math.nan)]
     ys = [part for value in y for part in (value, value, math.nan)]
     axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2,
@@ -243,7 +243,7 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> No
 
 
 def _scatter(index: int) -> float:
-    """Evenly spread places between -1 and 1 that don't look like rows (golden ratio)."""
+    # Evenly spread between -1 and 1; steps of the golden ratio don't look like rows.
     return 2 * (index * 0.6180339887 % 1) - 1
 
 

@@ -1,8 +1,4 @@
-"""One look for all pictures, as SVG that follows the page's colours, and as PNG.
-
-Colours are Okabe and Ito's, told apart by colour-blind people. In the page they are CSS
-variables, so that a picture is readable on dark paper as well as on white.
-"""
+"""One look for all pictures, as SVG that follows the page's colours, and as PNG."""
 
 from __future__ import annotations
 
@@ -23,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+# Okabe and Ito's colours, told apart by colour-blind people. In the page they are CSS variables,
+# so that a picture is readable on dark paper as well as on white.
 # Each occurs in no other role, so that its text in an SVG stands for the role.
 INK, FAINT, PAPER = "#1a1b1e", "#c3c6cc", "#fdfdfe"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
@@ -120,7 +118,7 @@ def _titled(heading: str, title: str) -> str:
 
 
 def _wrapped(heading: str) -> str:
-    """A name can be long; a picture is not wider for it."""
+    # A name can be long; a picture is not wider for it.
     lines = heading.splitlines()
     return "\n".join(line if len(line) < _WIDEST else f"{line[: _WIDEST - 2]}…" for line in lines)
 
