@@ -84,7 +84,7 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
             ("benchmark", "python"),
             hint="paths start at the campaign file's folder; write FILE.py:CLASS",
         )
-    check_pattern_file(path, kind)
+    _check_pattern_file(path, kind)
     return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
 
 
@@ -246,7 +246,7 @@ _PATTERN = "Pattern"
 _OPAQUE = ("exec", "globals", "setattr", "vars")
 
 
-def check_pattern_file(path: Path, kind: str) -> None:
+def _check_pattern_file(path: Path, kind: str) -> None:
     """Sees that a file can be read as Python, and has the class; where it can't be told, it has.
 
     Args:

@@ -147,53 +147,82 @@ def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
     return found
 
 
-def fit_sets(
-    sets: tuple[ReferenceSettings, ...],
-    space: Space,
-    system: System | None,
-    guards: Collection[str],
-    larger: ExtendedSpace | None = None,
-) -> tuple[TriedFirst, ...]:
-    """What a campaign can try of each set.
+@dataclass(frozen=True)
+class CampaignSets:
+    """The sets that a campaign asks for, on its system.
 
-    Args:
+    Attributes:
         guards: variables that pass unchanged from the environment to every run.
-        larger: what the space got for them, and why it did not get the rest.
     """
-    larger = larger or ExtendedSpace(space)
-    barred, reasons = _guarded(system, guards), dict(larger.reasons)
-    for one in sets:
-        for variable, reader in one.elsewhere.items():
-            if (variable, one.settings[variable]) in reasons:
-                reason = LeftOut(f"in no catalogue ({reader})")
-                reasons[variable, one.settings[variable]] = reason
-    unmet = replace(larger, reasons=reasons)
-    return tuple(fit_set(one.name, one.settings, space, barred, unmet) for one in sets)
+
+    sets: tuple[ReferenceSettings, ...]
+    system: System | None = None
+    guards: Collection[str] = ()
+
+    @property
+    def _barred(self) -> dict[str, str]:
+        """Variables that no configuration may set, and why."""
+        found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so that nothing searches it")
+        found |= dict.fromkeys(self.guards, "passes unchanged from your environment")
+        if self.system:
+            found |= dict.fromkeys(self.system.guard, f"guarded on {self.system.name}")
+        return found
+
+    def extend_space(self, space: Space, *, one_node: bool) -> ExtendedSpace:
+        """The space with what the sets need of it, before the campaign opts in, narrows and pins.
+
+        Args:
+            one_node: that the campaign is on one node.
+        """
+        barred = {**self._barred, **pinned_variables(self.system, {space.library})}
+        settings = [one.settings for one in self.sets]
+        return add_reference_settings(space, settings, barred, one_node=one_node)
+
+    def fit(self, space: Space, extended: ExtendedSpace) -> tuple[TriedFirst, ...]:
+        """What a campaign can try of each set.
+
+        Args:
+            extended: what the space got for them, and why it did not get the rest.
+        """
+        reasons = dict(extended.reasons)
+        for one in self.sets:
+            for variable, reader in one.elsewhere.items():
+                setting = (variable, one.settings[variable])
+                if setting in reasons:
+                    reasons[setting] = LeftOut(f"in no catalogue ({reader})")
+        unmet = replace(extended, reasons=reasons)
+        return tuple(
+            fit_set(one.name, one.settings, space, self._barred, unmet) for one in self.sets
+        )
+
+    def list_remarks(self, tried: tuple[TriedFirst, ...], library: str) -> list[str]:
+        """What is to be said of the sets before the campaign runs."""
+        if not self.sets:
+            of = f"{self.system.name if self.system else 'no system'} with {library}"
+            return [f"note: no reference settings that are fit to try are known for {of}"]
+        said = []
+        for one, part in zip(self.sets, tried, strict=True):
+            if library not in one.baseline.libraries and not part.configuration:
+                meant = ", ".join(one.baseline.libraries)
+                said.append(f"note: {REFERENCE}{one.name} is not tried: it is for {meant}")
+                continue
+            lines = (part.words, *_warnings(one, self.system, library))
+            said += [f"note: {line}" for line in lines]
+        return said
 
 
-def extend_for_sets(
-    sets: tuple[ReferenceSettings, ...],
-    space: Space,
-    system: System | None,
-    guards: Collection[str],
-    *,
-    one_node: bool,
-) -> ExtendedSpace:
-    """The space with what the sets need of it, before the campaign opts in, narrows and pins.
-
-    Args:
-        guards: variables that pass unchanged from the environment to every run.
-        one_node: that the campaign is on one node.
-    """
-    barred = {**_guarded(system, guards), **pinned_variables(system, {space.library})}
-    return add_reference_settings(space, [one.settings for one in sets], barred, one_node=one_node)
-
-
-def _guarded(system: System | None, guards: Collection[str]) -> dict[str, str]:
-    """Variables that no configuration may set, and why."""
-    found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so that nothing searches it")
-    found |= dict.fromkeys(guards, "passes unchanged from your environment")
-    return found | (dict.fromkeys(system.guard, f"guarded on {system.name}") if system else {})
+def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
+    found = one.baseline
+    said = [
+        f"{REFERENCE}{one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
+    ]
+    if library not in found.libraries:
+        said.append(
+            f"{REFERENCE}{one.name} is for {', '.join(found.libraries)}, not for {library}"
+        )
+    if system and found.systems and system.name not in found.systems:
+        said.append(f"{REFERENCE}{one.name} is for {', '.join(found.systems)}, not {system.name}")
+    return said
 
 
 def fit_set(
@@ -291,41 +320,6 @@ def _refused(space: Space, parameter: Parameter, wanted: str) -> LeftOut:
         return LeftOut("needs an opt-in", opt_in=f'"{parameter.name}={wanted}"')
     legal = ", ".join(value for value in parameter.values if value is not None)
     return LeftOut(f"the space {space.name} has other values of {parameter.name} ({legal})")
-
-
-def set_remarks(
-    sets: tuple[ReferenceSettings, ...],
-    tried: tuple[TriedFirst, ...],
-    system: System | None,
-    library: str,
-) -> tuple[str, ...]:
-    """What is to be said of the sets before the campaign runs."""
-    if not sets:
-        where = system.name if system else "no system"
-        of = f"{where} with {library}"
-        return (f"note: no reference settings that are fit to try are known for {of}",)
-    said = []
-    for one, part in zip(sets, tried, strict=True):
-        if library not in one.baseline.libraries and not part.configuration:
-            meant = ", ".join(one.baseline.libraries)
-            said.append(f"note: {REFERENCE}{one.name} is not tried: it is for {meant}")
-            continue
-        said += [f"note: {line}" for line in (part.words, *_warnings(one, system, library))]
-    return tuple(said)
-
-
-def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
-    found = one.baseline
-    said = [
-        f"{REFERENCE}{one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
-    ]
-    if library not in found.libraries:
-        said.append(
-            f"{REFERENCE}{one.name} is for {', '.join(found.libraries)}, not for {library}"
-        )
-    if system and found.systems and system.name not in found.systems:
-        said.append(f"{REFERENCE}{one.name} is for {', '.join(found.systems)}, not {system.name}")
-    return said
 
 
 def first_within(

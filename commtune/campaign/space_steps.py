@@ -11,8 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.campaign import reference_settings
-from commtune.campaign.reference_settings import TriedFirst
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, choose_sets
 from commtune.campaign.schema import REFERENCE_KEYS, CampaignFile
 from commtune.campaign.slurm import pin_by_system
 from commtune.campaign.values import load_named
@@ -22,7 +21,6 @@ from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
 from commtune.spaces.reference_additions import ExtendedSpace
 from commtune.spaces.space import Space
-from commtune.systems.reference_settings import ReferenceSettings
 from commtune.systems.schema import System
 
 
@@ -50,7 +48,11 @@ def build_campaign_space(
     space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
     space = customize_space(space, extend=file.extend, document=document)
     # Before the file narrows and pins: a set may bring the variable that is meant.
-    sets, extended = _extend_for_reference_settings(document, file, space, system)
+    sets = _choose_sets(document, file, space, system)
+    extended = ExtendedSpace(space)
+    if sets:
+        one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
+        extended = sets.extend_space(space, one_node=one_node)
     space = customize_space(
         extended.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
@@ -58,15 +60,12 @@ def build_campaign_space(
     # Last, since a system's pins hold whatever the file says.
     space = pin_by_system(document, space, system)
     first = _list_first(document, file, space)
-    if file.reference_settings is None:
+    if not sets:
         return CampaignSpace(space, first)
-    tried = reference_settings.fit_sets(sets, space, system, file.protected_variables, extended)
+    tried = sets.fit(space, extended)
     # After what the file lists, each once; the default is measured anyway.
     known = dict.fromkeys(one.configuration for one in tried if one.configuration)
-    remarks = [
-        *reference_settings.set_remarks(sets, tried, system, space.library),
-        extended.words(space),
-    ]
+    remarks = [*sets.list_remarks(tried, space.library), extended.words(space)]
     return CampaignSpace(
         space,
         (*first, *(configuration for configuration in known if configuration not in first)),
@@ -75,20 +74,14 @@ def build_campaign_space(
     )
 
 
-def _extend_for_reference_settings(
+def _choose_sets(
     document: Document, file: CampaignFile, space: Space, system: System | None
-) -> tuple[tuple[ReferenceSettings, ...], ExtendedSpace]:
+) -> CampaignSets | None:
     if file.reference_settings is None:
-        return (), ExtendedSpace(space)
+        return None
     key = document.written_key(REFERENCE_KEYS)
-    sets = reference_settings.choose_sets(
-        document, file.reference_settings, system, space.library, key
-    )
-    one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
-    extended = reference_settings.extend_for_sets(
-        sets, space, system, file.protected_variables, one_node=one_node
-    )
-    return sets, extended
+    sets = choose_sets(document, file.reference_settings, system, space.library, key)
+    return CampaignSets(sets, system, file.protected_variables)
 
 
 def _unset_what_has_no_effect(file: CampaignFile, space: Space) -> Space:

@@ -58,7 +58,7 @@ _KINDS = {
 }
 
 
-class NotExact(ValueError):
+class _NotExact(ValueError):
     """A value of another kind than is wanted; ``hint`` says what to write instead."""
 
     def __init__(self, message: str, hint: str) -> None:
@@ -85,33 +85,33 @@ def exact_text(value: object) -> str:
     """What was written, for a field whose value must be exact text.
 
     Raises:
-        NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
+        _NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
     """
     if isinstance(value, bool | AmbiguousWord):
         word = str(value).lower() if isinstance(value, bool) else str(value)
-        raise NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
+        raise _NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
     if isinstance(value, _WrittenFloat):
         return value.text
     if isinstance(value, str | int | float):
         if "\0" in str(value):
-            raise NotExact(
+            raise _NotExact(
                 "a NUL character can't stand in an environment variable", "leave it out"
             )
         return str(value)
     if value is None:
-        raise NotExact("a value is missing", 'write text, or "" for empty text')
+        raise _NotExact("a value is missing", 'write text, or "" for empty text')
     found = "a mapping" if isinstance(value, dict) else "a list"
-    raise NotExact(f"{found} stands where one value is expected", "write one value")
+    raise _NotExact(f"{found} stands where one value is expected", "write one value")
 
 
 def exact_number(value: object) -> object:
     """What was written, for a field of numbers: Python would count true as 1.
 
     Raises:
-        NotExact: a truth value.
+        _NotExact: a truth value.
     """
     if isinstance(value, bool):
-        raise NotExact(
+        raise _NotExact(
             f"{str(value).lower()} is a truth value, not a number", "write it in digits"
         )
     return value
@@ -121,12 +121,12 @@ def exact_truth(value: object) -> object:
     """What was written, for a field of truth values: Python would count 1 as true.
 
     Raises:
-        NotExact: a number, in quotes or not.
+        _NotExact: a number, in quotes or not.
     """
     if isinstance(value, bool):
         return value
     if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
-        raise NotExact(f"{value} is a number, not a truth value", "write true or false")
+        raise _NotExact(f"{value} is a number, not a truth value", "write true or false")
     return value
 
 

@@ -22,7 +22,7 @@ from commtune.spaces.parameter import (
 )
 
 #: Words of conditions; no value may be spelled like them.
-SET, UNSET = "set", "unset"
+_SET, UNSET = "set", "unset"
 _MOST_VALUES = 10_000  # of a parameter
 
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
@@ -68,7 +68,7 @@ def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple
 
 
 def _check_parameter(parameter: Parameter, model: schema.ParameterDocument, at: Place) -> None:
-    for word in (SET, UNSET):
+    for word in (_SET, UNSET):
         if word in parameter.settings:
             raise (at / "values").error(
                 f"{parameter.name}: the value {quote_value(word)} is a word of conditions",
@@ -283,7 +283,7 @@ def resolve_clause(
 def _resolve_word(word: str, parameter: Parameter, at: Place) -> set[Value]:
     if word == UNSET:
         return {None}
-    if word == SET:
+    if word == _SET:
         return set(parameter.settings)
     value = as_value(parameter, word)
     if value is None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.file import CampaignSpec, parse_campaign
-from commtune.campaign.reference_settings import TriedFirst, extend_for_sets, fit_set, fit_sets
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, fit_set
 from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document
 from commtune.errors import SpaceError
@@ -68,9 +68,10 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
     )
     if name == "aurora":  # the system pins what this space searches, so a campaign has to
         space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
-    larger = extend_for_sets((one,), space, system, (), one_node=False)
+    sets = CampaignSets((one,), system)
+    larger = sets.extend_space(space, one_node=False)
     pinned = pin_by_system(Document(None, error_class=SpaceError), larger.space, system)
-    (tried,) = fit_sets((one,), pinned, system, (), larger)
+    (tried,) = sets.fit(pinned, larger)
     return pinned, tried
 
 

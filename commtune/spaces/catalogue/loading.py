@@ -27,7 +27,7 @@ def list_libraries() -> list[str]:
 
 
 @cache
-def catalogue_text(library: str) -> str:
+def _catalogue_text(library: str) -> str:
     """The text of a shipped file; looking a name up in it is much quicker than reading it."""
     return (
         resources.files("commtune")
@@ -60,7 +60,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 @cache
 def names_in(library: str) -> tuple[str, ...]:
     """The variables that a shipped file describes, found without reading all of it."""
-    _, _, after = catalogue_text(library).partition("\nvariables:\n")
+    _, _, after = _catalogue_text(library).partition("\nvariables:\n")
     inside = re.split(r"^(?=[a-z])", after, maxsplit=1, flags=re.MULTILINE)[0]
     return tuple(re.findall(r"^  ([A-Za-z_]\w*):", inside, flags=re.MULTILINE))
 
@@ -186,7 +186,7 @@ def known_spellings(library: str) -> tuple[str, ...]:
 def _may_hold(library: str, name: str) -> bool:
     if name.startswith((*variable_prefixes(library), *_before_stars(library))):
         return True
-    text = catalogue_text(library)
+    text = _catalogue_text(library)
     # The plain search is a hundred times as quick, and mostly says no.
     return name in text and bool(re.search(rf"\b{re.escape(name)}\b", text))
 
@@ -194,13 +194,13 @@ def _may_hold(library: str, name: str) -> bool:
 @cache
 def _before_stars(library: str) -> tuple[str, ...]:
     """What stands before the star of names that mean many: OMP_MCA_*."""
-    return tuple(set(re.findall(r"\b([A-Za-z]\w*_)\*", catalogue_text(library))))
+    return tuple(set(re.findall(r"\b([A-Za-z]\w*_)\*", _catalogue_text(library))))
 
 
 @cache
 def variable_prefixes(library: str) -> tuple[str, ...]:
     """What the variables of a library begin with, in every spelling that it takes."""
-    head = parse_document(catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
+    head = parse_document(_catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
     others = head.get("other_prefixes", {}).values()
     return (*head["prefixes"], *(prefix for listed in others for prefix in listed))
 
