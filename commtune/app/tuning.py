@@ -95,11 +95,13 @@ def tune_campaign(
 ) -> CampaignResult:
     """Runs a campaign, or goes on with it, and returns what it came to.
 
+    Args:
+        spec: as ``prepare_campaign`` gives it.
+
     Raises:
         CampaignChanged: the stored campaign of this name asks another question.
         CampaignLocked: another controller works on it.
     """
-    spec = fit_campaign(spec, mpi, partial(begun_with, opened.whole_url, spec.plan.name))
     plan = spec.plan
     for remark in spec.remarks:
         reporter.say(remark)

@@ -269,6 +269,7 @@ def _check_pattern_file(path: Path, kind: str) -> None:
         raise CampaignError(f"it can't be read: {error.strerror}", file=path) from error
     except (ValueError, RecursionError, MemoryError):
         return  # Python itself will say it
+    # The file is read, not run: what it does when it is imported belongs to the benchmark.
     statements = list(_statements(tree.body))
     classes = [one for one in statements if isinstance(one, ast.ClassDef)]
     if kind:

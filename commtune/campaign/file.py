@@ -103,6 +103,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     plan = replace(plan, workload=replace(plan.workload, own=own))
     _check_protected(document, file, plan.space)
     rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=request is not None)
+    # What a site guards passes unchanged as well, whether or not the file names it.
     guarded = system.guard if system else ()
     return CampaignSpec(
         plan=plan,

@@ -240,6 +240,7 @@ def fit_set(
     """
     larger = larger or ExtendedSpace(space)
     written, unmet = settings, larger.reasons
+    # A search has each value once: an old spelling is tried by what the library takes it for.
     settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
     reasons: dict[str, LeftOut] = {}
     for variable, value in settings.items():
@@ -265,6 +266,7 @@ def _legal_part(
 ) -> Configuration:
     """What of settings is legal together; the reasons get those of the others."""
     kept: dict[str, Value] = {}
+    # In their order: conditions look at the parameters that stand before.
     for parameter in space.parameters:
         wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
         if not wanted:

@@ -150,6 +150,7 @@ def request_of(
                 hint="add `slurm: {}`, with what your site asks for: account, partition",
             )
         return None
+    # A system is enough: its description says what jobs ask for.
     part = part or SlurmPart()
     asked = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
     asked |= {"nodes": nodes, "ranks_per_node": ranks // nodes}

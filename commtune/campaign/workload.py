@@ -185,6 +185,7 @@ class WorkloadPart(Part):
         with document.placing("workload"):
             asked = self._pattern_fields(folder, emulated or self.nodes)
             backend, shape = backend_of(asked), pattern_of(asked)
+        # What needs neither a check nor a default of another kind.
         same = self.model_dump(include=_OF_WORKLOADS)
         return Workload(
             **same,

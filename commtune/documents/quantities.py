@@ -14,6 +14,7 @@ from commtune.errors import UserError
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
+#: Named as what was probably meant, and never read.
 _LOOSE_TIMES = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s", "m": "min", "mins": "min",
     "minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
@@ -45,6 +46,7 @@ def parse_bytes(value: str | int) -> int:
     number, unit = _split(str(value), "64KiB, 1MiB or 4096")
     if unit not in ("", *_BYTE_UNITS):
         raise _wrong_byte_unit(value, number, unit)
+    # Whole numbers are multiplied as such: a float would round large ones.
     size = float(number) * _BYTE_UNITS[unit or "B"]
     return _checked_size(
         int(number) * _BYTE_UNITS[unit or "B"] if number.isdigit() else size, value

@@ -68,6 +68,7 @@ def _explain_errors(
     """One error for all that is wrong: the first at its place, the others as further lines."""
     schema = model.model_json_schema()
     found = [_explain_one(dict(e), data, schema) for e in error.errors(include_url=False)]
+    # pydantic goes by the order of the model, a person by that of the file.
     found.sort(key=lambda f: document.line_of((*at, *f.where)) or 0)
     first = found[0]
     message = first.problem

@@ -31,6 +31,7 @@ from commtune.errors import DocumentError, InvalidKey, UserError
 #: Keys and list indices from the top of a document down to a value.
 Where = tuple[str | int, ...]
 
+#: libyaml, where PyYAML was built with it.
 _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENDINGS = (".yaml", ".yml")
 _MAX_NODES = 100_000  # aliases can make a small file enormous
@@ -300,6 +301,7 @@ class _Reader:
         self.file = file
         self.error_class = error_class
         self.lines: dict[Where, int] = {}
+        # Nodes that are being read: an alias may stand inside of what it means.
         self._open: set[int] = set()
         self._count = 0
 

@@ -139,6 +139,7 @@ def _steps(range_: Range, *, sizes: bool) -> list[int]:
         return []
     if least < 0:
         return []
+    # The finest steps that are still few enough to be searched.
     for factor in (2, 4, 8, 16, 32, 64):
         numbers = [least] if least == 0 else []
         number = least or (1024 if sizes else 1)
@@ -193,6 +194,7 @@ def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
         found["restricted"] = [{"value": v, "risks": grave, "why": why} for v in restricted]
     if "risks" in said:
         return found
+    # Where single values are restricted, the others are safe; `opt_in: false` is an answer too.
     spared = bool(variable.restricted) or said.get("opt_in") is False
     grave_ones = [risk for risk in risks if risk.needs_opt_in and not spared]
     found["risks"] = [str(r) for r in risks if r in grave_ones or not r.needs_opt_in]
@@ -275,6 +277,7 @@ def _all(
         fact = facts.get(need.variable)
         default = fact.variable.default if fact is not None else None
         pinned = space.pinned.get(need.variable)
+        # Searched or pinned here: then its values decide, and else what every run has.
         target = space.declared.get(need.variable)
         if target is None:
             if not _meets(need, pinned if pinned is not None else default):

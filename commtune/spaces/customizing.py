@@ -152,6 +152,7 @@ class SpaceEditor:
             at = self._at / "narrow" / name
             parameter = self._searched(name, at)
             kept = {self._value(parameter, w, at / i) for i, w in enumerate(words)}
+            # Narrowing is about values; the default stays in the space.
             if parameter.unset:
                 kept.add(None)
             values = tuple(value for value in parameter.values if value in kept)

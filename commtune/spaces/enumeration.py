@@ -53,6 +53,7 @@ class Enumeration:
         chosen: Assignment = {}
         for index, parameter in enumerate(self._parameters):
             options = self._options(index, chosen)
+            # All values have as many completions, so that division finds the one that is meant.
             if index not in self._matters:
                 completions = options[0][1]
                 chosen[parameter.name] = options[number // completions][0]

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 
 _PRESETS = resources.files("commtune.spaces") / "presets"
 _PARTS = _PRESETS / "parts"
+#: Looked for in the text: most spaces need not be read for it.
 _SIZED = re.compile(r"\bsize: (quick|thorough)\b")
 _INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
 

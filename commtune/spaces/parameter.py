@@ -66,6 +66,7 @@ class Clause:
     @property
     def key(self) -> str:
         """Equal for two clauses that ask for the same."""
+        # Unset is told apart: sorting needs text, and an empty value is not the same as none.
         return content_key(
             {n: [*sorted(v or "" for v in vs), None in vs] for n, vs in self.allowed.items()}
         )

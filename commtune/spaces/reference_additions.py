@@ -173,6 +173,7 @@ class _Additions:
                 self.added += [(name, value) for value in values]
             except DocumentError as error:
                 self._leave_out(name, values, error)
+        # All are in before conditions are set, since they may name each other.
         whole = self.space  # conditions may refer to what never acts and goes
         for name in self._new:
             if name in whole.declared:
@@ -291,6 +292,7 @@ def _number(fact: KnownVariable, value: str) -> int | None:
 
 def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mapping[str, object]:
     """A parameter of single values, as a space file with the catalogue's facts has it."""
+    # 007 is no number here: 7 would be written in its place.
     whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
     written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
     written["values"] = [int(value) for value in values] if whole else values
@@ -310,7 +312,9 @@ def _with_value(space: Space, parameter: Parameter, variable: Variable, value: s
     numbers = {**parameter.numbers, **({} if number is None else {value: number})}
     name = parameter.variables[0]
     settings = {**parameter.settings, value: {name: value}}
+    # Words first, then numbers ascending, as a space file has them.
     order = sorted(settings, key=lambda v: (v in numbers, numbers.get(v, 0)))
+    # A set that somebody recommends is no opt-in of this site.
     careful = value in variable.restricted
     legal = {*parameter.values, *([] if careful else [value])}
     risk = Restricted(value, (Risk.WRONG_RESULT,), variable.caution or variable.meaning)

@@ -28,6 +28,7 @@ def remove_parameters(
     """
     gone, without = set(names), dict(values or {})
     everything = {**space.by_name, **space.left_out}
+    # What goes may take others along, so that all are looked at again until none is left.
     while True:
         left: dict[str, Parameter] = {}
         for name, parameter in everything.items():
@@ -77,6 +78,7 @@ def _clause(
     """A condition as it is then, empty where it always holds; ``None`` where it never does."""
     allowed = {}
     for name, values in clause.allowed.items():
+        # It is unset for ever: what allows that holds, anything else never does.
         if name in gone:
             if None not in values:
                 return None

@@ -309,6 +309,7 @@ def _misplaced(parameter: Parameter, lookup: Lookup) -> list[str]:
     return []
 
 
+# Stored campaigns are compared by this: in another form, all of them would be another question.
 def _content(space: Space) -> dict[str, Any]:
     return {
         "library": space.library,

@@ -42,6 +42,7 @@ def _cut_to(space: Space, catalogue: Catalogue, version: str, said: list[str]) -
             why = next(filter(None, (known.lacks_setting(*item) for item in setting.items())), "")
             if why:
                 lost[value] = why
+        # Without any value left, it is the parameter that is unknown.
         if lost and lost.keys() >= parameter.settings.keys():
             names[parameter.name] = next(iter(lost.values()))
         elif lost:

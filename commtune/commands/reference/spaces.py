@@ -19,6 +19,7 @@ from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
 
+#: From here on a number of configurations is given with two digits.
 _MANY = 10**12
 
 

@@ -27,6 +27,7 @@ from commtune.systems.loading import list_systems, load_system
 from commtune.systems.schema import System
 
 #: Exit code where the machine is none of the described ones.
+#: The same as where the database has no answer (``errors.NoAnswer``).
 _NOT_RECOGNIZED = 4
 #: Verdicts that are to be seen in a long table.
 _WORDS = {FactVerdict.DIFFERS: "DIFFERS"}

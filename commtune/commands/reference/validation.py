@@ -35,4 +35,5 @@ def validate_files(
     if json_output:
         print(json.dumps(results, indent=2))
     if not all(result["ok"] for result in results):
+        # As for any other error of the one who asks (``errors.UserError``).
         sys.exit(2)

@@ -102,6 +102,7 @@ def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterat
 
 def _here(answer: loading.LookupResult, found: Mapping[str, str]) -> list[loading.KnownVariable]:
     """The entries of the libraries that are here; all where none of them is."""
+    # NCCL and RCCL share names: of two that know one, the one that is here counts.
     here = [entry for entry in answer.known if entry.catalogue.library in found]
     of_others = {entry.catalogue.library for entry in answer.not_read} & set(found)
     return here or ([] if of_others else list(answer.known))
@@ -128,6 +129,7 @@ def _of_known(
             " takes no suffix, "
             f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
+        # What stands in a file is mended in an editor, by hand.
         plain = f"export {setting.name}={_plain(setting.value)}"
         mend = "" if setting.file else plain
         yield SettingRemark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)

@@ -61,6 +61,7 @@ def matches_pattern(name: str, pattern: str) -> bool:
 def names_in(library: str) -> tuple[str, ...]:
     """The variables that a shipped file describes, found without reading all of it."""
     _, _, after = _catalogue_text(library).partition("\nvariables:\n")
+    # Descriptions are indented by two blanks, up to the next key of the file itself.
     inside = re.split(r"^(?=[a-z])", after, maxsplit=1, flags=re.MULTILINE)[0]
     return tuple(re.findall(r"^  ([A-Za-z_]\w*):", inside, flags=re.MULTILINE))
 
@@ -200,6 +201,7 @@ def _before_stars(library: str) -> tuple[str, ...]:
 @cache
 def variable_prefixes(library: str) -> tuple[str, ...]:
     """What the variables of a library begin with, in every spelling that it takes."""
+    # The head of a file is enough: variables are nearly all of it.
     head = parse_document(_catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
     others = head.get("other_prefixes", {}).values()
     return (*head["prefixes"], *(prefix for listed in others for prefix in listed))

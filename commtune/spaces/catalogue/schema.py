@@ -29,6 +29,7 @@ class _Word(StrEnum):
     meaning: str
 
     def __new__(cls, word: str, meaning: str = "") -> _Word:
+        # str would take the second word for the name of an encoding.
         made = str.__new__(cls, word)
         made._value_, made.meaning = word, meaning
         return made

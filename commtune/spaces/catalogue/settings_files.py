@@ -77,6 +77,7 @@ def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingR
     return SettingRemark(setting.name, what)
 
 
+#: Lines of module files, in Lua and in Tcl; values that a module computes are passed over.
 _LUA = re.compile(r"""^\s*(?:setenv|pushenv)\s*[({]\s*(["'])(\w+)\1\s*,\s*(["'])(.*?)\3\s*[)}]""")
 _TCL = re.compile(
     r"""^\s*(?:setenv|pushenv)\s+(\w+)\s+(?:"([^"$\[]*)"|\{([^}]*)\}|([^\s"{$\[]+))\s*$"""
