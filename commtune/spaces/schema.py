@@ -17,10 +17,10 @@ from commtune.documents.yaml_document import exact_number, exact_text, exact_tru
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
 
-WORDS: dict[str, Any] = {"type": ["string", "number"]}
+_WORDS: dict[str, Any] = {"type": ["string", "number"]}
 
 #: Text exactly as written; a number is taken as its text, an unquoted yes or no is refused.
-Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(WORDS)]
+Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 
 #: Numbers: true is none. With limits it stands last, or else editors don't see them.
 IN_DIGITS = BeforeValidator(exact_number)
@@ -51,18 +51,18 @@ def one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
 
 
 #: One value or several: legal values, or the words `set` and `unset`.
-_Values = Annotated[
+OneOrMore = Annotated[
     list[Text],
     BeforeValidator(as_list),
     Field(min_length=1),
-    WithJsonSchema(one_or_list(WORDS)),
+    WithJsonSchema(one_or_list(_WORDS)),
 ]
 _COMBINATION = {
     "type": "object",
-    "additionalProperties": one_or_list(WORDS),
+    "additionalProperties": one_or_list(_WORDS),
     "minProperties": 1,
 }
-_Combination = Annotated[dict[str, _Values], Field(min_length=1)]
+_Combination = Annotated[dict[str, OneOrMore], Field(min_length=1)]
 _Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 _ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
@@ -76,14 +76,11 @@ _Words = Annotated[
 ]
 
 
-#: Unknown keys are errors, and editors show the docstrings of the keys.
-READ_ONLY = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
-
-
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    model_config = READ_ONLY
+    # Editors show the docstrings of the keys.
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Restricted(Model):
@@ -270,7 +267,7 @@ class SpaceDocument(Model):
 class CustomizationDocument(Model):
     """What a campaign changes in a space."""
 
-    narrow: dict[str, _Values] = {}
+    narrow: dict[str, OneOrMore] = {}
     """Parameters with the only values to search; leaving it unset stays legal where it was."""
     pin: dict[str, Text] = {}
     """Parameters with the one value to use in every run, the baseline's too; or `unset`."""

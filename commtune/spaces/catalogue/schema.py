@@ -8,12 +8,11 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
 
 from commtune.spaces.schema import (
-    READ_ONLY,
-    WORDS,
     Number,
+    OneOrMore,
     Text,
     Truth,
     VariableName,
@@ -116,13 +115,6 @@ def _as_places(value: object) -> object:
     return {key: [] for key in value} if isinstance(value, list) else {value: []}
 
 
-_Texts = Annotated[
-    list[Text],
-    BeforeValidator(as_list),
-    Field(min_length=1),
-    WithJsonSchema(one_or_list(WORDS)),
-]
-
 #: Keys of ``sources``, each with the files, pages or lines in it.
 _Places = Annotated[
     dict[_Name, list[str]],
@@ -142,7 +134,7 @@ _Places = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    model_config = READ_ONLY
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Range(Model):
@@ -165,9 +157,9 @@ class Need(Model):
 
     variable: VariableName
     """The other variable."""
-    one_of: _Texts | None = None
+    one_of: OneOrMore | None = None
     """It has one of these values; its default counts where it is unset."""
-    none_of: _Texts | None = None
+    none_of: OneOrMore | None = None
     """It has none of these values."""
     above: Number | None = None
     """It is a number above this one."""
