@@ -57,6 +57,44 @@ class PatternFields:
     between: Backend | None = None
     assemble: Backend | None = None
 
+    def parameters(self) -> PatternParameters:
+        """The shape that is asked for.
+
+        Raises:
+            InvalidKey: keys that the operation has not, or values that don't go together.
+            CampaignError: what is wrong in a matrix file, with its line.
+        """
+        _check_keys(self)
+        content = _content(self)
+        return PatternParameters(
+            group_size=_group_size(self),
+            active=_active(self),
+            direction=str(self.direction or Direction.OUTBOUND),
+            inside=str(self.inside or ""),
+            between=str(self.between or ""),
+            assemble=str(self.assemble or ""),
+            matrix=content.key if content else "",
+            content=content,
+        )
+
+    def choose_backend(self) -> Backend:
+        """The backend of the workload: as written, else one that keys of some messages name.
+
+        Raises:
+            InvalidKey: they work on other memory, or another build is needed for them; or the
+                backend has not the operation.
+        """
+        named = {key: value for key in _MECHANISMS if (value := getattr(self, key))}
+        backend = self.backend
+        if backend is None and named:
+            values = tuple(named.values())
+            backend = Backend.XCCL if Backend.XCCL in values else values[-1]
+        backend = backend or Backend.MPI_HOST
+        for key, value in named.items():
+            _check_mechanism(self, key, value, backend)
+        check_operation(self.operation, backend, "backend")
+        return backend
+
 
 def matrix_path(written: str | None, folder: Path) -> Path | None:
     """Where a matrix file is; ``~`` is a home folder.
@@ -76,46 +114,6 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
         raise InvalidKey(
             "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
         ) from error
-
-
-def pattern_of(asked: PatternFields) -> PatternParameters:
-    """The shape that is asked for.
-
-    Raises:
-        InvalidKey: keys that the operation has not, or values that don't go together.
-        CampaignError: what is wrong in a matrix file, with its line.
-    """
-    _check_keys(asked)
-    content = _content(asked)
-    return PatternParameters(
-        group_size=_group_size(asked),
-        active=_active(asked),
-        direction=str(asked.direction or Direction.OUTBOUND),
-        inside=str(asked.inside or ""),
-        between=str(asked.between or ""),
-        assemble=str(asked.assemble or ""),
-        matrix=content.key if content else "",
-        content=content,
-    )
-
-
-def backend_of(asked: PatternFields) -> Backend:
-    """The backend of the workload: as written, else one that keys of some messages name.
-
-    Raises:
-        InvalidKey: they work on other memory, or another build is needed for them; or the
-            backend has not the operation.
-    """
-    named = {key: value for key in _MECHANISMS if (value := getattr(asked, key))}
-    backend = asked.backend
-    if backend is None and named:
-        values = tuple(named.values())
-        backend = Backend.XCCL if Backend.XCCL in values else values[-1]
-    backend = backend or Backend.MPI_HOST
-    for key, value in named.items():
-        _check_mechanism(asked, key, value, backend)
-    check_operation(asked.operation, backend, "backend")
-    return backend
 
 
 def check_operation(operation: Operation, backend: Backend, key: str) -> None:

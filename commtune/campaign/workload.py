@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
+from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.values import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
@@ -184,7 +184,7 @@ class WorkloadPart(Part):
         emulated = _emulated_nodes(document, self, on_slurm=on_slurm)
         with document.placing("workload"):
             asked = self._pattern_fields(folder, emulated or self.nodes)
-            backend, shape = backend_of(asked), pattern_of(asked)
+            backend, shape = asked.choose_backend(), asked.parameters()
         # What needs neither a check nor a default of another kind.
         same = self.model_dump(include=_OF_WORKLOADS)
         return Workload(

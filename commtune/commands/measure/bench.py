@@ -12,7 +12,7 @@ import typer
 
 from commtune.app.benchmarking import run_benchmark
 from commtune.app.comparison import emulated_nodes
-from commtune.campaign.patterns import PatternFields, backend_of, matrix_path, pattern_of
+from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.timing import DEFAULT_BATCH, LARGEST_BATCH, MODES, TIMERS, check_timing
 from commtune.campaign.workload import ELEMENT_BYTES, MOST_RANKS, check_elements
 from commtune.commands import options as flags
@@ -209,7 +209,7 @@ def _shape(options: BenchOptions, operation: Operation) -> tuple[Backend, Patter
         matrix=matrix_path(options.matrix, Path()),
         **named,
     )
-    return backend_of(asked), pattern_of(asked)
+    return asked.choose_backend(), asked.parameters()
 
 
 def _rotate(word: str, backend: Backend) -> bool:
