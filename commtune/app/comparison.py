@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commtune.app.benchmarking import list_settings_remarks
 from commtune.app.remeasuring import find_profile, rebuild_on_slurm
-from commtune.campaign.patterns import PatternFields, pattern_of
+from commtune.campaign.patterns import PatternFields
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription
 from commtune.documents.nearest import quote_value
@@ -317,7 +317,7 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
     if operation is not Operation.MATRIX:
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
-            pattern_of(PatternFields(operation, workload.ranks, nodes, group_size=size))
+            PatternFields(operation, workload.ranks, nodes, group_size=size).parameters()
         except InvalidKey as refused:
             key = "emulate_nodes" if workload.ranks == ranks else "ranks"
             raise InvalidKey(key, refused.problem, "leave it out") from refused
