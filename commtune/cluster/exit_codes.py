@@ -64,7 +64,6 @@ def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome,
 
 
 def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
-    """How the processes failed; ``None`` if they didn't."""
     code = completed.exit_code
     if completed.signal is not None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
@@ -118,11 +117,7 @@ def judge_whole(
     expected: Mapping[str, str],
     watched: Sequence[str],
 ) -> tuple[Outcome, str]:
-    """What ``judge_run`` says of a run, and what its records hold or where it failed.
-
-    Args:
-        expected, watched: as for ``_judge_content``.
-    """
+    """What ``judge_run`` says of a run, and what its records hold or where it failed."""
     outcome, detail = judged
     if outcome is Outcome.OK:
         return _judge_content(request, found, expected, watched)
@@ -137,11 +132,7 @@ def result_of(
     started_at: float,
     completed: process.Completed,
 ) -> RunResult:
-    """The result of a run, from its records and its process.
-
-    Args:
-        started_at: seconds since 1970.
-    """
+    """The result of a run from its records and process; ``started_at`` in seconds since 1970."""
     outcome, detail = judged
     return RunResult(
         run_id=request.run_id,

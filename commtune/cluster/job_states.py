@@ -11,8 +11,6 @@ from enum import StrEnum
 
 
 class Policy(StrEnum):
-    """What to do about a job in some state."""
-
     WAIT = "wait"
     READ = "read the result"
     RETRY = "retry elsewhere"
@@ -61,7 +59,6 @@ class JobState(StrEnum):
 
     @property
     def policy(self) -> Policy:
-        """What to do about it."""
         return _POLICIES[self]
 
     @property
@@ -69,18 +66,6 @@ class JobState(StrEnum):
         """Whether the environment variables of the run may be the cause."""
         return self.policy is Policy.BLAME
 
-
-_OVER = frozenset(
-    {
-        JobState.COMPLETED,
-        JobState.FAILED,
-        JobState.TIMED_OUT,
-        JobState.OUT_OF_MEMORY,
-        JobState.NODE_FAILURE,
-        JobState.PREEMPTED,
-        JobState.CANCELLED,
-    }
-)
 
 _POLICIES: Mapping[JobState, Policy] = {
     JobState.PENDING: Policy.WAIT,
@@ -103,6 +88,7 @@ _WAITING = frozenset({JobState.PENDING, JobState.NEVER_STARTED})
 _ANY = frozenset(JobState)
 _SILENCE = frozenset({JobState.UNKNOWN, JobState.ABSENT})
 _BEGUN = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
+_OVER = _ANY - _WAITING - _SILENCE - _BEGUN
 
 #: What may be seen next of the same attempt; between two looks any number of states may pass.
 #: UNKNOWN and ABSENT say nothing about the job, so they may come at any time, and go.
@@ -156,11 +142,6 @@ class ObservedState:
     attempt: int = 1  # which start of the job this is, from 1; counted by ``update_state``
     #: What the reason means, of a job that waits.
     pending: PendingReason | None = field(default=None, compare=False)
-
-    @property
-    def policy(self) -> Policy:
-        """What to do about it."""
-        return self.state.policy
 
 
 def update_state(before: ObservedState, after: ObservedState) -> ObservedState:

@@ -37,6 +37,14 @@ def expand_hosts(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def expand_readable_hosts(text: str) -> tuple[str, ...]:
+    """As ``expand_hosts``; no names where the list can't be read."""
+    try:
+        return expand_hosts(text)
+    except EnvironmentFault:
+        return ()
+
+
 def _items(text: str) -> list[str]:
     """The parts between commas that are outside of brackets."""
     parts = re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text)
@@ -90,8 +98,6 @@ class Distance(StrEnum):
 
 @dataclass(frozen=True)
 class Position:
-    """Where a node stands."""
-
     node: str  # its name
     #: What it hangs under, from the farthest to its own switch. A node may be under several of a
     #: level.

@@ -6,15 +6,12 @@ import random
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 from commtune.cluster.job_states import JobState, ObservedState
-from commtune.cluster.placement import Topology, expand_hosts, find_distance
+from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
-
-#: Seconds before the end of an allocation that are for storing and for ending cleanly.
-MARGIN_S = 40.0
 
 
 class SchedulerFault(EnvironmentFault):
@@ -41,8 +38,6 @@ class SchedulerFault(EnvironmentFault):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    """A job as the queue shows it."""
-
     #: As people write it: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
     id: str
     number: str  # the scheduler's own number of exactly this one
@@ -58,8 +53,6 @@ class QueuedJob:
 
 @dataclass(frozen=True)
 class QueueSnapshot:
-    """What the queue said at one time."""
-
     jobs: tuple[QueuedJob, ...] = ()
     #: Whether all of it could be read; only then is a job that isn't named absent.
     complete: bool = True
@@ -119,10 +112,7 @@ class AccountedJob:
     @property
     def nodes(self) -> tuple[str, ...]:
         """Names of its nodes; none where the list can't be read."""
-        try:
-            return expand_hosts(self.node_list)
-        except EnvironmentFault:
-            return ()
+        return expand_readable_hosts(self.node_list)
 
     @property
     def node_hours(self) -> float:
@@ -240,11 +230,7 @@ class StepLauncher(Protocol):
         ...
 
     def end_steps(self, job: str) -> None:
-        """Ends all steps of a job but its script: a launcher that was killed leaves them.
-
-        Raises:
-            SchedulerFault: there is no answer.
-        """
+        """Ends all steps of a job but its script; a ``SchedulerFault`` if there is no answer."""
         ...
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
@@ -260,6 +246,9 @@ class StepLauncher(Protocol):
 class Allocation:
     """A job in which the controller runs."""
 
+    #: Seconds before its end that are for storing and for ending cleanly.
+    MARGIN_S: ClassVar[float] = 40.0
+
     number: str  # the scheduler's, of the job
     nodes: tuple[str, ...]  # their names
     #: began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
@@ -267,12 +256,8 @@ class Allocation:
     ends_at: float | None
 
     def check_time(self, wanted_s: float, now: float) -> None:
-        """Ends the campaign's session if so many seconds don't fit any more.
-
-        Raises:
-            AllocationOver: they don't.
-        """
-        if self.ends_at is not None and now + wanted_s + MARGIN_S > self.ends_at:
+        """Ends the campaign's session (``AllocationOver``) if so many seconds don't fit."""
+        if self.ends_at is not None and now + wanted_s + self.MARGIN_S > self.ends_at:
             raise AllocationOver(f"the time of job {self.number} is nearly over")
 
     def node_hours(self, now: float) -> float:
@@ -300,12 +285,7 @@ class PollBackoff:
     jitter: float = 0.2  # the most that chance adds or takes, as a share
 
     def wait_s(self, look: int, quiet: int) -> float:
-        """Seconds to wait after a look.
-
-        Args:
-            look: number of the look, from 0.
-            quiet: how many looks in a row, this one included, had no news or no answer.
-        """
+        """Seconds to wait after a look (from 0), after so many in a row without news or answer."""
         wanted = self.shortest_s * self.growth ** min(quiet, 100)
         chance = random.Random(f"{self.seed} {look}").uniform(1 - self.jitter, 1 + self.jitter)
         return min(self.longest_s, wanted) * chance

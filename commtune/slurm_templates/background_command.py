@@ -12,25 +12,6 @@ _TO_THE_END = "this was there to the end"
 _KILLED = ", and had to be killed"
 _LAST_LINE = re.compile(r"^commtune: (this .*)$", re.MULTILINE)
 
-#: Comes behind the functions.
-_AROUND = """
-commtune_asked() {
-  trap - TERM INT HUP
-  kill -s TERM $(jobs -p) 2>/dev/null
-  wait
-  exit 143
-}
-trap commtune_asked TERM INT HUP
-commtune_count=$5
-commtune_beside_begin "$1" "$2" "$3" "$4" "${@:6:commtune_count}" || exit 125
-shift "$((5 + commtune_count))"
-"$@" &
-wait "$!"
-commtune_status=$?
-commtune_beside_over
-exit "$commtune_status"
-"""
-
 
 @dataclass(frozen=True)
 class BackgroundCommand:
@@ -55,7 +36,6 @@ class Presence:
 
     @property
     def was_there(self) -> bool:
-        """Whether it was there all the time."""
         return not self.why
 
 
@@ -82,12 +62,14 @@ def launch_with(
     own = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
     # -p: what the environment has for a bash to read first is not for this one.
     return [
-        "bash", "-p", "-c", _functions() + _AROUND, "beside",
+        "bash", "-p", "-c", _script(), "beside",
         output, beside.stop_file, beside.sign, str(beside.limit_s),
         str(len(beside.command)), *beside.command, *own, *command,
     ]  # fmt: skip
 
 
 @cache
-def _functions() -> str:
-    return (files(__package__) / "templates" / "beside.sh.j2").read_text(encoding="ascii")
+def _script() -> str:
+    templates = files(__package__) / "templates"
+    names = ("beside.sh.j2", "beside_command.sh")
+    return "".join((templates / name).read_text(encoding="ascii") for name in names)

@@ -95,13 +95,8 @@ def _check_no_srun(name: str, request: JobRequest, first_node: int | None) -> No
 
 def _mpi(request: JobRequest, program: str, libraries: Collection[str]) -> list[str]:
     # It starts its own helpers by srun, which must not take them for ranks of an MPI.
-    words = [
-        "env",
-        "SLURM_MPI_TYPE=none",
-        program,
-        "-n",
-        str(request.nodes * request.ranks_per_node),
-    ]
+    ranks = str(request.nodes * request.ranks_per_node)
+    words = ["env", "SLURM_MPI_TYPE=none", program, "-n", ranks]
     if "openmpi" in libraries:
         return [*words, "--map-by", f"ppr:{request.ranks_per_node}:node"]
     if _HYDRA & set(libraries):

@@ -66,8 +66,6 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Step:
-    """One launch inside a job."""
-
     command: tuple[str, ...]  # launcher, program and arguments, one word each
     output: str  # file for what it prints
     #: File that gets the line ``STATUS BEGIN END``, complete or not there at all: the exit status,
@@ -92,17 +90,14 @@ def render_block(
 ) -> str:
     """The script of a job that makes the runs of one block, one after the other.
 
-    The script makes the folder ``PLACE/started``, and if it is there already, it measures
-    nothing: of two jobs for one block only the first counts. It writes ``PLACE/nodes``, lines of
-    ``NAME=VALUE`` with Slurm's own words, and at its end ``PLACE/finished``, a line as in an exit
-    file. A status other than 0 there means that not all steps were made.
+    The script makes the folder ``PLACE/started``; if it is there already, it measures nothing: of
+    two jobs for one block only the first counts. It writes ``PLACE/nodes``, ``NAME=VALUE`` with
+    Slurm's words, and at its end ``PLACE/finished``, an exit file: 0 if all steps were made.
 
     Args:
         place: the block's folder, which must exist when the job runs.
-        folder: the user's own templates; one of the same name replaces a shipped one, which it
-            can extend as ``commtune/NAME``.
-        places: words of a step that prints where each node stands, where nodes may know that;
-            what it prints is in ``PLACE/places``.
+        folder: the user's own templates; each can extend the shipped one as ``commtune/NAME``.
+        places: words of a step that prints into ``PLACE/places`` where each node stands.
 
     Returns:
         The script, in ASCII; write it as bytes or with ``newline="\\n"``.

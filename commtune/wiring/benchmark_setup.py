@@ -64,10 +64,7 @@ def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> N
 
 
 def _matrix(workload: Workload) -> Path | None:
-    """The file of a workload's matrix, among commtune's own; it stays as long as profiles do.
-
-    Another operation in the place of the matrix ('commtune compare --op') needs none.
-    """
+    """The file of a workload's matrix, kept as long as profiles; none for another operation."""
     shape = workload.shape
     if not shape.matrix or workload.operation is not Operation.MATRIX:
         return None

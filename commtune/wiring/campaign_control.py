@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 
 from commtune import process
 from commtune.db.connection.engine import Database, open_database
@@ -14,14 +14,9 @@ from commtune.errors import DatabaseFault
 from commtune.tuner.ports import Reporter
 
 
-@contextmanager
-def opened_database(option: str | None) -> Iterator[Database]:
-    """The database, opened and closed again."""
-    opened = open_database(database_url(option))
-    try:
-        yield opened
-    finally:
-        opened.close()
+def opened_database(option: str | None) -> closing[Database]:
+    """The database, to be used in a with statement, which closes it."""
+    return closing(open_database(database_url(option)))
 
 
 @contextmanager

@@ -50,26 +50,21 @@ _MOST_FLOWS = 4000
 
 @dataclass(frozen=True)
 class Folders:
-    """Where commtune keeps things of its own."""
-
     data: Path  # campaigns' record files, and the database unless it is elsewhere
     cache: Path  # built benchmarks; may be deleted at any time
 
     @classmethod
     def of_user(cls) -> Folders:
-        """The user's folders, by the XDG conventions."""
         return cls(
             platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
         )
 
 
 def runs_folder(campaign: str) -> Path:
-    """Where the runs of a campaign leave their records."""
     return Folders.of_user().data / "campaigns" / campaign / "runs"
 
 
 def this_system() -> SystemRecord:
-    """The machine we run on, as the database knows machines."""
     return _system(describe_machine())
 
 

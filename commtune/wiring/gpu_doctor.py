@@ -45,7 +45,9 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
     staged = f"{Backend.MPI_STAGED}, {Backend.IPC_PUT}, {Backend.IPC_GET}: can be built"
     yield Check("backend", Status.OK, staged)
     if mpi is not None:
-        yield _device(mpi)
+        aware = _is_gpu_aware(mpi, os.environ)
+        what = f"{Backend.MPI_DEVICE}: {mpi.flavour} {mpi.version}: {aware}"
+        yield Check("backend", Status.OK, what)
 
 
 def _xccl(toolchain: Toolchain) -> Check:
@@ -53,9 +55,8 @@ def _xccl(toolchain: Toolchain) -> Check:
     if found is None:
         what = f"{Backend.XCCL}: waived: {why_no_xccl(toolchain)}"
         return Check("backend", Status.WARNING, what)
-    return Check(
-        "backend", Status.OK, f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"
-    )
+    what = f"{Backend.XCCL}: {found.name} {found.version}, {found.library}"
+    return Check("backend", Status.OK, what)
 
 
 def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> Iterator[Check]:
@@ -84,13 +85,6 @@ def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> 
                 f"export LD_LIBRARY_PATH={shlex.quote(kept)}" if kept else "unset LD_LIBRARY_PATH",
             )
         return
-
-
-def _device(mpi: MpiInstallation) -> Check:
-    name = f"{mpi.flavour} {mpi.version}"
-    return Check(
-        "backend", Status.OK, f"{Backend.MPI_DEVICE}: {name}: {_is_gpu_aware(mpi, os.environ)}"
-    )
 
 
 def _is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:

@@ -72,7 +72,7 @@ def waived_backends(
 
     Args:
         why: there is no toolchain.
-        built: what the build says, see ``kernels.build.backends_of``.
+        built: see ``kernels.build.backends_of``.
     """
     reasons = {name: reason for name, reason in built.items() if reason}
     if toolchain is None:

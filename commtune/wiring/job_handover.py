@@ -20,13 +20,10 @@ CUT_TO = "cut_to"
 
 
 def guards_here(names: Sequence[str]) -> dict[str, str]:
-    """The protected variables that count, with their values.
+    """The protected variables that count, with their values; ``names`` are further ones.
 
-    In an allocation that ``commtune submit`` made, those that were set there. Its nodes may set
-    more of them: runs get these too, but the campaign was stored without them, and goes on so.
-
-    Args:
-        names: further ones, from a campaign and the description of its system.
+    In an allocation that ``commtune submit`` made, those that were set there: its nodes may set
+    more, but the campaign was stored without them.
     """
     found = protected_settings(tuple(names), os.environ)
     told = os.environ.get(_SET_VARIABLE)

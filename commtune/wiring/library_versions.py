@@ -36,14 +36,9 @@ from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
 _LIMIT_S = 60.0
 _SHORT = Timing(warmup=1, min_samples=2, max_samples=2)
 
-#: Tells what a stored campaign was begun with; ``None`` where nobody knows.
-Begun = Callable[[], Mapping[str, str] | None]
-
 
 @dataclass(frozen=True)
 class _Answer:
-    """What was found out."""
-
     versions: Mapping[str, str] = field(default_factory=dict)
     why: str = ""  # the others can't be had
     failed: bool = False  # nothing answered; else the others are not loaded
@@ -65,13 +60,14 @@ def begun_with(url: str, name: str) -> Mapping[str, str] | None:
 
 
 def with_versions(
-    spec: CampaignSpec, mpi: MpiInstallation, begun: Begun = lambda: None
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    begun: Callable[[], Mapping[str, str] | None] = lambda: None,
 ) -> CampaignSpec:
     """The campaign with the versions of the libraries whose variables its space has.
 
-    Nothing is asked where it has no such variable, or where that was done before. A campaign that
-    goes on has the versions that it was begun with, unless others are found: where the question
-    fails, and where nothing was known of a library.
+    A campaign that goes on has the versions that it was begun with, unless others are found: where
+    the question fails, and where nothing was known of a library.
 
     Raises:
         UserError: the versions that were given can't be read.
@@ -120,8 +116,8 @@ def _words(versions: Mapping[str, str]) -> str:
 def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping[str, str]:
     """Today's versions of those libraries below MPI that a stored campaign's stack has.
 
-    Those that are stored where nobody answers; nothing is asked where none are, nor on another
-    machine than the campaign's, such as a login node: as many ranks may be too many for it.
+    Those that are stored where nobody answers, and on another machine than the campaign's, such as
+    a login node: as many ranks may be too many for it.
 
     Raises:
         UserError: the versions that were given can't be read.
@@ -148,7 +144,6 @@ def libraries_named(names: Collection[str]) -> list[str]:
 
 
 def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
-    """All versions that can be had."""
     told = given_versions(os.environ)
     if told is not None:
         return _Answer(told, given=True)

@@ -26,14 +26,13 @@ from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
-from commtune.cluster.jobs.steps import Steps, step_launcher, with_aggressor
+from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.scheduler import Allocation, PollBackoff
 from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
-from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
-from commtune.cluster.slurm.errors import SlurmFault
+from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
 from commtune.cluster.slurm.site import Site, describe_site
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
@@ -43,6 +42,7 @@ from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_argu
 from commtune.kernels.programs import AnyProgram
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring.job_handover import guards_here, hand_over_protected, hand_over_versions
@@ -74,7 +74,6 @@ class SlurmCampaign:
 
     @property
     def scheduler(self) -> SlurmScheduler:
-        """The scheduler that jobs go to."""
         return SlurmScheduler(
             clean_environment(os.environ), keeps_accounts=self.site.keeps_accounts
         )
@@ -106,7 +105,6 @@ class SlurmCampaign:
         return {**self._guards, **self.mpi.environment, **self.spec.plan.space.pinned}
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
-        """Blocks as jobs."""
         scheduler = self.scheduler
         return BlockJobs(
             folder=self.folder / "jobs",
@@ -170,13 +168,14 @@ class SlurmCampaign:
             slurm = {n: v for n, v in base.items() if n.startswith(("SLURM_", "SLURMD_"))}
             base = {**base_environment(base, self.mpi), **slurm}
         beside = self._beside
+        mpi_launcher, first_node = str(self.mpi.launcher), 0 if beside else None
         launcher = step_launcher(
-            self.spec.system,
-            self.request,
-            self._libraries,
-            str(self.mpi.launcher),
+            lambda program: launch_words(
+                self.spec.system, self.request, program, self._libraries, mpi_launcher, first_node
+            ),
             self._launcher,
-            first_node=0 if beside else None,
+            beside,
+            self._records,
         )
         inner = LocalBenchmark(
             mpi=self.mpi,
@@ -184,7 +183,7 @@ class SlurmCampaign:
             environment={**base, **self._variables},
             watched=program.env_names,
             folder=self._records,
-            launcher=with_aggressor(launcher, beside, self._records) if beside else launcher,
+            launcher=launcher,
         )
         measured = replace(
             allocation, nodes=allocation.nodes[: self.request.nodes if beside else None]
@@ -204,7 +203,6 @@ class SlurmCampaign:
         )
 
     def scripts(self) -> Scripts:
-        """The scripts of jobs."""
         return Scripts(
             campaign=self.spec.plan.name,
             system=self.spec.system,
@@ -229,7 +227,7 @@ class SlurmCampaign:
         limit_s = plan.time_limit_s or first_limit(plan.workload, plan.timing)
         folder = JobFolder(self.folder / "jobs" / ("0" * 16))
         time_s = time_limit_of_job(len(requests), None, limit_s)
-        return self.scripts().block("0" * 16, folder, requests, limit_s, time_s)
+        return self.scripts().block(folder, requests, limit_s, time_s)
 
     def allocation_script(self, database: str) -> AllocationScript:
         """The script of an allocation; ``database`` is where its controller finds the campaign."""
@@ -252,7 +250,6 @@ class SlurmCampaign:
         )
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
-        """Submits allocations, one after the other."""
         script, submitter = self.allocation_script(database), self._submitter(book)
         return AllocationChain(script, book, submitter, self._failed_nodes, time.time)
 

@@ -87,10 +87,8 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
 def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> str:
     """Number of an allocation that is over and whose controller still holds the campaign's lock.
 
-    It died on another machine, where nobody sees that. Empty where nobody holds the lock.
-
-    Raises:
-        CampaignLocked: somebody else holds it, and may live.
+    It died on another machine, where nobody sees that. Empty where nobody holds the lock; raises
+    ``CampaignLocked`` where somebody else does, and may live.
     """
     owner = LockOwner.current()
     try:
@@ -120,11 +118,7 @@ def follows_allocation() -> bool:
 def in_allocation(
     on: SlurmCampaign, book: JobBook, database: str, finish: Callable[[], None]
 ) -> Iterator[Steps]:
-    """Steps of this allocation; with the next one asked for in time, and both put down.
-
-    Args:
-        finish: puts down that the campaign came to its end.
-    """
+    """Steps of this allocation, with the next one asked for in time; ``finish`` notes the end."""
     if on.allocation is None or not on.key:
         yield on.steps(None)
         return

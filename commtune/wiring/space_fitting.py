@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from commtune.campaign.file import CampaignSpec
@@ -16,7 +16,7 @@ from commtune.spaces.space import Space
 from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
-from commtune.wiring.library_versions import Begun, with_versions
+from commtune.wiring.library_versions import with_versions
 
 #: Backends that give MPI pointers to GPU memory; the others copy to the host first.
 _GIVEN_DEVICE_MEMORY = (Backend.MPI_DEVICE, Backend.PYTHON_DEVICE)
@@ -105,7 +105,7 @@ def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str
 def fit_campaign(
     spec: CampaignSpec,
     mpi: MpiInstallation,
-    begun: Begun = lambda: None,
+    begun: Callable[[], Mapping[str, str] | None] = lambda: None,
     protected: Mapping[str, str] | None = None,
 ) -> CampaignSpec:
     """The campaign with its space cut to what this machine has, and what is to say of it.
@@ -180,11 +180,7 @@ def _version_warning(space: Space, version: str) -> str:
 
 
 def _fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
-    """The campaign as it can be run in this environment, with what is to say of that.
-
-    Raises:
-        CampaignError: it pins what this environment guards.
-    """
+    """The campaign as it can be run here; raises ``CampaignError`` if its pins are protected."""
     # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
     bound = protected_settings(spec.protected_variables, os.environ)
     check_pins(spec.plan.space.pinned, bound, spec.file)

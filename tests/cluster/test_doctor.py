@@ -135,7 +135,7 @@ def test_a_missing_compiler_names_this_systems_command(
 
 
 def test_no_mpi_at_all_is_missing_once_with_the_line_that_gets_one(no_programs: Path) -> None:
-    findings = list(doctor._check_mpi([]))
+    findings = list(doctor._check_mpi())
     missing = [finding for finding in findings if finding.status is Status.MISSING]
     assert len(missing) == 1
     assert "pip" in missing[0].mend

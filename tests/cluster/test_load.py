@@ -81,16 +81,17 @@ def test_interrupts_that_nobody_is_charged_for_are_nobodys() -> None:
 def test_old_kernels_and_offline_cores_are_read() -> None:
     cores = _parse_cores("cpu  9 9 9 9\ncpu0 1 2 3 4\ncpu3 10 20 30 40 50 60 70 80 5 6\nctxt 7")
     assert sorted(cores) == [0, 3]
-    assert (cores[0].busy, cores[0].stolen, cores[0].total) == (6, 0, 10)
-    assert (cores[3].busy, cores[3].irq, cores[3].softirq, cores[3].stolen) == (60, 60, 70, 80)
-    assert cores[3].total == 360
+    assert cores[0] == {"user": 1, "nice": 2, "system": 3, "idle": 4}
+    assert [cores[3][name] for name in ("user", "nice", "system")] == [10, 20, 30]
+    assert [cores[3][name] for name in ("irq", "softirq", "steal")] == [60, 70, 80]
+    assert sum(cores[3].values()) == 360
 
 
 def test_only_our_cores_count(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu0 100 0 0 900\ncpu1 700 0 0 300\ncpu2 1 0 0 9\n")
     found = read_load(tmp_path, [1])
     assert found is not None
-    assert {number: core.busy for number, core in found.cores.items()} == {1: 700}
+    assert {number: core["user"] for number, core in found.cores.items()} == {1: 700}
 
 
 @pytest.mark.parametrize(

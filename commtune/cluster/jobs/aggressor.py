@@ -17,9 +17,11 @@ from commtune.slurm_templates.rendering import Step
 from commtune.systems.schema import System
 
 #: Seconds that it may take to begin: srun, the library's start, the first messages.
-BEGINS_S = 60
+_BEGINS_S = 60
 #: Seconds that its end may take: asked by a file, by a signal, killed.
-ENDS_S = 20.0
+_ENDS_S = 20.0
+#: Seconds that a launcher may take longer for it.
+GRACE_S = _BEGINS_S + _ENDS_S
 #: What it usually takes of a job beside each run, seconds.
 AROUND_A_RUN_S = 10.0
 
@@ -30,8 +32,6 @@ _FACTS = ("bytes_moved", "active_s", "gigabits_per_s", "gigabits_per_s_between_n
 
 @dataclass(frozen=True)
 class AggressorFiles:
-    """Where the aggressor beside one run leaves its files."""
-
     output: Path  # what it printed, and how long it was there
 
     @classmethod
@@ -46,12 +46,10 @@ class AggressorFiles:
 
     @property
     def records(self) -> Path:
-        """What it moved."""
         return self.output.with_name(f"{self.output.name}.jsonl")
 
     @property
     def stop_file(self) -> Path:
-        """Made for its end."""
         return self.output.with_name(f"{self.output.name}.stop")
 
 
@@ -73,13 +71,9 @@ class AggressorLaunch:
     read: Callable[[Path], Any]
 
     def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
-        """What starts it beside a run.
-
-        Args:
-            limit_s: seconds that the run may take.
-        """
+        """What starts it beside a run that may take ``limit_s`` seconds."""
         # Longer than all that the run can take; whatever happens, it is not there for ever.
-        longest_s = limit_s + BEGINS_S + 2 * ENDS_S
+        longest_s = limit_s + _BEGINS_S + 2 * _ENDS_S
         program = self.arguments(
             place.records, run_id, longest_s=longest_s, stop_file=place.stop_file
         )
@@ -91,10 +85,9 @@ class AggressorLaunch:
             mpi_launcher=self.mpi_launcher,
             first_node=self.job_request.nodes,
         )
-        return Command(words, self.sign, str(place.stop_file), BEGINS_S)
+        return Command(words, self.sign, str(place.stop_file), _BEGINS_S)
 
     def joined(self, step: Step, run_id: str) -> Step:
-        """A step of a block's job with the aggressor beside it."""
         return replace(
             step,
             beside=self.command(AggressorFiles.of_step(step.output), run_id, step.time_limit_s),
@@ -118,7 +111,6 @@ class AggressorLaunch:
         )
 
     def presence(self, place: AggressorFiles) -> Presence:
-        """Whether it was there as long as a run that is over."""
         return read_presence(read_tail(place.output))
 
     def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
@@ -144,7 +136,6 @@ class AggressorLaunch:
 
 
 def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None) -> JobRequest:
-    """What a job asks for whose runs have an aggressor beside them."""
     if aggressor is None:
         return job_request
     return replace(

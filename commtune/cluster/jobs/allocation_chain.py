@@ -40,8 +40,6 @@ _PASSED = (
 
 @dataclass(frozen=True)
 class AllocationScript:
-    """Renders the job in which a controller runs."""
-
     campaign: str
     system: System | None
     job_request: JobRequest
@@ -79,8 +77,6 @@ class AllocationScript:
 
 @dataclass
 class AllocationChain:
-    """Submits allocations and closes them in the book."""
-
     script: AllocationScript
     book: JobBook
     submitter: Submitter
@@ -146,11 +142,7 @@ class AllocationChain:
         return alive
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
-        """Puts down that this allocation runs, and that earlier ones are over.
-
-        Args:
-            after: number of the one that it follows.
-        """
+        """Puts down that this allocation runs, and that earlier ones (``after``) are over."""
         self._own = own
         for job in self.book.open_jobs():
             if job.key == own:
@@ -184,7 +176,6 @@ class AllocationChain:
             self.submitter.say(f"the next allocation could not be asked for: {fault.message}")
 
     def ended(self, own: str, allocation: Allocation) -> None:
-        """Puts down what this allocation used."""
         now = self.clock()
         for job in self.book.open_jobs():
             if job.key == own:

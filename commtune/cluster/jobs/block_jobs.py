@@ -44,8 +44,6 @@ _ALIVE_S = 30.0
 
 @dataclass
 class BlockJobs:
-    """Makes blocks as jobs."""
-
     folder: Path  # the campaign's; jobs have folders of their own in it
     scripts: Scripts
     reader: ResultReader
@@ -75,11 +73,9 @@ class BlockJobs:
 
     @property
     def in_flight(self) -> int:
-        """Blocks under way."""
         return len(self._tracked) + bool(self._unknown)
 
     def used_s(self) -> float:
-        """Seconds that jobs had their nodes."""
         return self.node_hours.used_s
 
     def left_s(self) -> float:
@@ -87,7 +83,6 @@ class BlockJobs:
         return self.node_hours.left_s(self._tracked.values())
 
     def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
-        """Starts the runs of one block."""
         self.stop_policy.check()
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
@@ -97,12 +92,10 @@ class BlockJobs:
         tracked = self._new(JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
         excluded = self.stop_policy.excluded
-        key, folder = tracked.job.key, tracked.folder
-        script = self.scripts.block(key, folder, requests, time_limit_s, time_s, excluded)
+        script = self.scripts.block(tracked.folder, requests, time_limit_s, time_s, excluded)
         self._start(tracked, script)
 
     def collect(self) -> Sequence[RunResult]:
-        """Waits until a block has ended, and gives the results of all its runs."""
         self.stop_policy.check()
         if self._unknown:
             results, self._unknown = self._unknown, []
@@ -113,7 +106,6 @@ class BlockJobs:
         return []
 
     def settled(self) -> None:
-        """All results given so far are stored: their jobs are done with."""
         for tracked in self._finished:
             self._done_with(tracked)
         self._finished.clear()
@@ -121,7 +113,6 @@ class BlockJobs:
         self.node_hours.settle()
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:
-        """Takes up the job of one block that an earlier controller left."""
         block = requests[0].block
         jobs = {job.block: job for job in self.book.open_jobs() if job.kind is JobKind.BLOCK}
         if block not in jobs:
@@ -145,8 +136,8 @@ class BlockJobs:
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
         tracked.expected_s = time_limit_s
         command, further = self.tracer.prepare(request)
-        key, folder = tracked.job.key, tracked.folder
-        script = self.scripts.trace(key, folder, request, command, further, time_limit_s)
+        folder = tracked.folder
+        script = self.scripts.trace(folder, request, command, further, time_limit_s)
         self._start(tracked, script)
         execution = None
         while tracked.job.key in self._tracked:
@@ -204,7 +195,6 @@ class BlockJobs:
         return []
 
     def _finish(self, tracked: TrackedJob, end: JobEnd) -> list[RunResult]:
-        """The results of a block whose job is over."""
         del self._tracked[tracked.job.key]
         self._finished.append(tracked)
         results = self.reader.results(tracked.folder, tracked.requests, tracked.limit_s, end)
@@ -238,7 +228,6 @@ class BlockJobs:
 
 
 def _operations(requests: Sequence[RunRequest]) -> int:
-    """How many operations each run of a block measures."""
     return len(requests[0].workload.operations)
 
 

@@ -23,8 +23,6 @@ _DETAIL = "ended by 'commtune cancel'"
 
 @dataclass(frozen=True)
 class Cancelled:
-    """What was ended."""
-
     numbers: tuple[str, ...]  # the scheduler's numbers of the jobs
     gone: int  # how many jobs of the book the scheduler no longer had
 
@@ -38,9 +36,8 @@ def cancel_all(
 ) -> Cancelled:
     """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
 
-    A controller that still lives may submit another job until it sees what became of its own, so
-    the book is read again with each look. Blocks stay open in it: what they measured is read when
-    the campaign goes on.
+    The book is read again with each look: a controller that still lives may submit another job.
+    Blocks stay open in it: what they measured is read when the campaign goes on.
 
     Raises:
         SchedulerFault: the scheduler gives no answer.

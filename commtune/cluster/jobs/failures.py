@@ -35,7 +35,6 @@ class FailedNodes:
         return tuple(sorted(n for n, jobs in self._known().items() if len(jobs) > _MOST))
 
     def add_failure(self, job: str, nodes: Collection[str]) -> None:
-        """Notes that a job lost nodes."""
         known, excluded = self._known(), self.excluded
         if all(job in known.get(node, ()) for node in nodes):
             return
@@ -110,11 +109,7 @@ class StopPolicy:
     def take_end(
         self, tracked: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
     ) -> None:
-        """Takes in how a job ended.
-
-        Args:
-            lost: those of its nodes that its runs could not reach.
-        """
+        """Takes in how a job ended; its runs could not reach the nodes in ``lost``."""
         if lost or (end.state is JobState.NODE_FAILURE and nodes):
             self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
         elif end.state.policy is Policy.STOP and not tracked.adopted:
@@ -124,11 +119,7 @@ class StopPolicy:
             )
 
     def check_stuck(self, tracked_jobs: Sequence[TrackedJob]) -> None:
-        """Cancels a job that can never start, and stops; says it of one that is held.
-
-        Raises:
-            EnvironmentFault: a job can never start.
-        """
+        """Cancels what can never start, and stops the campaign; says what is held."""
         for tracked in tracked_jobs:
             observed, number = tracked.observed, tracked.job.number
             if observed.state is not JobState.NEVER_STARTED:

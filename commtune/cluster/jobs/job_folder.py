@@ -32,8 +32,6 @@ _WHOLE_BYTES = 16 * 2**20
 
 @dataclass(frozen=True)
 class ExitRecord:
-    """How a step or a script ended."""
-
     status: int  # exit status, 0 to 255
     #: began_at, ended_at: seconds since 1970, by the clock of the job's first node.
     began_at: float
@@ -55,26 +53,20 @@ class ControllerNote:
 
 @dataclass(frozen=True)
 class JobFolder:
-    """Where one job keeps its things."""
-
     path: Path
 
     @property
     def script(self) -> Path:
-        """What the scheduler runs."""
         return self.path / "script.sh"
 
     @property
     def output(self) -> Path:
-        """What the script itself prints, the scheduler's own messages among it."""
         return self.path / "job.out"
 
     def step_output(self, position: int) -> Path:
-        """What a run printed."""
         return self.path / f"{position}.out"
 
     def step_exit(self, position: int) -> Path:
-        """How a run ended."""
         return self.path / f"{position}.exit"
 
     def note(self) -> ControllerNote:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from commtune.cluster.job_states import JobState, ObservedState, update_state
 from commtune.cluster.jobs.run_results import JobEnd
-from commtune.cluster.jobs.submission import TrackedJob, job_numbers, key_in
+from commtune.cluster.jobs.submission import TrackedJob, key_in
 from commtune.cluster.scheduler import (
     PollBackoff,
     QueueSnapshot,
@@ -27,8 +27,6 @@ _FILE_LAG_S = 60.0
 
 @dataclass
 class JobMonitor:
-    """Watches jobs."""
-
     scheduler: Scheduler
     backoff: PollBackoff
     clock: Callable[[], float]  # seconds since 1970
@@ -37,26 +35,17 @@ class JobMonitor:
     changed: Callable[[TrackedJob], None]
     _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
-    _next_look_at: float = field(default=0.0, init=False)
+    next_look_at: float = field(default=0.0, init=False)  # seconds since 1970
     _in_trouble: bool = field(default=False, init=False)
-
-    @property
-    def next_look_at(self) -> float:
-        """When the queue may be asked again, seconds since 1970."""
-        return self._next_look_at
 
     def soon(self) -> None:
         """Something was begun: the next answers may bring news."""
         self._quiet = 0
 
     def over(self, tracked_jobs: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
-        """Those of the jobs that are over, and how they ended; asks the queue if it is time.
-
-        Raises:
-            EnvironmentFault: Slurm will not answer, and says why.
-        """
+        """Those of the jobs that are over, and how they ended; asks the queue if it is time."""
         found = [(tracked, end) for tracked in tracked_jobs if (end := _by_file(tracked))]
-        if found or not job_numbers(tracked_jobs) or self.clock() < self._next_look_at:
+        if found or not _job_numbers(tracked_jobs) or self.clock() < self.next_look_at:
             return found
         known = [tracked for tracked in tracked_jobs if tracked.job.number]
         answer = self._ask(known)
@@ -69,7 +58,7 @@ class JobMonitor:
 
     def _ask(self, known: Sequence[TrackedJob]) -> QueueSnapshot | None:
         try:
-            answer = self.scheduler.poll(job_numbers(known))
+            answer = self.scheduler.poll(_job_numbers(known))
         except SchedulerFault as fault:
             if not fault.transient:
                 raise EnvironmentFault(fault.message, hint=fault.hint) from fault
@@ -88,7 +77,7 @@ class JobMonitor:
 
     def _schedule(self, news: bool) -> None:
         self._quiet = 0 if news else self._quiet + 1
-        self._next_look_at = self.clock() + self.backoff.wait_s(self._looks, self._quiet)
+        self.next_look_at = self.clock() + self.backoff.wait_s(self._looks, self._quiet)
         self._looks += 1
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
@@ -117,7 +106,7 @@ class JobMonitor:
             return
         since = min(tracked.job.prepared_at for tracked in missing) - 300
         try:
-            records = self.scheduler.account(job_numbers(missing), since)
+            records = self.scheduler.account(_job_numbers(missing), since)
         except SchedulerFault:
             return  # asked again with the next look
         for tracked in missing:
@@ -136,7 +125,6 @@ class JobMonitor:
             tracked.forgotten += seen.state is JobState.ABSENT
 
     def _end(self, tracked: TrackedJob, answer: QueueSnapshot) -> JobEnd | None:
-        """How a job ended, if it has."""
         if _is_another(tracked):
             self.changed(tracked)
             return None
@@ -144,23 +132,19 @@ class JobMonitor:
         if state.is_over:
             tracked.over_at = now if tracked.over_at is None else tracked.over_at
             last = tracked.folder.finished()
-            if (
-                state is JobState.COMPLETED
-                and last is None
-                and now - tracked.over_at < _FILE_LAG_S
-            ):
+            may_come = last is None and now - tracked.over_at < _FILE_LAG_S
+            if state is JobState.COMPLETED and may_come:
                 return None
             return _ended(tracked, tracked.observed)
         most = _RUNAWAY if self.scheduler.keeps_accounts else _GONE
         if tracked.forgotten >= _GONE or (tracked.absences >= most and answer.complete):
-            number = tracked.job.number
-            return _ended(
-                tracked,
-                ObservedState(
-                    JobState.ABSENT, reason=f"{self.scheduler.name} no longer knows job {number}"
-                ),
-            )
+            reason = f"{self.scheduler.name} no longer knows job {tracked.job.number}"
+            return _ended(tracked, ObservedState(JobState.ABSENT, reason=reason))
         return None
+
+
+def _job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
+    return [tracked.job.number for tracked in tracked_jobs if tracked.job.number]
 
 
 def _is_another(tracked: TrackedJob) -> bool:
@@ -199,17 +183,13 @@ def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
     said = observed.reason if observed.reason not in ("", "None") else observed.state.value
     by = f" by user {observed.cancelled_by}" if observed.cancelled_by is not None else ""
     words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
-    why = f"job {tracked.job.number}: {words}" + (
-        f" ({said})" if said not in words.lower() else ""
-    )
+    more = f" ({said})" if said not in words.lower() else ""
+    why = f"job {tracked.job.number}: {words}{more}"
     return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
-    """Jobs as the queue describes them now, by key, for a person who looks; nothing is stored.
-
-    Nothing where the scheduler can't be asked.
-    """
+    """Jobs as the queue describes them now, by key; none where it can't be asked. Not stored."""
     asked = [job for job in jobs if job.number]
     if not asked:
         return {}

@@ -33,8 +33,6 @@ class _Open:
 
 @dataclass
 class NodeHourAccount:
-    """Keeps count of node-hours."""
-
     book: JobBook
     nodes: int  # of each job
     limit: float | None  # node-hours that the campaign may use; ``None`` for no limit
@@ -46,7 +44,6 @@ class NodeHourAccount:
 
     @property
     def used(self) -> float:
-        """Node-hours of the jobs that are over."""
         if self._used is None:
             self._used = self.book.node_hours()
         return self._used
@@ -80,9 +77,7 @@ class NodeHourAccount:
 
     def settle(self, *, at_once: bool = False) -> None:
         """Asks the accounts about jobs that are over, all in one call and not often."""
-        if not self._open:
-            return
-        if not at_once and self.clock() < self._next_at:
+        if not self._open or (self.clock() < self._next_at and not at_once):
             return
         self._next_at = self.clock() + _EVERY_S
         since = min(one.job.prepared_at for one in self._open.values()) - 300

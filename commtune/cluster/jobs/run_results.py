@@ -14,9 +14,8 @@ from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, resul
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
-from commtune.cluster.placement import Topology, expand_hosts, find_distance
+from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
-from commtune.errors import EnvironmentFault
 from commtune.model import Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program
 
@@ -95,7 +94,7 @@ class ResultReader:
 
     def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
         """The names of a job's nodes; none where neither it nor the scheduler said."""
-        return _names(folder.node_list() or end.nodes)
+        return expand_readable_hosts(folder.node_list() or end.nodes)
 
     def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
         if not nodes:
@@ -120,13 +119,11 @@ class ResultReader:
         ran = judge_run(found, completed, limit_s, self.launcher.judge_failure)
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, ran, expected, self.watched)
-        if ran[0] is not Outcome.OK and _is_memory(end, output):
+        if ran[0] is Outcome.OK:
+            pass
+        elif _is_memory(end, output):
             judged = Outcome.OUT_OF_MEMORY, f"out of memory; {judged[1]}"
-        elif (
-            ran[0] is not Outcome.OK
-            and end.state in _ENDING_OTHERS
-            and _is_last(folder, request.position)
-        ):
+        elif end.state in _ENDING_OTHERS and _is_last(folder, request.position):
             # It was ended with its job, and only had the time to say so.
             judged = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
         return result_of(request, found, judged, ending.began_at, completed)
@@ -134,7 +131,6 @@ class ResultReader:
     def _cut_short(
         self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
     ) -> RunResult:
-        """The result of a run without an exit file."""
         position = request.position
         # If it was under way; ``None`` if it can't have been, or nobody knows.
         began_at = _end_before(folder, position)
@@ -175,13 +171,6 @@ def _not_blamed(result: RunResult) -> RunResult:
         return result
     detail = f"its job lost a node; {result.detail}"
     return replace(result, outcome=Outcome.NODE_FAILURE, detail=detail)
-
-
-def _names(listed: str) -> tuple[str, ...]:
-    try:
-        return expand_hosts(listed)
-    except EnvironmentFault:
-        return ()
 
 
 def _end_before(folder: JobFolder, position: int) -> float | None:

@@ -28,8 +28,6 @@ _SLACK = 2.0
 
 @dataclass(frozen=True)
 class Scripts:
-    """Renders the scripts of a campaign's jobs."""
-
     campaign: str
     system: System | None
     job_request: JobRequest
@@ -47,7 +45,6 @@ class Scripts:
 
     def block(
         self,
-        key: str,
         folder: JobFolder,
         requests: Sequence[RunRequest],
         limit_s: float,
@@ -68,20 +65,18 @@ class Scripts:
             steps = [self.beside.joined(s, r.run_id) for s, r in zip(steps, requests, strict=True)]
             job_request = self.beside.whole_request
             time_s += len(requests) * AROUND_A_RUN_S
-        return self._render(key, folder, job_request, tuple(steps), time_s, exclude)
+        return self._render(folder, job_request, tuple(steps), time_s, exclude)
 
     def trace(
         self,
-        key: str,
         folder: JobFolder,
         request: RunRequest,
         command: Sequence[str],
         diagnosing: Mapping[str, str],
         limit_s: float,
     ) -> str:
-        """The script of an untimed run in which the library says what it does."""
         step = self._step(folder, 0, request, command, diagnosing, limit_s)
-        return self._render(key, folder, self.job_request, (step,), limit_s + _AROUND_S, ())
+        return self._render(folder, self.job_request, (step,), limit_s + _AROUND_S, ())
 
     def _command(self, request: RunRequest) -> list[str]:
         return self.program.arguments(request, self.records / f"{request.run_id}.jsonl")
@@ -112,7 +107,6 @@ class Scripts:
 
     def _render(
         self,
-        key: str,
         folder: JobFolder,
         job_request: JobRequest,
         steps: tuple[Step, ...],
@@ -122,7 +116,7 @@ class Scripts:
         job = job_for(
             self.system,
             job_request,
-            name=job_name(self.campaign, key),
+            name=job_name(self.campaign, folder.path.name),
             time_s=time_s,
             output=str(folder.output),
             comment=f"commtune:{self.campaign}",

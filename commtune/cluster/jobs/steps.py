@@ -9,12 +9,11 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from commtune.cluster.jobs.aggressor import BEGINS_S, ENDS_S, AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.aggressor import GRACE_S, AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import (
-    MARGIN_S,
     Allocation,
     PollBackoff,
     Scheduler,
@@ -24,15 +23,14 @@ from commtune.cluster.scheduler import (
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates.background_command import launch_with
-from commtune.slurm_templates.job_request import JobRequest
-from commtune.slurm_templates.launch_command import launch_words
-from commtune.systems.schema import System
 
 #: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
 _KILL_AFTER_S = 10
 #: It had to kill.
 _KILLED = 137
 _REMEMBERED = 32
+#: Runs that a block has, at least: one that the time does not suffice for is not begun.
+_BLOCK_RUNS = 4
 #: Runs in a row that were not started or that lost a node, before the campaign stops.
 _MOST_LOST = 5
 #: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
@@ -40,46 +38,37 @@ _MOST_ALONE = 5
 
 
 def step_launcher(
-    system: System | None,
-    job_request: JobRequest,
-    libraries: Sequence[str],
-    mpi_launcher: str,
+    words: Callable[[Sequence[str]], Sequence[str]],
     steps: StepLauncher,
-    first_node: int | None = None,
+    beside: AggressorLaunch | None,
+    records: Path,
 ) -> Launcher:
-    """Starts the ranks of a run as a step of the allocation; see ``launch_words``."""
+    """Starts runs as steps of the allocation; timed ones wait for an aggressor, if there is one.
+
+    Args:
+        words: from a program's words to those that start its ranks.
+    """
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
         del ranks  # the request says how many
-        words = launch_words(
-            system,
-            job_request,
-            program,
-            libraries,
-            mpi_launcher=mpi_launcher,
-            first_node=first_node,
-        )
         # srun has to be asked to end, so that it ends its ranks on other nodes.
         keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
-        return [*keeper, *words]
+        return [*keeper, *words(program)]
 
-    return Launcher(
+    launcher = Launcher(
         command, is_local=False, grace_s=_KILL_AFTER_S + 5.0, judge=steps.judge_failure
     )
+    if beside is None:
+        return launcher
 
-
-def with_aggressor(launcher: Launcher, beside: AggressorLaunch, records: Path) -> Launcher:
-    """The same launcher; timed runs wait for an aggressor, which is ended after them."""
-
-    def started(
-        run_id: str, variables: Mapping[str, str], words: Sequence[str], limit_s: float
+    def around(
+        run_id: str, variables: Mapping[str, str], started: Sequence[str], limit_s: float
     ) -> list[str]:
         place = AggressorFiles.of_run(records, run_id)
-        return launch_with(
-            beside.command(place, run_id, limit_s), str(place.output), variables, words
-        )
+        aggressor = beside.command(place, run_id, limit_s)
+        return launch_with(aggressor, str(place.output), variables, started)
 
-    return replace(launcher, around=started, grace_s=launcher.grace_s + BEGINS_S + ENDS_S)
+    return replace(launcher, around=around, grace_s=launcher.grace_s + GRACE_S)
 
 
 @dataclass
@@ -91,8 +80,6 @@ class Steps:
     distance: str  # how far apart the nodes of the runs stand
     scheduler: Scheduler
     launcher: StepLauncher  # what starts the ranks of a step
-    #: Runs that a block has, at least: one that the time does not suffice for is not begun.
-    block_runs: int = 4
     worked: Callable[[], None] = lambda: None  # called after a run that ended well
     failed_nodes: FailedNodes | None = None  # nodes that the next allocations do without
     #: Between questions to a scheduler that gives no answer.
@@ -112,7 +99,6 @@ class Steps:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        """The nodes of the runs themselves."""
         return self.allocation.nodes[: self.beside.job_request.nodes if self.beside else None]
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
@@ -152,7 +138,6 @@ class Steps:
         return result and replace(result, nodes=(), distance="")
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
-        """Makes an untimed run in which the library says what it does."""
         self._check_time(request, time_limit_s)
         return self.inner.trace(request, time_limit_s)
 
@@ -165,8 +150,8 @@ class Steps:
                 raise
             # The next one would not be longer.
             raise EnvironmentFault(
-                f"{over.message}: a run may take {wanted_s:.0f} s, and {MARGIN_S:.0f} s are kept "
-                "to end cleanly",
+                f"{over.message}: a run may take {wanted_s:.0f} s, and "
+                f"{self.allocation.MARGIN_S:.0f} s are kept to end cleanly",
                 hint="ask for more time: 'time' below 'slurm' in the campaign file",
             ) from over
         self._is_begun = True
@@ -174,9 +159,7 @@ class Steps:
     def _after_lost(self) -> None:
         """After a run that was not started: waits until the scheduler answers, if it doesn't.
 
-        Raises:
-            AllocationOver: it did not answer in time.
-            EnvironmentFault: run after run was lost.
+        Raises ``AllocationOver`` if that takes too long, ``EnvironmentFault`` after run upon run.
         """
         if not self._lost:
             return
@@ -231,7 +214,7 @@ class Steps:
         each = len(request.workload.operations)
         a_run_s = each * median(self._walls) if self._walls else min(limit_s, each * 30.0)
         # Of unknown runs, the first one is made alone: short allocations are of use as well.
-        runs = self.block_runs if request.position == 0 and self._walls else 1
+        runs = _BLOCK_RUNS if request.position == 0 and self._walls else 1
         return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)
 
     def _end_steps(self) -> None:

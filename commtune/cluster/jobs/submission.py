@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,6 @@ def key_in(name: str) -> str:
 
 @dataclass
 class TrackedJob:
-    """A job under way."""
-
     job: JobRecord  # as it stands in the book
     requests: tuple[RunRequest, ...]  # the runs of its block, in order; one for a trace
     limit_s: float  # seconds that each run may take
@@ -61,18 +59,12 @@ class TrackedJob:
 
     @property
     def folder(self) -> JobFolder:
-        """Where it keeps its things."""
         return JobFolder(Path(self.job.folder))
 
     def update(self, **changes: Any) -> JobRecord:
         """The job's record with changes, which is also kept here."""
         self.job = replace(self.job, **changes)
         return self.job
-
-
-def job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
-    """The scheduler's numbers of those that have one."""
-    return [tracked.job.number for tracked in tracked_jobs if tracked.job.number]
 
 
 #: How far the clocks of this machine and of the scheduler's may differ, seconds.
@@ -83,8 +75,6 @@ _GIVE_UP_S = 24 * 3600.0
 
 @dataclass
 class Submitter:
-    """Gives jobs to the scheduler."""
-
     scheduler: Scheduler
     book: JobBook
     backoff: PollBackoff
@@ -106,7 +96,10 @@ class Submitter:
         try:
             number = self.find_number(tracked) if tracked.perhaps_known else ""
             tracked.perhaps_known = False
-            number = number or self._submit(tracked, after)
+            folder = tracked.folder
+            number = number or self.scheduler.submit(
+                folder.script, folder=folder.path, after=after
+            )
         except SchedulerFault as fault:
             tracked.perhaps_known = tracked.perhaps_known or fault.perhaps_accepted
             self._wait(tracked, fault)
@@ -115,10 +108,6 @@ class Submitter:
                 self.say(f"{self.scheduler.name} takes jobs again")
             self._failing_since = None
             self.book.put_job(tracked.update(number=number, stage=JobStage.SUBMITTED))
-
-    def _submit(self, tracked: TrackedJob, after: str) -> str:
-        folder = tracked.folder
-        return self.scheduler.submit(folder.script, folder=folder.path, after=after)
 
     def find_number(self, tracked: TrackedJob) -> str:
         """The number of a job that may have been submitted; empty where it was not.
@@ -140,11 +129,7 @@ class Submitter:
         return ""
 
     def _wait(self, tracked: TrackedJob, fault: SchedulerFault) -> None:
-        """Leaves a job for later, if there is hope.
-
-        Raises:
-            EnvironmentFault: there is none.
-        """
+        """Leaves a job for later; raises an ``EnvironmentFault`` if there is no hope."""
         now = self.clock()
         if not fault.transient:
             if not tracked.perhaps_known:

@@ -1,16 +1,8 @@
 """What other programs take of the cores that a run may use, read before and after it.
 
-The kernel counts for each core what it spent (``/proc/stat``), and for us what our processes used
-that ended (``getrusage``): the run with its helper threads and busy loops, orphans that we
-adopted, and the controller. The rest is other programs'. The run's configuration doesn't decide
-whether they are there: a run beside them was disturbed, be it fast or slow. How much they get is
-not quite out of its hands, as a run that sleeps leaves them more of a core than one that polls.
-
-Seen from a container, ``/proc/stat`` counts whole cores of the host, other containers too, which
-is what disturbs. Where a container is held by a quota instead of by cores, the cores that its
-processes may use are all of the host's, and the share is one of them all; pauses for a used-up
-quota are not counted. Where ``/proc/stat`` is made up for the container (lxcfs, gVisor), it lacks
-what happens outside, or says nothing.
+The kernel counts what each core spent (``/proc/stat``), and what our own processes used that ended
+(``getrusage``); the rest is other programs'. From a container, ``/proc/stat`` counts cores of the
+host, which is what disturbs; made up for the container (lxcfs, gVisor), it says little or nothing.
 """
 
 from __future__ import annotations
@@ -28,22 +20,10 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 
 @dataclass(frozen=True)
-class _CoreTicks:
-    """What a core spent since boot, in clock ticks."""
-
-    busy: int  # in programs and the kernel on their behalf, interrupts not counted
-    #: irq, softirq: in interrupts.
-    irq: int
-    softirq: int
-    stolen: int  # given to other virtual machines while this one had work
-    total: int  # all of it, idle time included
-
-
-@dataclass(frozen=True)
 class _LoadSnapshot:
     """What cores and our own processes had used at a moment."""
 
-    cores: Mapping[int, _CoreTicks]
+    cores: Mapping[int, Mapping[str, int]]  # clock ticks since boot, by column, of each core
     own_s: float  # CPU seconds of the controller and of all its children that ended
     at_s: float  # monotonic clock, seconds
 
@@ -83,54 +63,37 @@ def load_between(
         return None
     ticks_per_s = os.sysconf("SC_CLK_TCK")
     whole_s = (after.at_s - before.at_s) * len(after.cores)
-    if whole_s <= 0 or _total(after) == _total(before):
+    if whole_s <= 0 or after.cores == before.cores:
         return None
-    apart = any(core.irq for core in after.cores.values())
-    used_s = (_used(after, apart) - _used(before, apart)) / ticks_per_s
-    stolen_s = (_stolen(after) - _stolen(before)) / ticks_per_s
+    charged = ["user", "nice", "system"]
+    # Some kernels measure interrupts by themselves (only such a one ever counts ``irq``) and
+    # charge them to nobody: others' can't be told from those of the run's own traffic then.
+    if not _ticks(after, ["irq"]):
+        charged.append("softirq")
+    used_s = (_ticks(after, charged) - _ticks(before, charged)) / ticks_per_s
+    stolen_s = (_ticks(after, ["steal"]) - _ticks(before, ["steal"])) / ticks_per_s
     # Stolen time is added last: some kernels charge it to the process it was stolen from.
     others_s = max(0.0, used_s - (after.own_s - before.own_s)) + stolen_s
     return _BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
 
 
-def _parse_cores(text: str) -> dict[int, _CoreTicks]:
+def _parse_cores(text: str) -> dict[int, dict[str, int]]:
     """The cores of a ``/proc/stat`` text, by number.
 
     Raises:
         ValueError: it is written otherwise than the kernel does.
     """
     lines = (line.split() for line in text.splitlines())
+    # Old kernels have fewer columns. Those behind the eighth are part of the first two.
     return {
-        int(words[0].removeprefix("cpu")): _core([int(word) for word in words[1:]])
+        int(words[0].removeprefix("cpu")): dict(zip(_COLUMNS, map(int, words[1:]), strict=False))
         for words in lines
         if words and words[0].startswith("cpu") and words[0] != "cpu"
     }
 
 
-def _core(numbers: list[int]) -> _CoreTicks:
-    # Old kernels have fewer columns. Those behind the eighth are part of the first two.
-    tick = dict.fromkeys(_COLUMNS, 0) | dict(zip(_COLUMNS, numbers, strict=False))
-    busy = tick["user"] + tick["nice"] + tick["system"]
-    return _CoreTicks(busy, tick["irq"], tick["softirq"], tick["steal"], sum(tick.values()))
-
-
-def _used(taken: _LoadSnapshot, apart: bool) -> int:
-    """Ticks in programs, and in interrupts where these are part of what programs are charged.
-
-    Args:
-        apart: the kernel measures interrupts by themselves (only such a one ever counts ``irq``)
-            and charges them to nobody: then others' can't be told from those of the run's own
-            network traffic, and none count.
-    """
-    return sum(core.busy + (0 if apart else core.softirq) for core in taken.cores.values())
-
-
-def _stolen(taken: _LoadSnapshot) -> int:
-    return sum(core.stolen for core in taken.cores.values())
-
-
-def _total(taken: _LoadSnapshot) -> int:
-    return sum(core.total for core in taken.cores.values())
+def _ticks(taken: _LoadSnapshot, columns: Collection[str]) -> int:
+    return sum(core.get(column, 0) for core in taken.cores.values() for column in columns)
 
 
 def _own_s() -> float:

@@ -46,7 +46,6 @@ class LocalBenchmark:
     launcher: Launcher | None = None
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
-        """Makes one run and waits for its end."""
         records = self.records_of(request.run_id)
         make_folder(records.parent)
         arguments = self.program.arguments(request, records)
@@ -73,7 +72,6 @@ class LocalBenchmark:
         return replace(result, other_load=others.share if others else None, end_s=end_s)
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
-        """Makes an untimed run in which the library says what it does."""
         folder = self.folder / "traces"
         tracer = Tracer(self.program, self.mpi.flavour, self.environment, self.watched, folder)
         if not tracer.can_trace:
@@ -157,7 +155,6 @@ class LocalBenchmark:
             remove_stale_segments(since)
 
     def records_of(self, run_id: str) -> Path:
-        """The record file of a run."""
         return self.folder / f"{run_id}.jsonl"
 
     def _result(

@@ -93,7 +93,8 @@ def _mpi_command(
     """
     if mpi.flavour is MpiFlavour.NONE:
         return [*program]
-    launcher = [str(mpi.launcher), *_OPTIONS[mpi.flavour], *(() if bound else _LOOSE[mpi.flavour])]
+    loose = () if bound else _LOOSE.get(mpi.flavour, ())
+    launcher = [str(mpi.launcher), *_OPTIONS.get(mpi.flavour, ()), *loose]
     if not emulated_nodes:
         return [*launcher, "-n", str(ranks), *program]
     each = str(ranks // emulated_nodes)
@@ -111,8 +112,7 @@ def base_environment(
     """The environment under every run, before pinned variables and the configuration.
 
     Args:
-        inherited: the controller's environment; only ``BASE_NAMES``, ``DEVICE_NAMES``,
-            ``LAUNCHER_NAMES`` and protected variables are taken from it.
+        inherited: the controller's environment, of which little is taken.
         guards: names of further protected variables that pass unchanged where they are set.
     """
     names = (*_BASE_NAMES, *_DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
@@ -146,14 +146,9 @@ _OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.INTEL: _HYDRA,
     # More ranks than cores is our business to flag, not the launcher's to refuse.
     MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
-    MpiFlavour.CRAY: (),
-    MpiFlavour.NONE: (),
 }
 #: Leaves ranks unbound; MPICH's launcher does so by itself.
 _LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
-    MpiFlavour.MPICH: (),
     MpiFlavour.INTEL: ("-genv", "I_MPI_PIN", "0"),
     MpiFlavour.OPENMPI: ("--bind-to", "none"),
-    MpiFlavour.CRAY: (),
-    MpiFlavour.NONE: (),
 }

@@ -89,8 +89,6 @@ class Machine:
 
 @dataclass(frozen=True)
 class _Load:
-    """What else runs here."""
-
     one_minute: float  # load average over the last minute
     #: Threads that run or wait for a core at this moment, without our own.
     others_runnable: int
@@ -185,7 +183,6 @@ def _coarse_gib(memory_bytes: int) -> int:
 
 
 def _topology(folder: Path) -> tuple[int, int, int]:
-    """Logical processors, cores, sockets."""
     cores = [
         (read_file(cpu / "physical_package_id").strip(), read_file(cpu / "core_id").strip())
         for cpu in folder.glob("cpu[0-9]*/topology")

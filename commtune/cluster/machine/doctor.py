@@ -11,7 +11,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import partial
@@ -66,8 +66,6 @@ _PACKAGES = {
 
 
 class Status(StrEnum):
-    """How it stands with one thing."""
-
     OK = "ok"
     MISSING = "missing"
     WARNING = "warning"
@@ -104,14 +102,12 @@ def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> li
 def examine_machine(
     *,
     database: Path | None = None,
-    project_mpi: Sequence[Path] = (),
     environment: Mapping[str, str] | None = None,
 ) -> list[Check]:
     """Looks at everything that a campaign on this machine needs or may use.
 
     Args:
         database: file of the database; one in the user's data folder if not given.
-        project_mpi: folders to look for MPI wheels in (see ``find_mpi``).
         environment: the variables to look through for settings; our own if not given.
     """
     machine = describe_machine()
@@ -123,7 +119,7 @@ def examine_machine(
         ("venv", _check_venv),
         ("compiler", _check_compiler),
         ("make", _check_make),
-        ("mpi", partial(_check_mpi, project_mpi)),
+        ("mpi", _check_mpi),
         ("cores", partial(_check_cores, machine)),
         ("shm", partial(_check_shared_memory, Path("/dev/shm"))),
         ("gpu", partial(_check_gpus, machine)),
@@ -136,7 +132,6 @@ def examine_machine(
 
 
 def _check_python() -> Check:
-    """Whether this Python is new enough."""
     version = ".".join(map(str, sys.version_info[:3]))
     fine = sys.version_info[:2] >= _LEAST_PYTHON
     return Check("python", Status.OK if fine else Status.MISSING, f"Python {version}")
@@ -150,7 +145,6 @@ def _check_venv() -> Check:
 
 
 def _check_compiler() -> Check:
-    """Whether there is a C++ compiler."""
     for name in ("c++", "g++", "clang++"):
         if path := shutil.which(name):
             return Check("compiler", Status.OK, f"{path}: {_version_line(path)}")
@@ -158,16 +152,15 @@ def _check_compiler() -> Check:
 
 
 def _check_make() -> Check:
-    """Whether make is there."""
     if path := shutil.which("make"):
         return Check("make", Status.OK, f"{path}: {_version_line(path)}")
     return Check("make", Status.WARNING, "no make: 'make tune' won't", _install_package("make"))
 
 
-def _check_mpi(project_mpi: Sequence[Path]) -> Iterator[Check]:
+def _check_mpi() -> Iterator[Check]:
     """Every MPI that is found, with version; the wheels that could be had; or that none is."""
     names = ("path", *(f"wheel:{name}" for name in WHEELS))
-    attempts = {name: _attempt(partial(find_mpi, name, project_mpi=project_mpi)) for name in names}
+    attempts = {name: _attempt(partial(find_mpi, name)) for name in names}
     some = any(isinstance(found, MpiInstallation) for found in attempts.values())
     for name, found in attempts.items():
         if isinstance(found, MpiInstallation):
@@ -203,7 +196,6 @@ def _check_cores(machine: Machine) -> Check:
 
 
 def _check_shared_memory(folder: Path) -> Check:
-    """Whether MPI has room for its shared memory."""
     try:
         size = shutil.disk_usage(folder)
     except OSError as error:
@@ -216,7 +208,6 @@ def _check_shared_memory(folder: Path) -> Check:
 
 
 def _check_gpus(machine: Machine) -> Check:
-    """Which GPUs there are."""
     if not machine.gpus:
         return Check("gpu", Status.OK, "none; host memory can be tuned")
     models = {f"{gpu.model}, driver {gpu.driver}" for gpu in machine.gpus}
@@ -224,7 +215,6 @@ def _check_gpus(machine: Machine) -> Check:
 
 
 def _check_slurm(machine: Machine) -> Check:
-    """Whether jobs could be submitted from here."""
     what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
     if machine.slurm and not machine.slurm[0].isdigit():
         what = "sbatch is here, but doesn't tell its version: it may know no cluster"
@@ -253,11 +243,7 @@ def _check_database_file(file: Path, mountinfo: str) -> Check:
 
 
 def _find_file_system(path: Path, mountinfo: str) -> str:
-    """The type of the file system that holds an absolute, resolved path.
-
-    Args:
-        mountinfo: text of /proc/self/mountinfo.
-    """
+    """The type of the file system that holds a resolved path, by /proc/self/mountinfo's text."""
     best, kind = -1, "unknown"
     for line in mountinfo.splitlines():
         before, _, after = line.partition(" - ")

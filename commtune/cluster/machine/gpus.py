@@ -136,7 +136,7 @@ def require_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int
 
 
 #: As ``run_quietly``.
-Ask = Callable[[Sequence[str]], str]
+_Ask = Callable[[Sequence[str]], str]
 
 _QUERY = (
     "nvidia-smi",
@@ -166,12 +166,11 @@ class _Part:
     links: tuple[dict[str, Any], ...] = ()
 
 
-def inspect_gpus(gpus: Sequence[Gpu], root: Path, ask: Ask) -> SeenGpus | None:
+def inspect_gpus(gpus: Sequence[Gpu], root: Path, ask: _Ask) -> SeenGpus | None:
     """The GPUs of this node, with all that drivers say of them; ``None`` without GPUs.
 
     Args:
-        gpus: as ``machine.describe_machine`` found them. Of several vendors, the first counts.
-        root: where /proc and /sys are.
+        gpus: as ``list_gpus`` found them. Of several vendors, the first counts.
         ask: runs nvidia-smi.
     """
     if not gpus:
@@ -208,7 +207,7 @@ def _numa(root: Path, pci: str) -> int | None:
     return int(text) if text.isdigit() else None
 
 
-def _nvidia(root: Path, ask: Ask) -> tuple[list[_Part], tuple[str, ...]]:
+def _nvidia(root: Path, ask: _Ask) -> tuple[list[_Part], tuple[str, ...]]:
     """By nvidia-smi; without it, addresses from the driver's files."""
     listed = _parse_query(ask(_QUERY))
     if not listed:
@@ -239,13 +238,11 @@ def _parse_query(text: str) -> list[tuple[int | None, str]]:
 def _find_nvlinks(
     addresses: Sequence[str], matrix: str, status: str, remote: str
 ) -> list[tuple[dict[str, Any], ...]]:
-    """The bundles of links of each GPU.
+    """The bundles of links of each GPU, from what nvidia-smi prints.
 
     Args:
-        addresses: PCI addresses of the GPUs.
-        matrix: what ``nvidia-smi topo -m`` prints: links between each two, direct or by switches.
-        status: what ``nvidia-smi nvlink --status`` prints: the speed of each link.
-        remote: what ``nvidia-smi nvlink --remotelinkinfo`` prints: where each leads.
+        matrix: of ``topo -m``: links between each two, direct or by switches.
+        status, remote: of ``nvlink``: the speed of each link, and where each leads.
     """
     pairs = _parse_matrix(matrix)
     speeds, ends = _parse_status(status), _parse_remote(remote)
@@ -324,7 +321,6 @@ def _by_gpu(text: str) -> list[tuple[int, str]]:
 
 
 def _amd(root: Path) -> tuple[list[_Part], tuple[str, ...]]:
-    """From the kernel's description of the topology."""
     folders = sorted((root / _KFD).glob("[0-9]*"), key=lambda folder: int(folder.name))
     texts = {int(folder.name): read_file(folder / "properties") for folder in folders}
     gpus = {number: _pairs(text) for number, text in texts.items() if _parse_kfd_node(text)}
@@ -342,7 +338,6 @@ def _amd(root: Path) -> tuple[list[_Part], tuple[str, ...]]:
 
 
 def _pci(properties: Mapping[str, str]) -> str:
-    """Its address, as /sys/bus/pci writes it."""
     place, domain = int(properties.get("location_id", 0)), int(properties.get("domain", 0))
     return f"{domain:04x}:{place >> 8 & 0xFF:02x}:{place >> 3 & 0x1F:02x}.{place & 7}"
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 import shutil
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from commtune.cluster.machine.description import describe_machine
-from commtune.cluster.machine.gpus import Ask, inspect_gpus, read_file, run_quietly
+from commtune.cluster.machine.gpus import inspect_gpus, read_file, run_quietly
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
 from commtune.errors import CommtuneError
@@ -21,11 +21,7 @@ _SCHEDULERS = {"pbs": "qsub", "lsf": "bsub", "flux": "flux"}
 
 
 def collect_clues(environment: Mapping[str, str], cluster: str) -> Clues:
-    """By what this machine may be recognized.
-
-    Args:
-        cluster: the name that Slurm gives it; without it, what a job's environment says.
-    """
+    """By what this machine may be recognized; ``cluster`` is Slurm's name of it, if it has one."""
     return Clues(_host(), cluster or environment.get("SLURM_CLUSTER_NAME", ""), environment)
 
 
@@ -36,14 +32,15 @@ def _host() -> str:
 
 
 def inspect_machine(
-    environment: Mapping[str, str], root: Path = Path("/"), ask: Ask | None = None
+    environment: Mapping[str, str],
+    root: Path = Path("/"),
+    ask: Callable[[Sequence[str]], str] | None = None,
 ) -> SeenMachine:
     """All that this machine shows.
 
     Args:
         environment: our variables; also what Slurm's programs are called in.
-        root: where /proc and /sys are; with another one, a recorded tree is read, and neither
-            schedulers nor MPI are asked.
+        root: with another one, a recorded tree is read, and neither schedulers nor MPI are asked.
         ask: runs nvidia-smi.
     """
     here = root == Path("/")

@@ -45,8 +45,6 @@ _NO_MPI = MpiInstallation(
 
 @dataclass(frozen=True)
 class _MpiIdentity:
-    """Which MPI something belongs to."""
-
     flavour: MpiFlavour
     version: str
 
@@ -69,7 +67,6 @@ def _parse_launcher(text: str) -> _MpiIdentity | None:
 
 
 def _parse_header(text: str) -> _MpiIdentity | None:
-    """Which MPI a header mpi.h belongs to, from its text."""
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
     # Headers of Intel and Cray carry the MPICH version that they grew from as well.
     if "I_MPI_VERSION" in macros:
@@ -127,11 +124,8 @@ def find_launcher(named: str, *, ranks: int) -> MpiInstallation:
     """The MPI that starts a user's own command, for which nothing has to be compiled.
 
     Args:
-        named: as for ``find_mpi``, or ``none``.
+        named: as for ``find_mpi`` (which raises likewise), or ``none``.
         ranks: one rank needs no launcher.
-
-    Raises:
-        UnknownName, MissingComponent: as ``find_mpi``.
     """
     if named == "none" and ranks == 1:
         return _NO_MPI
@@ -160,14 +154,7 @@ def _launcher_on_path() -> MpiInstallation | None:
                 _probe([launcher, "--version"], _probe_environment(compiler))
             )
             if identity is not None:
-                return MpiInstallation(
-                    flavour=identity.flavour,
-                    version=identity.version,
-                    prefix=_prefix(launcher),
-                    compiler=compiler,
-                    launcher=launcher,
-                    environment=_needed(identity.flavour, compiler, "path"),
-                )
+                return _installation(identity, compiler, launcher, "path")
     return None
 
 
@@ -180,7 +167,12 @@ def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
     environment = _probe_environment(compiler)
     header = _header_identity(compiler, environment)
     launcher, started_by = _launcher_of(compiler, header, environment)
-    identity = header or started_by
+    return _installation(header or started_by, compiler, launcher, origin)
+
+
+def _installation(
+    identity: _MpiIdentity, compiler: Path, launcher: Path, origin: str
+) -> MpiInstallation:
     return MpiInstallation(
         flavour=identity.flavour,
         version=identity.version,
@@ -205,7 +197,6 @@ def _wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
 
 
 def data_root() -> Path:
-    """The folder in the user's data folder that MPI wheels are installed in."""
     return platformdirs.user_data_path("commtune", appauthor=False) / "mpi"
 
 

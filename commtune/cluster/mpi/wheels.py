@@ -21,15 +21,12 @@ _MARKER = "commtune-wheel.txt"
 
 @dataclass(frozen=True)
 class _Wheel:
-    """An MPI on PyPI."""
-
     #: Requirements with exact versions; the first one names the version of the MPI.
     pins: tuple[str, ...]
     download_mb: float  # what is fetched, in megabytes
 
     @property
     def version(self) -> str:
-        """Version of the MPI in this wheel."""
         return self.pins[0].partition("==")[2]
 
 
@@ -51,8 +48,7 @@ def install_command(name: str, root: Path) -> str:
 def install_prefix(name: str, root: Path) -> Path:
     """Installs an MPI wheel into a prefix ``root/NAME-VERSION`` of its own; returns the prefix.
 
-    Done again it does nothing. The prefix appears at once and whole, or not at all: it is made
-    beside its place and renamed.
+    The prefix appears at once and whole, or not at all. Done again it does nothing.
 
     Raises:
         UnknownName: there is no such wheel.

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from commtune.cluster.placement import Topology, expand_hosts
+from commtune.cluster.placement import Topology, expand_readable_hosts
+from commtune.cluster.slurm.allocation import read_topology
 from commtune.cluster.slurm.answers import FIELD, RECORD, read_count
-from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm
-from commtune.cluster.slurm.errors import SlurmFault
-from commtune.cluster.slurm.topology import read_topology
+from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, ask_slurm
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
@@ -29,8 +28,6 @@ _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 @dataclass(frozen=True)
 class Site:
-    """A cluster, as its own Slurm describes it."""
-
     name: str  # the cluster's, as Slurm calls it
     version: str  # Slurm's
     topology: Topology  # where nodes stand; empty where the site didn't describe it
@@ -105,7 +102,11 @@ def _read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
         cluster=said.get("ClusterName", ""),
         version=said.get("SLURM_VERSION", ""),
         partitions=tuple(replace(p, whole_nodes=True) if whole else p for p in partitions),
-        is_node=host.partition(".")[0] in _nodes(listed),
+        # A list of more names than any machine has can't be read.
+        is_node=any(
+            host.partition(".")[0] in expand_readable_hosts(fields[-1])
+            for fields in _records(listed)
+        ),
         enforces_accounts="associations" in enforced,
         asks_gpus=asks if has_gpus else "none",
         mpi_default=said.get("MpiDefault", ""),
@@ -156,13 +157,3 @@ def _read_limit(text: str) -> float | None:
         return None
     days, hours, minutes, seconds = (float(number or 0) for number in found.groups())
     return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
-
-
-def _nodes(listed: str) -> set[str]:
-    names: set[str] = set()
-    for fields in _records(listed):
-        try:
-            names.update(expand_hosts(fields[-1]))
-        except EnvironmentFault:  # more names than any machine has
-            continue
-    return names

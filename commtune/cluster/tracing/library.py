@@ -14,8 +14,6 @@ from commtune.tuner.effective.settings import Setting, Told
 
 @dataclass(frozen=True)
 class TraceEvidence:
-    """What a trace showed."""
-
     configuration: Configuration
     operation: Operation
     #: All variables of interest, those of the configuration among them.
@@ -46,18 +44,6 @@ class TraceVerdict:
     notes: tuple[str, ...] = ()  # what else is worth saying
 
 
-def _no_control(name: str) -> str | None:  # noqa: ARG001  # the form that all of them have
-    return None
-
-
-def _nothing_said(evidence: TraceEvidence) -> TraceVerdict:  # noqa: ARG001
-    return TraceVerdict()
-
-
-def _nothing_missed(name: str, evidence: TraceEvidence) -> bool:  # noqa: ARG001
-    return False
-
-
 @dataclass(frozen=True)
 class TracedLibrary:
     """How one library is traced."""
@@ -66,12 +52,12 @@ class TracedLibrary:
     #: user or a space sets them, and are no part of a configuration.
     diagnosing: Mapping[str, str] = field(default_factory=dict)
     #: The control variable (MPI_T) that a variable sets; ``None`` if it sets none.
-    control_of: Callable[[str], str | None] = _no_control
+    control_of: Callable[[str], str | None] = lambda _: None
     further: tuple[str, ...] = ()  # further control variables that ``listen`` wants to know
     #: Whether a variable without a control variable is surely unknown to the library.
-    is_missing: Callable[[str, TraceEvidence], bool] = _nothing_missed
+    is_missing: Callable[[str, TraceEvidence], bool] = lambda _name, _evidence: False
     #: What its output and its controls say.
-    listen: Callable[[TraceEvidence], TraceVerdict] = _nothing_said
+    listen: Callable[[TraceEvidence], TraceVerdict] = lambda _: TraceVerdict()
     suffixes: bool = False  # whether it reads 4k as 4096
     #: Whether it ends the run at a word that it doesn't know, so that a word that passed was
     #: understood.
@@ -140,7 +126,6 @@ def _seen_otherwise(
 
 
 def differing_controls(ranks: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """Names of control variables of which ranks hold different values."""
     first, *others = [dict(rank) for rank in ranks] or [{}]
     return frozenset(name for name in first for other in others if other.get(name) != first[name])
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 
 from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
@@ -107,10 +107,8 @@ def _named(value: str, name: str) -> str:
     return _COMPOSITIONS.get(value, value) if name.endswith("COMPOSITION") else value.lower()
 
 
-_DIAGNOSING: Mapping[str, str] = {_FALLBACK: "print"}
-
 MPICH = TracedLibrary(
-    diagnosing=_DIAGNOSING,
+    diagnosing={_FALLBACK: "print"},
     control_of=_control_of,
     is_missing=_is_missing,
     listen=_listen,

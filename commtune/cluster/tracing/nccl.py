@@ -60,8 +60,6 @@ class _LogOrigin:
 
 @dataclass(frozen=True)
 class _NcclChoice:
-    """What NCCL chose for one call."""
-
     function: str  # NCCL's name of the operation (``AllReduce``); empty where it isn't said
     #: As NCCL counts them: of all ranks together for all-gather. For reduce-scatter of a rank's
     #: part from 2.24 on, of all together before.
@@ -76,7 +74,6 @@ class _NcclChoice:
     replaceable: bool = False
 
     def line(self) -> str:
-        """In words."""
         head = f"{self.function} {self.bytes} bytes".strip()
         if self.words:
             return f"{head}: {self.words}"
@@ -87,7 +84,6 @@ class _NcclChoice:
 
 
 def _is_name(word: str) -> bool:
-    """Whether this names an algorithm or a protocol."""
     return word[:1].isalpha() and word != "Unknown"
 
 
@@ -179,8 +175,6 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class _NcclLog:
-    """What a log says."""
-
     #: library, version: as it names itself; empty where it doesn't.
     library: str = ""
     version: str = ""

@@ -32,8 +32,6 @@ def _library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedL
 
 
 class _SizeTrace(Protocol):
-    """One size of a traced run."""
-
     @property
     def bytes(self) -> int: ...
     @property
@@ -45,8 +43,6 @@ class _SizeTrace(Protocol):
 
 
 class _TraceRecords(Records, Protocol):
-    """What the record file of a traced run holds."""
-
     @property
     def traces(self) -> Sequence[_SizeTrace]: ...
 
@@ -66,8 +62,6 @@ class _TracingProgram(Program, Protocol):
 
 @dataclass(frozen=True)
 class Tracer:
-    """Asks for traces, and reads them."""
-
     program: Program
     flavour: MpiFlavour
     environment: Mapping[str, str]  # variables of every run
@@ -77,7 +71,6 @@ class Tracer:
 
     @property
     def can_trace(self) -> bool:
-        """Whether the benchmark can run untimed."""
         return isinstance(self.program, _TracingProgram)
 
     def prepare(self, request: RunRequest) -> tuple[list[str], dict[str, str]]:

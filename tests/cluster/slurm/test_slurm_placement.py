@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.cluster.placement import _MOST_HOSTS, Distance, Position, expand_hosts, find_distance
-from commtune.cluster.slurm.topology import (
+from commtune.cluster.slurm.allocation import (
     _position_from_address,
     _position_from_xname,
     read_places,

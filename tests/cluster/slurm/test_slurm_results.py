@@ -11,8 +11,7 @@ from played_jobs import COMPLETE, HEADER, MEASURED, WORKLOAD, Written
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
-from commtune.cluster.slurm.allocation import Srun
-from commtune.cluster.slurm.topology import read_topology
+from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,

@@ -19,10 +19,15 @@ from commtune.cluster.scheduler import (
     state_in_accounts,
     sum_node_hours,
 )
+from commtune.cluster.slurm.allocation import _position_from_address, read_topology
 from commtune.cluster.slurm.answers import classify_reason, read_accounts, read_queue
-from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
-from commtune.cluster.slurm.errors import SlurmError, SlurmFault, classify_error
-from commtune.cluster.slurm.topology import _position_from_address, read_topology
+from commtune.cluster.slurm.client import (
+    SlurmError,
+    SlurmFault,
+    SlurmScheduler,
+    _classify_error,
+    _leader_of,
+)
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -115,7 +120,7 @@ def test_recorded_accounts() -> None:
     "trouble", [t for t in SlurmError if (RECORDED / f"{t.name}.txt").exists()]
 )
 def test_recorded_messages(trouble: SlurmError) -> None:
-    assert classify_error((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
+    assert _classify_error((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
 
 
 def test_there_are_recorded_messages() -> None:

@@ -20,9 +20,8 @@ from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import PollBackoff
-from commtune.cluster.slurm.allocation import Srun
+from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.cluster.slurm.client import SlurmScheduler
-from commtune.cluster.slurm.topology import read_topology
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.kernels.records import Records
 from commtune.model import (

@@ -13,7 +13,7 @@ from slurm_cluster import Cluster, running_cluster
 from slurm_jobs import make_jobs
 
 from commtune.cluster.slurm import answers, client
-from commtune.cluster.slurm.errors import SlurmError
+from commtune.cluster.slurm.client import SlurmError
 
 HERE = Path(__file__).parent
 
