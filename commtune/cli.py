@@ -102,11 +102,7 @@ def _function_of(command: str) -> str:
 
 
 def _summary(command: str, module: str) -> str:
-    """What lists of commands say of one: the first paragraph of its docstring.
-
-    Args:
-        command: its full name: ``db path``.
-    """
+    """What lists of commands say of one, by its full name: its docstring's first paragraph."""
     # Read, not imported: a list of all commands would otherwise wait a second for their imports.
     file = Path(__file__).parent / "commands" / f"{module.replace('.', '/')}.py"
     for node in ast.parse(file.read_text("utf-8")).body:

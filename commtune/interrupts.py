@@ -18,13 +18,14 @@ _warned = False
 class Interrupts:
     """Holds back Ctrl-C and its like where they would come in between.
 
-    A process that was just started would be lost, a transaction would stay open: its connection
-    lives as long as the exception does, and who handles that waits for the database in vain.
-
     Only signals that Python code handles are held back, and only in the main thread, as it alone
     gets them. The first of them acts where it is let through, or else at the end. Of several, one
     inside of the other, all let it through where one does.
     """
+
+    # Why at all: a process that was just started would be lost; a transaction would stay open, as
+    # its connection lives as long as the exception does, and whoever handles that exception would
+    # wait for the database in vain.
 
     #: Those that hold back now, from the outermost.
     _nested: ClassVar[list[Interrupts]] = []

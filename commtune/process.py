@@ -142,18 +142,16 @@ def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) ->
 def _end_tree(
     pid: int, *, marker: str = "", gently: bool = False, others: Collection[int] = ()
 ) -> int:
-    """Ends a child of ours, and all that it started.
-
-    Processes that ignore signals, changed session, lost their parent or cleared their environment
-    are found as well: orphans become children of ours.
+    """Ends a child of ours, and all that it started; returns how many processes were ended.
 
     Args:
         marker: run identifier; children with another one belong to somebody else.
         gently: ask the process first, for half a second.
         others: children that were there before this one was started.
-
-    Returns how many were ended. The process itself is left to its parent to be waited for.
     """
+    # Processes that ignore signals, changed session, lost their parent or cleared their
+    # environment are found as well: orphans become children of ours. The child itself is left to
+    # its parent to be waited for.
 
     def roots() -> list[psutil.Process]:
         return _strays(pid, marker, others)
@@ -271,11 +269,9 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 
 def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
-    """Our children that belong to a tree: its root, and orphans of it that we adopted.
-
-    Orphans that ended are collected, as nobody else waits for them. An orphan without a marker is
-    taken for one of this tree only while no other tree runs beside it.
-    """
+    """Our children that belong to a tree: its root, and orphans of it that we adopted."""
+    # Orphans that ended are collected, as nobody else waits for them. An orphan without a marker
+    # is taken for one of this tree only while no other tree runs beside it.
     with _starting:
         known = (_started | set(others)) - {pid}
         alone = _started <= {pid}
@@ -316,11 +312,8 @@ def _child_pids(pid: int | str = "self") -> list[int]:
 def _with_descendants(
     roots: Iterable[psutil.Process], *, freeze: bool = False
 ) -> list[psutil.Process]:
-    """The living processes of these trees.
-
-    Args:
-        freeze: stop each one before looking for its children, so that it can't make more.
-    """
+    """The living processes of these trees; ``freeze`` stops each one that is found."""
+    # Stopped before its children are looked for, so that it can't make more meanwhile.
     found = {}
     waiting = list(roots)
     while waiting:

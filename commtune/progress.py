@@ -1,8 +1,4 @@
-"""Long work that is not measuring, such as a build, says here how far it is.
-
-A context variable and not an argument: a build may be needed below any use case. Python's own
-users hear nothing unless they ask; the command line prints.
-"""
+"""Long work that is not measuring, such as a build, says here how far it is."""
 
 from __future__ import annotations
 
@@ -18,6 +14,8 @@ def _ignore_step(text: str, done: int, total: int) -> None:
     del text, done, total
 
 
+# A context variable and not an argument: a build may be needed below any use case. Users of the
+# Python API hear nothing unless they set it; the command line prints.
 ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=_ignore_step)
 
 

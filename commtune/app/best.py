@@ -88,10 +88,9 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
 
 
 def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
-    """How large a speedup could have been missed at the size, or the measured one nearest to it.
-
-    A profile's own note is of its whole range, and so of the size at which least is known.
-    """
+    """How large a speedup could have been missed at the size, or the nearest measured one."""
+    # A profile's own note is of its whole range, and so of the size at which least is known: it
+    # stands in only where nothing is known of the size itself.
     if row.verdict != Verdict.UNDECIDED:
         return ""
     from commtune.db.queries.description import detectable_gains
@@ -197,11 +196,9 @@ def _nativeness(row: BestRow) -> int:
 
 
 def _question(row: BestRow) -> Hashable:
-    """What was measured where: answers with the same can be held against each other.
-
-    A pattern counts only where the workload is unknown: the name of a matrix's file is no part
-    of the question.
-    """
+    """What was measured where: answers with the same can be held against each other."""
+    # A pattern counts only where the workload is unknown: the name of a matrix's file is no part
+    # of the question.
     conditions = _conditions(row)
     if row.workload:
         conditions = replace(conditions, pattern="")
@@ -211,11 +208,9 @@ def _question(row: BestRow) -> Hashable:
 
 
 def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
-    """Answers to one question: campaign by campaign, of each the narrowest range first.
-
-    Of campaigns, the one that measured nearest to the size that was asked for; then the surest
-    gain, as ``status`` has it; then the newest.
-    """
+    """Answers to one question: campaign by campaign, of each the narrowest range first."""
+    # Of campaigns, the one that measured nearest to the size that was asked for; then the surest
+    # gain, as `status` has it; then the newest.
     # A profile made for a narrow range is surer at a size than one for all sizes.
     narrowest = sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created))
     campaigns = _group(narrowest, lambda row: (find_standing(row), row.campaign))

@@ -242,11 +242,7 @@ def _list_notes(operands: Mapping[Arm, _Operand], task: _Task) -> Iterator[str]:
 def _reference_notes(
     one: reference_settings.ReferenceSettings, libraries: Collection[str]
 ) -> Iterator[str]:
-    """What to know of a named set before it is measured.
-
-    Args:
-        libraries: whose variables have an effect in these runs.
-    """
+    """What to know of a named set; ``libraries`` have an effect in these runs."""
     found, name = one.baseline, f"{reference_settings.REFERENCE}{one.name}"
     if found.unfit:
         yield f"{name} is not to be used as it stands: {found.unfit}"
@@ -262,14 +258,7 @@ def _reference_notes(
 
 
 def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
-    """What both are to do.
-
-    Args:
-        stored: the profile's campaign, if one of the two is a profile.
-
-    Raises:
-        InvalidKey: changes that don't go together, or with the rest.
-    """
+    """What both are to do; ``stored`` is the profile's campaign, if one is a profile."""
     workload = Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
     if stored:
         workload = Workload.of_plain(stored.what["workload"])
@@ -296,14 +285,7 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
 
 
 def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> None:
-    """Makes sure that a workload's pattern goes with what was changed in it.
-
-    Args:
-        stored: the campaign that it is of; ``None`` where it is of none.
-
-    Raises:
-        InvalidKey: nothing says which messages there are, or ranks are left over.
-    """
+    """Refuses a pattern whose messages nothing describes, or that leaves ranks over."""
     operation = workload.operation
     if not operation.is_pattern:
         return
@@ -343,7 +325,8 @@ def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
 
 
 def _refuse_outside(task: _Task, command: list[str]) -> None:
-    """Ranks of a campaign on Slurm are started in an allocation: here, they would be elsewhere."""
+    """Refuses to measure a profile of Slurm outside of an allocation like its own."""
+    # Ranks are started in the allocation that we are in; elsewhere, all would be on this node.
     if task.on is None:
         return
     request = task.on.request

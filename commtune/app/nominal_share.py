@@ -138,10 +138,8 @@ def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
 
 
 def of_run(workload: Workload, result: RunResult) -> str:
-    """How a run's largest size compares with what the links could carry, in words.
-
-    Empty where nothing is known of them: a run by itself knows what its driver names.
-    """
+    """How a run's largest size compares with what the links could carry; empty if unknown."""
+    # A run by itself knows only the links that its driver names.
     found = nominal_of_run(workload, result)
     if found is None:
         return ""

@@ -102,7 +102,8 @@ def apply_profile(
 def _mpi_with(
     program: str, stored: CampaignDescription, inherited: Mapping[str, str]
 ) -> MpiInstallation | None:
-    """The profile's MPI, where it has a program that PATH lacks: wheels are on nobody's PATH."""
+    """The profile's MPI, where it has a program that PATH lacks."""
+    # An MPI from a wheel is on nobody's PATH, so that its mpiexec would not be found.
     if "/" in program or shutil.which(program, path=inherited.get("PATH", os.defpath)):
         return None
     known = stored.what.get("mpi", {})
@@ -119,7 +120,8 @@ def _mpi_with(
 
 
 def _is_here(answer: ProfileAnswer, inherited: Mapping[str, str]) -> bool:
-    """Whether this is the machine that the profile was measured on, or a part of that cluster."""
+    """Whether this is the machine that the profile was measured on."""
+    # Of a cluster, any node will do: the login node, where this runs, measured nothing.
     if cluster := answer.system.description.get("cluster"):
         return bool(cluster_name(inherited) == cluster)
     return describe_machine().fingerprint() == answer.system.fingerprint

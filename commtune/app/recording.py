@@ -83,11 +83,10 @@ def _check_target(file: Path, runs: int) -> None:
 
 
 def _run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
-    """Indices of configurations in the order of their runs; 0 is the default.
-
-    Each round holds every other configuration once, in random order, and the default at a random
-    place among every eight runs. More rounds begin like fewer.
-    """
+    """Indices of configurations in the order of their runs; 0 is the default."""
+    # Each round holds every other configuration once, in random order, and the default at a
+    # random place among every eight runs. More rounds begin like fewer: a recording that is
+    # continued with more runs of each goes on where it was.
     rng = random.Random(seed)
     yield from [0] * _FIRST
     for _ in range(rounds):

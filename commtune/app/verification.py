@@ -208,6 +208,7 @@ def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[
     """What changed around the profile on the same machine, as ``key: then -> now``."""
     what = list_differences(stored.what, record.what)
     stack = list_differences(stored.stack.description, record.stack.description)
+    # The library and its version are among `what` already.
     said = [*what, *(line for line in stack if not line.startswith(("mpi:", "version:")))]
     moved = stored.system.fingerprint != record.system.fingerprint
     moved |= stored.stack.fingerprint != record.stack.fingerprint
@@ -218,6 +219,7 @@ def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[
 
 def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
     """A campaign of its own for runs that don't compare with the profile's campaign."""
+    # Its name has what changed and the day in it: verified again, the same runs are continued.
     reference = f"{answer.campaign}/{answer.profile.name}"
     what = {**record.what, "verifies": reference}
     key = content_key([what, record.system.fingerprint, record.stack.fingerprint])[:4]

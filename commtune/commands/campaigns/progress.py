@@ -1,7 +1,4 @@
-"""Progress of a campaign on a terminal, or as plain lines in a log.
-
-Drawn between runs only: while a run is timed, nothing of ours takes time on the cores it uses.
-"""
+"""Progress of a campaign on a terminal, or as plain lines in a log."""
 
 from __future__ import annotations
 
@@ -28,7 +25,8 @@ class _TerminalReporter:
         from rich.progress import BarColumn, TextColumn
         from rich.progress import Progress as Bar
 
-        # No refresh of its own: its thread would draw while a run is timed.
+        # No refresh of its own: its thread would draw while a run is timed, and take time on the
+        # cores that the run uses. Between runs, we draw.
         self._bar = Bar(
             TextColumn("{task.fields[phase]:<8}"),
             BarColumn(bar_width=24),

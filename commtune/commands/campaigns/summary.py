@@ -163,7 +163,8 @@ def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
-    """By its interval alone, as it is printed, an inconclusive row can look like a shown one."""
+    """What to use at a size."""
+    # By its interval alone, as it is printed, an inconclusive row can look like a shown one.
     if profile.verdict is Verdict.FASTER:
         return profile.name
     is_open = point.verdict is Verdict.UNDECIDED

@@ -291,11 +291,7 @@ def _outlook(spec: CampaignSpec) -> str:
 
 @contextmanager
 def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
-    """Says how to continue a campaign that was interrupted.
-
-    Raises:
-        DatabaseFault: with what it means for the campaign.
-    """
+    """Says how to continue a campaign that was interrupted, or whose database went away."""
     try:
         yield
     except KeyboardInterrupt:

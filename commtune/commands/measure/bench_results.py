@@ -83,7 +83,7 @@ def _run_table(
 
     Args:
         nominal: bytes per second, of pairs.
-        whole: what the links could carry, for a column of shares; ``None`` for none.
+        whole: what the links could carry, for a column of shares.
     """
     if workload.operation is Operation.PAIRS:
         return _pair_rows(workload, result, nominal)
@@ -238,11 +238,7 @@ def _matrix(title: str, ranks: int, cells: Mapping[_Pair, str]) -> str:
 def _ranking(
     by_size: Mapping[int, Mapping[_Pair, Measurement]], shares: Mapping[_Pair, float], at: str
 ) -> str:
-    """The best and the worst pair of each size.
-
-    Args:
-        shares: of the nominal bandwidth, at the largest size, which ``at`` names.
-    """
+    """The best and the worst pair of each size; ``shares`` of the nominal are of size ``at``."""
     rows = [_extremes(size, found) for size, found in sorted(by_size.items())]
     each = ("time", "bandwidth")
     header = ("size", "best pair", *each, "worst pair", *each, "worst / best")

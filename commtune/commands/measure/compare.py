@@ -68,11 +68,7 @@ def _read_changes(
     backend: str | None = None,
     emulate_nodes: int | None = None,
 ) -> WorkloadChanges:
-    """What the command line says of the workload.
-
-    Raises:
-        UserError: a word or a size that is nothing known.
-    """
+    """What the command line says of the workload."""
     return WorkloadChanges(
         operation=None if op is None else flags.operation_flag(op),
         ranks=ranks,
