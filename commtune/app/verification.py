@@ -219,7 +219,7 @@ def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[
 
 def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
     """A campaign of its own for runs that don't compare with the profile's campaign."""
-    # Its name has what changed and the day in it: verified again, the same runs are continued.
+    # The day and a key of the changes are in its name: verified again that day, it is continued.
     reference = f"{answer.campaign}/{answer.profile.name}"
     what = {**record.what, "verifies": reference}
     key = content_key([what, record.system.fingerprint, record.stack.fingerprint])[:4]
