@@ -16,7 +16,7 @@ from commtune.db.tables import Campaign, Lock
 from commtune.errors import CampaignLocked
 
 #: Silence after which a controller on another machine is given up, seconds.
-STALE_AFTER_S = 300.0
+_STALE_AFTER_S = 300.0
 _PROC = Path("/proc")
 
 
@@ -105,7 +105,7 @@ def acquire_lock(
         raise _locked(connection, campaign_id, None)
     holder = LockOwner.from_row(row)
     if holder != owner:
-        reason = death_of(holder, owner, time.time() - row["heartbeat"], STALE_AFTER_S)
+        reason = death_of(holder, owner, time.time() - row["heartbeat"], _STALE_AFTER_S)
         reason = reason or ("taken over by request" if take_over else "")
         if not (reason and _replace(connection, row, owner)):
             raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)

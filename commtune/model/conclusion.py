@@ -55,7 +55,7 @@ def _known(points: Sequence[SizeEffect]) -> tuple[SizeEffect, ...]:
 
 
 @dataclass(frozen=True)
-class Span:
+class _Span:
     """Neighbouring sizes from ``low`` to ``high`` bytes, and the ratios between them."""
 
     low: int
@@ -94,19 +94,19 @@ class VariableEffect:
         return " ".join(settings) or ", ".join(self.names)
 
     @property
-    def helps(self) -> tuple[Span, ...]:
+    def helps(self) -> tuple[_Span, ...]:
         """Where the whole interval is above 1."""
         return _join_sizes(self.effects, lambda point: point.low > 1)
 
     @property
-    def hurts(self) -> tuple[Span, ...]:
+    def hurts(self) -> tuple[_Span, ...]:
         """Where the whole interval is below 1."""
         return _join_sizes(self.effects, lambda point: point.high < 1)
 
 
 def _join_sizes(
     effects: Sequence[SizeEffect], wanted: Callable[[SizeEffect], bool]
-) -> tuple[Span, ...]:
+) -> tuple[_Span, ...]:
     """Neighbouring measured sizes with wanted intervals, put together."""
     found = []
     for speed in dict.fromkeys(effect.speed for effect in effects):
@@ -116,7 +116,7 @@ def _join_sizes(
                 sizes = list(group)
                 ratios = [effect.ratio for effect in sizes]
                 ends = sizes[0].bytes, sizes[-1].bytes
-                found.append(Span(*ends, speed, min(ratios), max(ratios)))
+                found.append(_Span(*ends, speed, min(ratios), max(ratios)))
     return tuple(found)
 
 

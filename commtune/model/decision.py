@@ -15,7 +15,7 @@ from commtune.model.conclusion import Ablation
 #: The share of the error rate that each look may spend, and how far the blocks are by then. Early
 #: looks get little: they are to end what is plain, the last one is to find what is small.
 LOOK_SHARES = (0.15, 0.25, 0.60)
-LOOK_TIMES = (0.4, 0.7, 1.0)
+_LOOK_TIMES = (0.4, 0.7, 1.0)
 #: With fewer blocks than this, one look at the end.
 _FEWEST_FOR_LOOKS = 12
 #: What the first confirmation of a campaign may spend of the error rate. A second one, with a
@@ -74,7 +74,7 @@ class Decision:
     @property
     def times(self) -> tuple[float, ...]:
         """The share of the blocks that each look waits for."""
-        return LOOK_TIMES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+        return _LOOK_TIMES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
 
     def stop_of(self, place: int) -> tuple[int, str] | None:
         """The look at which a candidate ended, and why."""

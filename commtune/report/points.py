@@ -76,7 +76,7 @@ class SizePoint:
 
 def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
     """Every size and speed that confirmation speaks of, from the smallest size up."""
-    paired = pairs_of(record)
+    paired = _pairs_of(record)
     found = [
         _size_point(record, profile, point, paired)
         for profile in record.ranged
@@ -129,7 +129,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
     return 0
 
 
-def pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
+def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
     """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
 
     Those that the intervals are made of: of whole blocks, a run that was made again as it came

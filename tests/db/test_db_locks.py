@@ -137,7 +137,7 @@ def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
         connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 200"))
     with pytest.raises(CampaignLocked):
         store.lock(campaign_id, HERE)
-    monkeypatch.setattr(locks, "STALE_AFTER_S", 100)
+    monkeypatch.setattr(locks, "_STALE_AFTER_S", 100)
     assert store.lock(campaign_id, HERE) == "silent for 200 s"
     with pytest.raises(CampaignLocked, match=f"process {HERE.pid} on "):
         store.touch(campaign_id, sleeper)

@@ -21,7 +21,7 @@ from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
 from commtune.model import Interval
 from commtune.report.page import Page
-from commtune.report.points import pairs_of
+from commtune.report.points import _pairs_of
 from commtune.report.record import read_record
 
 Report = Callable[[Made], str]
@@ -278,7 +278,7 @@ def test_only_pairs_that_intervals_are_made_of_are_shown(
     Made(trials=5, blocks=9, broken=True).store(store)
     record = read_record(store, url, describe_campaign(url, "made-up"))
     database.close()
-    pairs = pairs_of(record)
+    pairs = _pairs_of(record)
     assert {cell for _, cell in pairs} == {(size, "all") for size in Made().sizes}
     assert {len(found) for found in pairs.values()} == {9}
 

@@ -164,10 +164,10 @@ def open_reader(url: str) -> Iterator[location.Rows]:
             location.check_revision(
                 _stored_revision(connection, names), names, location.shown_url(url)
             )
-            yield as_rows(connection)
+            yield _as_rows(connection)
 
 
-def as_rows(connection: Connection) -> location.Rows:
+def _as_rows(connection: Connection) -> location.Rows:
     """The connection as the queries want it."""
     return lambda statement, given: [
         dict(row) for row in connection.execute(text(statement), given).mappings()

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 
-from commtune.db.connection.engine import as_rows
+from commtune.db.connection.engine import _as_rows
 from commtune.db.queries import profiles
 from commtune.db.records import CampaignRecord, StackRecord, StoredProfile, SystemRecord
 from commtune.db.storage.store import Store
@@ -46,7 +46,7 @@ def count(store: Store, table: str) -> int:
 def profiles_of(store: Store, campaign: str | None = None) -> list[StoredProfile]:
     """The profiles of a store, by its own connection."""
     with store.database.read() as connection:
-        return profiles._list_profiles(as_rows(connection), campaign)
+        return profiles._list_profiles(_as_rows(connection), campaign)
 
 
 def campaign(name: str = "shm", **changes: Any) -> CampaignRecord:

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
 from commtune.model.decision import (
+    _LOOK_TIMES,
     LOOK_SHARES,
-    LOOK_TIMES,
     Decision,
     Look,
     error_share,
@@ -25,9 +25,9 @@ from commtune.model.decision import (
 def test_the_looks_spend_no_more_than_the_error_rate() -> None:
     assert math.fsum(LOOK_SHARES) <= 1 + 1e-12
     assert all(share > 0 for share in LOOK_SHARES)
-    assert LOOK_TIMES[-1] == 1.0
-    assert list(LOOK_TIMES) == sorted(set(LOOK_TIMES))
-    assert len(LOOK_SHARES) == len(LOOK_TIMES)
+    assert _LOOK_TIMES[-1] == 1.0
+    assert list(_LOOK_TIMES) == sorted(set(_LOOK_TIMES))
+    assert len(LOOK_SHARES) == len(_LOOK_TIMES)
 
 
 @settings(derandomize=True, deadline=None)
