@@ -162,10 +162,8 @@ def _of_command(
 
 
 def _name_of(command: Sequence[str]) -> str:
-    """What tells commands apart: a script or a module among their words, else the program.
-
-    ``python train.py`` and ``python other.py`` are two programs.
-    """
+    """What tells commands apart: a script or a module among their words, else the program."""
+    # `python train.py` and `python other.py` are two programs.
     is_python = False
     for before, word in pairwise(command):
         is_python = is_python or _PYTHON.match(Path(before).name) is not None

@@ -327,10 +327,7 @@ def _refused(space: Space, parameter: Parameter, wanted: str) -> LeftOut:
 def first_within(
     first: tuple[Configuration, ...], space: Space, why: str, tried: tuple[TriedFirst, ...]
 ) -> tuple[tuple[Configuration, ...], list[str]]:
-    """What is tried first in a space that was cut, and what is to be said of the others.
-
-    Of a named set, as much is kept as the space still has.
-    """
+    """What is tried first in a space that was cut, and what is to be said of the others."""
     kept: list[Configuration] = []
     said = []
     for configuration in first:
@@ -341,6 +338,7 @@ def first_within(
         if name is None:
             said.append(f"note: {configuration} is not tried first: {why}")
             continue
+        # Of a named set, as much is kept as the space still has.
         part = fit_set(name, configuration, space, {})
         said.append(f"note: in the space that is left, {part.words}")
         kept += [part.configuration] if part.configuration else []

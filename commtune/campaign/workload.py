@@ -82,12 +82,10 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
 
 
 def rounded_words(workload: Workload) -> str:
-    """What to say where sizes are no whole numbers of elements; empty where all are.
-
-    A benchmark of a user's own makes of sizes what it likes.
-    """
+    """What to say where sizes are no whole numbers of elements; empty where all are."""
     element = _element_bytes(workload.dtype, Backend(workload.backend))
     odd = [size for size in workload.sizes if size % element]
+    # A benchmark of a user's own makes of sizes what it likes.
     if not odd or workload.operation.is_own:
         return ""
     shown = ", ".join(format_size(size) for size in odd[:_MOST_SHOWN])

@@ -9,15 +9,16 @@ from collections.abc import Iterable
 def find_nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
     """The option most like the word, whatever their case; ``None`` where none is like it.
 
-    An option that begins with the word comes first: "harm" means "harm-to-others", not "hang".
-    So does one that the word shortens: "bcast" means "broadcast", not "incast".
+    Before options that are merely like it come those that it begins or shortens.
     """
     by_fold: dict[str, str] = {}
     for option in options:
         by_fold.setdefault(option.casefold(), option)
+    # "harm" means "harm-to-others", and not "hang".
     longer = [o for o in by_fold if len(word) > 2 and o.startswith(word.casefold())]
     if longer:
         return by_fold[min(longer, key=len)]
+    # "bcast" means "broadcast", and not "incast".
     shortened = [o for o in by_fold if _shortens(word.casefold(), o)]
     if shortened:
         return by_fold[min(shortened, key=len)]

@@ -224,10 +224,7 @@ def nearest_value(parameter: Parameter, value: str) -> str:
 
 
 def _read_as(parameter: Parameter, written: str) -> str:
-    """The value that the library takes another spelling for, such as a number of old releases.
-
-    Empty where the catalogues know none.
-    """
+    """The value that the library takes another spelling for, such as a number of old releases."""
     # Only here, where something is wrong: catalogues are long.
     from commtune.spaces.catalogue.loading import look_up
 

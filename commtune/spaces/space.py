@@ -202,10 +202,8 @@ class Space:
         return not any(constraint.broken(lookup) for constraint in self.constraints)
 
     def without_effect_on(self, operation: Operation) -> tuple[str, ...]:
-        """Parameters that say of themselves that they are for other operations only.
-
-        Nobody knows what a user's own benchmark calls, so that all may have an effect on it.
-        """
+        """Parameters that say of themselves that they are for other operations only."""
+        # Nobody knows what a user's own benchmark calls: all may have an effect on it.
         if operation.is_own:
             return ()
         # Spaces call all that is made of messages between two ranks by the name of the plainest.

@@ -321,24 +321,21 @@ def _alike(a: str, b: str) -> bool:
 
 
 def _one_slip(a: str, b: str) -> bool:
-    """Whether one letter more, less or other, or two that changed places, make b of a.
-
-    The first letter is never the slip: ALLREDUCE and IALLREDUCE, BCOPY and ZCOPY are two things.
-    """
+    """Whether one letter more, less or other, or two that changed places, make b of a."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
     rest_a, rest_b = a[start:], b[start:]
     swapped = rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:]
+    # The first letter is never the slip, but for two that changed places: ALLREDUCE and
+    # IALLREDUCE, BCOPY and ZCOPY are two things.
     if start == 0:
         return swapped
     return rest_a[1:] in (rest_b[1:], rest_b) or rest_a == rest_b[1:] or swapped
 
 
 def _is_misspelled_word(word: str, known: str) -> bool:
-    """Whether a word of a value is most likely a known one, misspelled by one letter.
-
-    Words with digits never are: LL and LL128, sm80 and sm90 are two things.
-    """
+    """Whether a word of a value is most likely a known one, misspelled by one letter."""
     ours, theirs = word.upper(), known.upper()
+    # Words with digits never are: LL and LL128, sm80 and sm90 are two things.
     if not f"{ours}{theirs}".replace("_", "").isalpha() or min(len(ours), len(theirs)) < _LEAST:
         return False
     if abs(len(ours) - len(theirs)) > 1 or f"{ours}V" == theirs or f"{theirs}V" == ours:
