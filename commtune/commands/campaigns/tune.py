@@ -54,12 +54,16 @@ def tune_command(
     search: Annotated[str | None, typer.Option(help="wall time of the search [50s]")] = None,
     ablation: Annotated[
         str | None,
-        typer.Option("--ablate", help="wall time for dropping needless variables [20s]"),
+        typer.Option(
+            "--ablate", help="wall time of the ablation, which drops needless variables [20s]"
+        ),
     ] = None,
     confirmation: Annotated[
         str | None, typer.Option("--confirm", help="wall time of the confirmation [30s]")
     ] = None,
-    trials: Annotated[int | None, typer.Option(help="most configurations to try")] = None,
+    trials: Annotated[
+        int | None, typer.Option(help="maximum number of configurations to try")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the search [1]")] = None,
     minimum_gain: Annotated[
         str | None, typer.Option(help="smallest speedup worth recommending [2%]")
@@ -73,7 +77,7 @@ def tune_command(
     json_output: flags.JsonOption = False,
     take_over: flags.TakeOverOption = False,
     replay: Annotated[
-        Path | None, typer.Option(help="measure nothing: play this recording back")
+        Path | None, typer.Option(help="replay this recording instead of measuring")
     ] = None,
 ) -> None:
     """Search, ablate, confirm, store profiles; run again to continue where it stopped."""

@@ -35,7 +35,7 @@ def compare_command(
             help="default, a profile, 'NAME=VALUE NAME=VALUE', @FILE, or reference:NAME"
         ),
     ],
-    b: Annotated[str, typer.Argument(help="what to compare it with, written likewise")],
+    b: Annotated[str, typer.Argument(help="what to compare it with, in the same form")],
     op: OpOption = None,
     ranks: flags.RanksOption = None,
     sizes: flags.SizesOption = None,
