@@ -344,7 +344,7 @@ def tune(
         campaign: from ``load_campaign``, or its file.
         replay: a recording to play back in the place of measuring; profiles are marked so.
         on_progress: takes a line now and then, such as ``print``.
-        take_over: take the lock from a controller that is gone.
+        take_over: take over the lock of a controller that died.
 
     Raises:
         CampaignChanged: the stored campaign of this name asks another question.

@@ -102,7 +102,7 @@ def verify(
         db: database file or URL; the user's own by default.
         time_s: wall seconds of the runs.
         mpi: in the place of the campaign's.
-        take_over: take the lock from a controller that is gone.
+        take_over: take over the lock of a controller that died.
 
     Raises:
         UserError: the profile claims nothing, is simulated, or is of another system or library.
