@@ -117,7 +117,7 @@ class SlurmCampaign:
                 topology=self.site.topology,
                 launcher=self._launcher,
                 switch_is_group=self._switch_is_group,
-                beside=self._beside,
+                aggressor=self._aggressor,
             ),
             tracer=Tracer(
                 self.program,
@@ -167,14 +167,14 @@ class SlurmCampaign:
         if not self.key:
             slurm = {n: v for n, v in base.items() if n.startswith(("SLURM_", "SLURMD_"))}
             base = {**base_environment(base, self.mpi), **slurm}
-        beside = self._beside
-        mpi_launcher, first_node = str(self.mpi.launcher), 0 if beside else None
+        aggressor = self._aggressor
+        mpi_launcher, first_node = str(self.mpi.launcher), 0 if aggressor else None
         launcher = step_launcher(
             lambda program: launch_words(
                 self.spec.system, self.request, program, self._libraries, mpi_launcher, first_node
             ),
             self._launcher,
-            beside,
+            aggressor,
             self._records,
         )
         inner = LocalBenchmark(
@@ -186,7 +186,7 @@ class SlurmCampaign:
             launcher=launcher,
         )
         measured = replace(
-            allocation, nodes=allocation.nodes[: self.request.nodes if beside else None]
+            allocation, nodes=allocation.nodes[: self.request.nodes if aggressor else None]
         )
         topology = topology_of(allocation, self.site.topology)
         return Steps(
@@ -199,7 +199,7 @@ class SlurmCampaign:
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,
             say=self.say,
-            beside=beside,
+            aggressor=aggressor,
         )
 
     def scripts(self) -> Scripts:
@@ -212,7 +212,7 @@ class SlurmCampaign:
             environment=self._variables,
             mpi_launcher=str(self.mpi.launcher),
             records=self._records,
-            beside=self._beside,
+            aggressor=self._aggressor,
             places=None if self.site.topology.positions else self._launcher,
         )
 
@@ -289,7 +289,7 @@ class SlurmCampaign:
         return request_with_aggressor(self.request, self.spec.plan.aggressor).nodes
 
     @property
-    def _beside(self) -> AggressorLaunch | None:
+    def _aggressor(self) -> AggressorLaunch | None:
         aggressor = self.spec.plan.aggressor
         if aggressor is None:
             return None

@@ -59,7 +59,7 @@ class ResultReader:
     launcher: StepLauncher  # what starts the runs in jobs
     switch_is_group: bool = False  # see ``placement.find_distance``
     #: The aggressor beside each run; runs are on the nodes in front of its own.
-    beside: AggressorLaunch | None = None
+    aggressor: AggressorLaunch | None = None
 
     def results(
         self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: JobEnd
@@ -70,8 +70,8 @@ class ResultReader:
             requests: its runs, or those of them that were not stored yet.
         """
         nodes = self.nodes_of(folder, end)
-        if self.beside is not None:
-            nodes = nodes[: self.beside.job_request.nodes]
+        if self.aggressor is not None:
+            nodes = nodes[: self.aggressor.job_request.nodes]
         distance = self._distance(folder, nodes)
         found: list[RunResult] = []
         for request in requests:
@@ -80,9 +80,9 @@ class ResultReader:
                 result = self._cut_short(folder, request, limit_s, end)
             else:
                 result = self._ended(folder, request, ending, limit_s, end)
-                if self.beside is not None:
+                if self.aggressor is not None:
                     place = AggressorFiles.of_step(folder.step_output(request.position))
-                    result = self.beside.checked(result, place)
+                    result = self.aggressor.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=distance))
         lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found))
         return _without_blame(found, lost_node)

@@ -39,7 +39,7 @@ class Scripts:
     mpi_launcher: str  # path of its mpirun or mpiexec
     records: Path  # where record files go
     #: An aggressor beside each timed run, on nodes behind theirs.
-    beside: AggressorLaunch | None = None
+    aggressor: AggressorLaunch | None = None
     #: What lets nodes say where they stand; ``None`` where the site described it.
     places: StepLauncher | None = None
 
@@ -61,9 +61,10 @@ class Scripts:
             for position, request in enumerate(requests)
         ]
         job_request = self.job_request
-        if self.beside is not None:
-            steps = [self.beside.joined(s, r.run_id) for s, r in zip(steps, requests, strict=True)]
-            job_request = self.beside.whole_request
+        if self.aggressor is not None:
+            timed = zip(steps, requests, strict=True)
+            steps = [self.aggressor.joined(step, request.run_id) for step, request in timed]
+            job_request = self.aggressor.whole_request
             time_s += len(requests) * AROUND_A_RUN_S
         return self._render(folder, job_request, tuple(steps), time_s, exclude)
 
@@ -97,7 +98,7 @@ class Scripts:
                 command,
                 self.libraries,
                 mpi_launcher=self.mpi_launcher,
-                first_node=0 if self.beside else None,
+                first_node=0 if self.aggressor else None,
             ),
             output=str(folder.step_output(position)),
             exit_file=str(folder.step_exit(position)),

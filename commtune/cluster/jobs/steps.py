@@ -86,7 +86,7 @@ class Steps:
     backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None  # tells a person
     #: The aggressor that ``inner`` has beside each run, on the nodes behind those of the run.
-    beside: AggressorLaunch | None = None
+    aggressor: AggressorLaunch | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
@@ -99,7 +99,8 @@ class Steps:
 
     @property
     def nodes(self) -> tuple[str, ...]:
-        return self.allocation.nodes[: self.beside.job_request.nodes if self.beside else None]
+        count = self.aggressor.job_request.nodes if self.aggressor else None
+        return self.allocation.nodes[:count]
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end.
@@ -111,7 +112,7 @@ class Steps:
         """
         self._after_lost()
         self._check_time(request, time_limit_s)
-        if self.beside is not None:
+        if self.aggressor is not None:
             make_folder(self._place(request).output.parent)
         try:
             result = self.inner.measure(request, time_limit_s)
@@ -121,8 +122,8 @@ class Steps:
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
         if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
             self._end_steps()
-        if self.beside is not None:
-            result = self._checked(self.beside, request, result)
+        if self.aggressor is not None:
+            result = self._checked(self.aggressor, request, result)
         if result.outcome is Outcome.OK:
             one_s = result.wall_s / len(request.workload.operations)
             self._walls = [*self._walls[-_REMEMBERED + 1 :], one_s]
@@ -132,9 +133,9 @@ class Steps:
     def recover(self, request: RunRequest) -> RunResult | None:
         """Reads a run that an earlier controller started; its allocation took its steps along."""
         result = self.inner.recover(request)
-        if self.beside is not None:
+        if self.aggressor is not None:
             self._end_steps()  # the aggressor may be there for long
-            result = result and self.beside.checked(result, self._place(request))
+            result = result and self.aggressor.checked(result, self._place(request))
         return result and replace(result, nodes=(), distance="")
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
