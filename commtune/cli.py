@@ -128,7 +128,6 @@ class _LazyGroup(TyperGroup):
 
     Attributes:
         prefix: the first word of their full names, with a blank: ``"spaces "``.
-        modules: of all commands that are not groups, by their names.
         headings: the names, groups among them, under each heading.
     """
 

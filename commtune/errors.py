@@ -40,7 +40,8 @@ def install_command(packages: str) -> str:
     Args:
         packages: as pip takes them: ``commtune[python]``.
     """
-    import shutil  # here: only the one who lacks something waits for it
+    # Imported here: only the one who lacks something waits for it.
+    import shutil
 
     known = shutil.which("python") == sys.executable
     python = "python" if known else shlex.quote(sys.executable)
@@ -76,9 +77,6 @@ class InvalidKey(UserError):
         key: the key that is wrong, as campaign files have it.
         problem: what is wrong with it.
         hint: what to write in its place; from how a key and its value are written, if it has any.
-
-    Attributes:
-        key, problem: these.
     """
 
     def __init__(self, key: str, problem: str, hint: str | Callable[[WriteKey], str]) -> None:

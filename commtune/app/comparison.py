@@ -87,13 +87,7 @@ class ComparisonResult:
 
 @dataclass(frozen=True)
 class _Operand:
-    """One side, as it was written.
-
-    Attributes:
-        pins: what the profile's campaign sets in every run.
-        stored: the profile's campaign.
-        reference: the named set that it is.
-    """
+    """One side, as it was written; of a profile, its campaign and what that pins."""
 
     written: str
     configuration: Configuration

@@ -103,14 +103,10 @@ def _count_of_runs(others: int, rounds: int) -> int:
 
 @dataclass
 class _Recording:
-    """One session of a recording.
-
-    Attributes:
-        header: as it is to be for the first session; later ones keep what is on the tape.
-        rounds: runs of every configuration.
-    """
+    """One session of a recording, with ``rounds`` runs of every configuration."""
 
     plan: Plan
+    # As it is to be for the first session; later ones keep what is on the tape.
     header: GridHeader
     benchmark: LocalBenchmark
     tape: Recorder
