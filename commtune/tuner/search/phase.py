@@ -16,6 +16,7 @@ from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
 from commtune.tuner.search.scores import Scoreboard, SizeRange, split_ranges
 from commtune.tuner.search.screening import screen_parameters
+from commtune.tuner.search.standings import Standing, average_runs, list_speedups
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
@@ -238,6 +239,10 @@ class SearchPhase:
         scores = self._board.scores.get(configuration, {})
         made = max((score.runs for score in scores.values()), default=0)
         return made + self._runner.flying(configuration)
+
+    def standings(self) -> tuple[Standing, ...]:
+        """What is known of every configuration with a good run, the default not among them."""
+        return average_runs(list_speedups(self._runner.evidence))
 
     def guess(self, configuration: Configuration) -> Configuration:
         """What of a configuration seems to matter in the size range where it did best."""
