@@ -29,9 +29,14 @@ class Budget:
     node_hours: float | None = None
 
     @property
+    def whole_s(self) -> float:
+        """Wall seconds of all phases together."""
+        return self.search_s + self.ablation_s + self.confirmation_s
+
+    @property
     def kept(self) -> float:
         """The share of the budget that is kept for ablation and confirmation."""
-        return 1 - self.search_s / (self.search_s + self.ablation_s + self.confirmation_s)
+        return 1 - self.search_s / self.whole_s
 
 
 @dataclass(frozen=True)

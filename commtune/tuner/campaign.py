@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from commtune.campaign.plan import Plan
-from commtune.model import DEFAULT, Configuration, Execution, Profile
+from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion
 from commtune.model.decision import Decision
 from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.ablation.screening import screen_parameters
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.confirmation.portfolio import (
+    Prospects,
+    measure_spread,
+    share_sizes,
+    weigh_sizes,
+)
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
@@ -20,11 +28,14 @@ from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import recommend_profiles
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
+from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
+from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
+from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: Each candidate costs a run in every block, and every comparison widens all intervals.
-_MOST_CANDIDATES = 3
+#: The most that ablation may have of what the search left: what it makes smaller has to be proven.
+_ABLATION_SHARE = 0.4
 
 
 @dataclass(frozen=True)
@@ -69,7 +80,7 @@ class Campaign:
         self._replayed = replayed
         self._session = Session(plan, runner, reporter)
         self._search = SearchPhase(self._session)
-        self._ablation = AblationPhase(self._session, self._search.ranges)
+        self._ablation = AblationPhase(self._session)
         self._confirmation = ConfirmationPhase(self._session)
 
     def run(self) -> CampaignResult:
@@ -106,31 +117,68 @@ class Campaign:
         )
 
     def _decide(self) -> Decision:
-        """From the winners of the search to what is confirmed, as small as it can be."""
-        winners = [] if self._session.is_oversubscribed() else self._winners()
-        ablations = self._ablation.run(
-            winners, self._search.guess, since=self._confirmation.last_block()
-        )
-        small: list[Configuration] = []
+        """From what the search knows to what is confirmed, as small as it can be."""
+        rest_s = self._rest_s()
+        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
+        ablated_s = min(self._ablation_s(rest_s, len(winners)), rest_s)
+        since = self._confirmation.last_block()
+        ablations = self._ablation.run(self._shared(winners), self._guess, ablated_s, since)
+        small: dict[Configuration, Standing] = {}
         for number, ablation in enumerate(ablations):
-            executed = as_executed(self._session, ablation.after, small)
+            executed = as_executed(self._session, ablation.after, list(small))
             ablations[number] = as_ablated(ablation, executed)
-            if not executed.is_default and executed not in small:
-                small.append(executed)
+            if not executed.is_default:
+                small.setdefault(executed, winners[ablation.before])
         # Where nothing held, the best is confirmed all the same: to say how little it is.
-        candidates = tuple(small) or tuple(winners[:1])
-        return self._confirmation.decide(candidates, ablations)
+        shares = self._shared(small or dict(list(winners.items())[:1]))
+        spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
+        return self._confirmation.decide(shares, rest_s - spent_s, ablations)
 
-    def _winners(self) -> list[Configuration]:
-        """The best of the search, each as the library really ran it, and none twice."""
-        found: list[Configuration] = []
-        for winner in self._search.winners(2 * _MOST_CANDIDATES):
-            if len(found) == _MOST_CANDIDATES:
-                break
-            executed = as_executed(self._session, winner, found)
-            if not executed.is_default and executed not in found:
-                found.append(executed)
+    def _rest_s(self) -> float:
+        """Seconds that the search left for what follows, of the whole budget."""
+        searched_s = self.runner.cost() * self.runner.evidence.wall_s(Phase.SEARCH)
+        return max(0.0, self._plan.budget.whole_s - searched_s)
+
+    def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
+        """The candidates, each as the library really ran it, and none twice."""
+        runs = list_speedups(self.runner.evidence)
+        prospects = Prospects(
+            self._plan,
+            self._search.standings(),
+            weigh_sizes(self._plan, self._default_s()),
+            measure_spread(runs),
+        )
+        found: dict[Configuration, Standing] = {}
+        for standing in prospects.choose(int(rest_s / self._confirmation.typical_s())):
+            executed = as_executed(self._session, standing.configuration, list(found))
+            if not executed.is_default:
+                found.setdefault(executed, standing)
         return found
+
+    def _default_s(self) -> dict[int, float]:
+        times = default_times(self.runner.evidence.good(Phase.SEARCH), MachineStates())
+        return {size: time_s for (size, _), time_s in times.items()}
+
+    def _shared(
+        self, members: Mapping[Configuration, Standing]
+    ) -> dict[Configuration, tuple[int, ...]]:
+        return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
+
+    def _ablation_s(self, rest_s: float, candidates: int) -> float:
+        """Seconds for ablation: of what is left beside the fewest pairs of a confirmation."""
+        needed_s = FEWEST_BLOCKS * (candidates + 1) * self._confirmation.typical_s()
+        return max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
+
+    def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
+        """What of a configuration seems to matter at some sizes, by all runs of the search."""
+        runs = [
+            (configuration, fmean(here))
+            for configuration, speedups in list_speedups(self.runner.evidence)
+            if (here := [speedups[size] for size in sizes if size in speedups])
+        ]
+        space = self._plan.space
+        assignments = [space.assignment(configuration) for configuration, _ in runs]
+        return screen_parameters(space, candidate, assignments, [score for _, score in runs])
 
     def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)

@@ -13,9 +13,8 @@ from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.failures import Item
 from commtune.tuner.search.proposals import Search
-from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
-from commtune.tuner.search.scores import Scoreboard, SizeRange, split_ranges
-from commtune.tuner.search.screening import screen_parameters
+from commtune.tuner.search.racing import MOST_RUNS, find_contenders, to_repeat
+from commtune.tuner.search.scores import Scoreboard, split_ranges
 from commtune.tuner.search.standings import Standing, average_runs, list_speedups
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
@@ -26,7 +25,7 @@ _SEARCH_BLOCK = 8
 _FIRST_DEFAULTS = 4
 #: The last part of the search goes to repeating the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
-_FINALISTS, _ENOUGH_RUNS = 4, 3
+_FINALISTS = 4
 #: How many runs of a block go to the closest race, and how many trials there are before.
 _CLOSE_ONES, _FIRST_RACE = 2, 16
 #: Scores are worked out anew when this share of new runs has come in.
@@ -45,11 +44,6 @@ class SearchPhase:
         #: Configurations whose runs never came to an end; to be tried before new ones.
         self._repeat: list[Configuration] = []
         self._exhausted = False
-
-    @property
-    def ranges(self) -> tuple[SizeRange, ...]:
-        """The size ranges that were searched for."""
-        return self._ranges
 
     @property
     def set_aside(self) -> tuple[Item, ...]:
@@ -243,34 +237,6 @@ class SearchPhase:
     def standings(self) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them."""
         return average_runs(list_speedups(self._runner.evidence))
-
-    def guess(self, configuration: Configuration) -> Configuration:
-        """What of a configuration seems to matter in the size range where it did best."""
-        mine = self._board.scores.get(configuration, {})
-        label = max(mine, key=lambda one: mine[one].mean, default="")
-        runs = [
-            (run, score[label])
-            for run in self._runner.evidence.good(Phase.SEARCH)
-            if label in (score := self._board.score(run))
-        ]
-        assignments = [self._plan.space.assignment(run.configuration) for run, _ in runs]
-        return screen_parameters(
-            self._plan.space, configuration, assignments, [value for _, value in runs]
-        )
-
-    def winners(self, most: int) -> list[Configuration]:
-        """The best of each range over all speeds, then at each speed; few, so as to have power.
-
-        Of many single runs the best is a lucky one: a configuration with few runs counts only
-        if it is ahead of those with several by more than luck explains.
-        """
-        self._board.rebuild(self._runner.evidence)
-        labels = [size_range.label for size_range in reversed(self._ranges)]
-        found = [c for label in labels for c in find_surest(self._board, label, _ENOUGH_RUNS)]
-        for speed in self._board.speeds.names:
-            for label in labels:
-                found += self._board.best_at(label, speed, fewest_runs=2)
-        return list(dict.fromkeys(found or self._finalists(1)))[:most]
 
     def _finalists(self, most: int) -> list[Configuration]:
         """The few of each range that may still be its best."""

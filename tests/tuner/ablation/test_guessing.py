@@ -10,7 +10,7 @@ import pytest
 
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces import Space, build_space, parse_document
-from commtune.tuner.search.screening import Assignment, screen_parameters
+from commtune.tuner.ablation.screening import Assignment, screen_parameters
 
 SPACE = build_space(
     parse_document(
