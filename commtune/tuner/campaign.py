@@ -36,6 +36,8 @@ from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven.
 _ABLATION_SHARE = 0.4
+#: With fewer runs, ablation can't tell anything: four blocks of a candidate and a smaller one.
+_FEWEST_ABLATION = 12
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,8 @@ class Campaign:
     def _ablation_s(self, rest_s: float, candidates: int) -> float:
         """Seconds for ablation: of what is left beside the fewest pairs of a confirmation."""
         needed_s = FEWEST_BLOCKS * (candidates + 1) * self._confirmation.typical_s()
-        return max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
+        left_s = max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
+        return left_s if left_s >= _FEWEST_ABLATION * self._confirmation.typical_s() else 0.0
 
     def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
         """What of a configuration seems to matter at some sizes, by all runs of the search."""

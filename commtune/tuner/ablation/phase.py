@@ -64,7 +64,7 @@ class AblationPhase:
         self._sizes: dict[Configuration, frozenset[int]] = {}
         self._whole: Blocks = ()
         self._read = 0
-        #: No node-hours are left for a block.
+        #: Neither time nor node-hours are left for a block.
         self._is_spent = False
 
     def run(
@@ -360,6 +360,9 @@ class AblationPhase:
 
     def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
         """A block, where one fits what is left."""
+        if not timer.fits(self._session.width * (len(arms) + 1)):
+            self._is_spent = True
+            return
 
         def order() -> Sequence[Configuration]:
             return block_order(arms, self._plan.seed, self._runner.blocks)
