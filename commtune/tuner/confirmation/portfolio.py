@@ -32,6 +32,8 @@ from commtune.tuner.statistics.intervals import (
 MOST_CANDIDATES = 6
 #: What a variable has to bring at a size, as a logarithm: of two alike, the smaller is taken.
 _VARIABLE = 0.001
+#: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
+_WORTH_A_RUN = 0.03
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
@@ -112,8 +114,7 @@ class Prospects:
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = _cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
-            # One more has to bring more than rounding.
-            best = found if found[0] > best[0] + 1e-9 else best
+            best = found if found[0] > (1 + _WORTH_A_RUN) * best[0] else best
         closest = [int(np.argmax(self._lower().max(axis=1)))]
         return [self.standings[index] for index in best[1] or closest]
 
