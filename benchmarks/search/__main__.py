@@ -2,12 +2,14 @@
 
     python -m benchmarks.search --grids mpich-allreduce nccl-sockets --methods random,tpe,search \\
         --budgets 5,10,20 --seeds 30
+
+All methods play a seed before the next seed begins. With --store, what a seed gave is kept in
+benchmarks/results/search, and what is there is not played again.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,49 +21,33 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is the
 from commtune.replay.recording import load_grid  # noqa: E402
 
 from .halves import Recording, split_grid  # noqa: E402
-from .methods import KNOWN, play_method  # noqa: E402
-from .scoring import Score, score_course, summarize  # noqa: E402
+from .methods import EXHAUSTIVE, KNOWN, play_method  # noqa: E402
+from .results import group_rows, load_scores, store_scores  # noqa: E402
+from .scoring import Score, score_course  # noqa: E402
 
 GRIDS = Path(__file__).parent.parent / "grids"
-RESULTS = Path(__file__).parent.parent / "results" / "search"
 ALL = ("mpich-allreduce", "openmpi-broadcast", "nccl-sockets", "nccl-sockets-dense")
 
 
-def play_grid(
-    grid: str, methods: Sequence[str], percents: Sequence[float], seeds: Sequence[int]
-) -> Iterator[dict[str, Any]]:
-    """The rows of the table of one grid; of each method as soon as it is through."""
-    recording = Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
-    halves = {seed: split_grid(recording, seed) for seed in seeds}
+def play_seed(
+    recording: Recording, seed: int, methods: Sequence[str], percents: Sequence[float]
+) -> Iterator[Score]:
+    """The scores of all methods on one pair of halves."""
+    halves = split_grid(recording, seed)
     for method in methods:
-        found: dict[tuple[float, str], list[Score]] = {}
-        for seed in seeds:
-            for course in play_method(method, halves[seed], seed, percents):
-                for score in score_course(method, halves[seed], course):
-                    found.setdefault((score.percent, score.rule), []).append(score)
-        yield from (summarize(scores) for scores in found.values())
+        for course in play_method(method, halves, seed, percents):
+            yield from score_course(method, halves, seed, course)
 
 
 def show(row: dict[str, Any]) -> str:
     """A row for people."""
-    error = "" if row["near_error"] is None else f" ±{row['near_error']:.2f}"
     false = "" if row["false_claims"] is None else f"  false {row['false_claims']}"
     return (
         f"{row['method']:18}{row['percent']:5g} %{row['runs']:7g} runs  {row['pick']:5}"
-        f" within 2 % {row['near']:.2f}{error}  regret {row['median_regret']:6.1%}"
-        f" (90 %: {row['ninth_regret']:6.1%})  slower than default"
-        f" {row['slower_than_default']:.2f}{false}  {row['seconds']:.1f} s"
+        f"{row['seeds']:3} seeds  within 2 % {row['near']:.2f} ±{row['near_error']:.2f}"
+        f"  regret {row['median_regret']:6.1%} (90 %: {row['ninth_regret']:6.1%})"
+        f"  slower than default {row['slower']:.2f}{false}  {row['seconds']:.1f} s"
     )
-
-
-def store(grid: str, rows: Sequence[dict[str, Any]]) -> None:
-    """Puts rows in the place of those of the same method, budget and rule."""
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    path = RESULTS / f"{grid}.json"
-    known = json.loads(path.read_text("utf-8")) if path.exists() else []
-    merged = {(r["method"], r["percent"], r["pick"]): r for r in [*known, *rows]}
-    lines = ",\n".join(json.dumps(row) for row in merged.values())
-    path.write_text(f"[\n{lines}\n]\n", "utf-8")
 
 
 def main() -> None:
@@ -70,12 +56,29 @@ def main() -> None:
     percents = sorted(float(part) for part in options.budgets.split(","))
     seeds = range(options.first_seed, options.first_seed + options.seeds)
     for grid in options.grids:
-        print(f"{grid}: {options.seeds} seeds", flush=True)
-        for method in options.methods.split(","):
-            rows = list(play_grid(grid, [method], percents, seeds))
-            print("\n".join(map(show, rows)), flush=True)
-            if options.store:
-                store(grid, rows)
+        recording = Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
+        known = load_scores(grid) if options.store and not options.again else []
+        made: list[Score] = []
+        for seed in seeds:
+            methods = _missing(options.methods.split(","), percents, seed, known)
+            new = list(play_seed(recording, seed, methods, percents))
+            made += new
+            if options.store and new:
+                store_scores(grid, new)
+                print(f"{grid}: seed {seed} of {seeds[-1]}", flush=True)
+        print(f"{grid}:", *map(show, group_rows([*known, *made])), sep="\n", flush=True)
+
+
+def _missing(
+    methods: Sequence[str], percents: Sequence[float], seed: int, known: Sequence[Score]
+) -> list[str]:
+    """The methods that were not played with this seed at all of the budgets."""
+    there = {(score.method, score.percent) for score in known if score.seed == seed}
+    return [
+        method
+        for method in methods
+        if not {(method, p) for p in ([0] if method in EXHAUSTIVE else percents)} <= there
+    ]
 
 
 def _options() -> argparse.Namespace:
@@ -87,7 +90,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budgets", default="2,5,10,20,50", help="per cent of the grid's runs")
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--first-seed", type=int, default=1)
-    parser.add_argument("--store", action="store_true", help="keep the rows in benchmarks/results")
+    parser.add_argument("--store", action="store_true", help="keep scores in benchmarks/results")
+    parser.add_argument("--again", action="store_true", help="also what was stored before")
     return parser.parse_args()
 
 

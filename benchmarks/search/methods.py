@@ -4,15 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from .halves import Halves
 from .lists import Method, halve, play_hyperband, play_random, race, with_reruns
+from .models import MODELS
 from .ours import search_alone, whole_campaign
 from .player import DEFAULTS, Played, Player, Spent
 from .samplers import OPTUNA
 
 #: Those whose course doesn't depend on how many runs there will be: one course serves all budgets.
-_ANYTIME: dict[str, Method] = {"random": play_random, "racing": race, **OPTUNA}
+_ANYTIME: dict[str, Method] = {
+    "random": play_random,
+    "racing": race,
+    **OPTUNA,
+    **{name: play for name, (play, package) in MODELS.items() if find_spec(package)},
+}
 _BOUNDED: dict[str, Method] = {
     "random+rerun": with_reruns(play_random),
     **{f"{name}+rerun": with_reruns(play) for name, play in OPTUNA.items()},
