@@ -62,7 +62,7 @@ def fit_prior(log_times: Floats, of: Rows, features: Sequence[tuple[str, ...]]) 
     counts = np.bincount(of, minlength=len(features))
     noise = _noise(log_times, of, counts)
     one, two = _alike(features)
-    known, medians = _medians(log_times, of)
+    known, medians = take_medians(log_times, of)
     parts, inner = (one, two, np.eye(len(one))), np.ix_(known, known)
     chosen: list[Floats] = []
     scale = 1.0
@@ -83,7 +83,7 @@ def fit_prior(log_times: Floats, of: Rows, features: Sequence[tuple[str, ...]]) 
 def shrink_medians(held: Floats, of: Rows, prior: Prior) -> Floats:
     """Logarithms of seconds, a row a configuration, by these runs of them."""
     counts = np.bincount(of, minlength=len(prior.kernels[0]))
-    known, medians = _medians(held, of)
+    known, medians = take_medians(held, of)
     columns = []
     for size, kernel in enumerate(prior.kernels):
         values, middle, cap = _capped(medians[:, size])
@@ -94,7 +94,8 @@ def shrink_medians(held: Floats, of: Rows, prior: Prior) -> Floats:
     return np.stack(columns, axis=1)
 
 
-def _medians(log_times: Floats, of: Rows) -> tuple[Rows, Floats]:
+def take_medians(log_times: Floats, of: Rows) -> tuple[Rows, Floats]:
+    """The configurations that have runs, and the medians of these at each size."""
     known = np.unique(of)
     return known, np.array([np.nanmedian(log_times[of == c], axis=0) for c in known])
 
