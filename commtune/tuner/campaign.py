@@ -36,8 +36,9 @@ from commtune.tuner.statistics.machine_states import MachineStates
 
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven.
 _ABLATION_SHARE = 0.4
-#: With fewer runs, ablation can't tell anything: four blocks of a candidate and a smaller one.
-_FEWEST_ABLATION = 12
+_ABLATION_BLOCKS = 4
+#: How often candidates are chosen, where some come to the default.
+_MOST_CHOICES = 6
 
 
 @dataclass(frozen=True)
@@ -143,18 +144,21 @@ class Campaign:
 
     def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
         """The candidates, each as the library really ran it, and none twice."""
-        runs = list_speedups(self.runner.evidence)
-        prospects = Prospects(
-            self._plan,
-            self._search.standings(),
-            weigh_sizes(self._plan, self._default_s()),
-            measure_spread(runs),
-        )
-        found: dict[Configuration, Standing] = {}
-        for standing in prospects.choose(int(rest_s / self._confirmation.typical_s())):
-            executed = as_executed(self._session, standing.configuration, list(found))
-            if not executed.is_default:
-                found.setdefault(executed, standing)
+        weights = weigh_sizes(self._plan, self._default_s())
+        spread = measure_spread(list_speedups(self.runner.evidence))
+        runs = int(rest_s / self._confirmation.typical_s())
+        standings = self._search.standings()
+        for _ in range(_MOST_CHOICES):
+            chosen = Prospects(self._plan, standings, weights, spread).choose(runs)
+            found: dict[Configuration, Standing] = {}
+            for one in chosen:
+                executed = as_executed(self._session, one.configuration, list(found))
+                found.setdefault(executed, one)
+            void = found.pop(DEFAULT, None)
+            if void is None:
+                break
+            # The library ignored it or does the same by itself: others take its place.
+            standings = tuple(one for one in standings if one is not void)
         return found
 
     def _default_s(self) -> dict[int, float]:
@@ -170,7 +174,9 @@ class Campaign:
         """Seconds for ablation: of what is left beside the fewest pairs of a confirmation."""
         needed_s = FEWEST_BLOCKS * (candidates + 1) * self._confirmation.typical_s()
         left_s = max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
-        return left_s if left_s >= _FEWEST_ABLATION * self._confirmation.typical_s() else 0.0
+        # With less than some blocks of each candidate and a smaller one it can tell nothing.
+        least_s = _ABLATION_BLOCKS * (2 * candidates + 1) * self._confirmation.typical_s()
+        return left_s if left_s >= least_s else 0.0
 
     def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
         """What of a configuration seems to matter at some sizes, by all runs of the search."""
