@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
@@ -37,6 +37,9 @@ from commtune.tuner.statistics.machine_states import MachineStates
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven.
 _ABLATION_SHARE = 0.4
 _ABLATION_BLOCKS = 4
+#: What is kept of the whole budget for ablation and confirmation, however plain the gains are; and
+#: how many runs more are worth going on with the search for.
+_LEAST_REST, _LEAST_SEARCH = 0.3, 8
 #: How often candidates are chosen, where some come to the default.
 _MOST_CHOICES = 6
 
@@ -96,6 +99,7 @@ class Campaign:
         stored = self._confirmation.stored_decision()
         if stored is None:
             self._search.run()
+            self._search_on()
             decision = self._decide()
         else:
             self._search.take_up()
@@ -118,6 +122,24 @@ class Campaign:
             conclusion=conclusion,
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
         )
+
+    def _search_on(self) -> None:
+        """Gives the search what the confirmation would gain nothing from."""
+        rest_s, run_s = self._rest_s(), self._confirmation.typical_s()
+        runs = int(rest_s / run_s)
+        needed_s = self._prospects(self._search.standings()).needed(runs) * run_s
+        spare_s = rest_s - max(needed_s, _LEAST_REST * self._plan.budget.whole_s)
+        if spare_s < _LEAST_SEARCH * run_s or self._session.is_oversubscribed():
+            return
+        budget = replace(self._plan.budget, search_s=self._plan.budget.whole_s - rest_s + spare_s)
+        plan = replace(self._plan, budget=budget)
+        self._search = SearchPhase(replace(self._session, plan=plan))
+        self._search.run()
+
+    def _prospects(self, standings: Sequence[Standing]) -> Prospects:
+        weights = weigh_sizes(self._plan, self._default_s())
+        spread = measure_spread(list_speedups(self.runner.evidence))
+        return Prospects(self._plan, standings, weights, spread)
 
     def _decide(self) -> Decision:
         """From what the search knows to what is confirmed, as small as it can be."""
@@ -144,12 +166,10 @@ class Campaign:
 
     def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
         """The candidates, each as the library really ran it, and none twice."""
-        weights = weigh_sizes(self._plan, self._default_s())
-        spread = measure_spread(list_speedups(self.runner.evidence))
         runs = int(rest_s / self._confirmation.typical_s())
         standings = self._search.standings()
         for _ in range(_MOST_CHOICES):
-            chosen = Prospects(self._plan, standings, weights, spread).choose(runs)
+            chosen = self._prospects(standings).choose(runs)
             found: dict[Configuration, Standing] = {}
             for one in chosen:
                 executed = as_executed(self._session, one.configuration, list(found))

@@ -34,6 +34,8 @@ MOST_CANDIDATES = 6
 _VARIABLE = 0.001
 #: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
 _WORTH_A_RUN = 0.03
+#: So much of what all runs would confirm is nearly all of it; and the shares that are looked at.
+_NEARLY, _SHARES = 0.98, (0.6, 0.7, 0.8, 0.9)
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
@@ -108,15 +110,28 @@ class Prospects:
         """
         if not self.standings:
             return []
+        closest = [int(np.argmax(self._lower().max(axis=1)))]
+        return [self.standings[index] for index in self._best(runs)[1] or closest]
+
+    def needed(self, runs: int) -> int:
+        """How many of so many runs confirm nearly as much; all where nothing promises a gain."""
+        promise = self._best(runs)[0]
+        fewer = (math.ceil(share * runs) for share in _SHARES)
+        enough = (few for few in fewer if self._best(few)[0] >= _NEARLY * promise > 0)
+        return next(enough, runs)
+
+    def _best(self, runs: int) -> tuple[float, list[int]]:
+        """What so many runs would confirm at most, and of which standings."""
         best: tuple[float, list[int]] = (0.0, [])
+        if not self.standings:
+            return best
         for count in range(1, MOST_CANDIDATES + 1):
             blocks = runs // (count + 1)
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = _cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
             best = found if found[0] > (1 + _WORTH_A_RUN) * best[0] else best
-        closest = [int(np.argmax(self._lower().max(axis=1)))]
-        return [self.standings[index] for index in best[1] or closest]
+        return best
 
     def _worth(self, blocks: int) -> _Table:
         """By configuration and size: the gain at the least, times the chance to confirm it."""

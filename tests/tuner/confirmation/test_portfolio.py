@@ -30,14 +30,20 @@ def standing(configuration: Configuration, *ratios: float, error: float = 0.02) 
     return Standing(configuration, 4, means, dict.fromkeys(SIZES, error))
 
 
-def chosen(
-    *standings: Standing, runs: int = 200, spread: float = 0.03, messages: Mapping[int, float] = {}
-) -> list[Configuration]:
+def prospects(
+    *standings: Standing, spread: float = 0.03, messages: Mapping[int, float] | None = None
+) -> Prospects:
     workload = Workload(Operation.ALLREDUCE, SIZES)
-    plan = Plan("portfolio", simulated.space(), workload, messages=messages)
-    weights = weigh_sizes(plan, dict.fromkeys(SIZES, 1e-06))
-    prospects = Prospects(plan, standings, weights, dict.fromkeys(SIZES, spread))
-    return [found.configuration for found in prospects.choose(runs)]
+    plan = Plan("portfolio", simulated.space(), workload, messages=messages or {})
+    weights = weigh_sizes(plan, dict.fromkeys(SIZES, 1e-6))
+    return Prospects(plan, standings, weights, dict.fromkeys(SIZES, spread))
+
+
+def chosen(
+    *standings: Standing, runs: int = 200, messages: Mapping[int, float] | None = None
+) -> list[Configuration]:
+    found = prospects(*standings, messages=messages).choose(runs)
+    return [standing.configuration for standing in found]
 
 
 SPECIALISTS = (standing(SMALL, 1.5, 1.5, 0.7, 0.7), standing(LARGE, 0.7, 0.7, 1.5, 1.5))
@@ -85,6 +91,14 @@ def test_messages_decide_which_sizes_count() -> None:
     """With few runs there is one candidate: that for the sizes that programs send."""
     assert chosen(*SPECIALISTS, runs=16, messages={8: 1e6}) == [SMALL]
     assert chosen(*SPECIALISTS, runs=16, messages={1048576: 10}) == [LARGE]
+
+
+def test_plain_gains_need_fewer_runs_than_there_are() -> None:
+    assert prospects(*SPECIALISTS).needed(200) == 120
+    small = standing(SMALL, 1.06, 1.06, 1.06, 1.06, error=0.005)
+    assert prospects(small, spread=0.1).needed(200) > 160
+    assert prospects(standing(SMALL, 0.9, 0.9, 0.9, 0.9)).needed(200) == 200
+    assert prospects().needed(200) == 200
 
 
 def test_each_size_has_its_best_and_no_size_is_left_out() -> None:
