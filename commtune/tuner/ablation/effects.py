@@ -13,7 +13,9 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from commtune.model import Configuration
-from commtune.model.conclusion import SizeEffect
+from commtune.model.conclusion import SizeEffect, VariableEffect
+from commtune.spaces import Space
+from commtune.spaces.variations import parameter_units, values_of
 from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -93,6 +95,37 @@ def effects_by_size(
         for size, parts in sorted(strata.items())
         if (mean := combine_strata(parts)) is not None
     )
+
+
+def describe_variables(
+    space: Space,
+    blocks: Blocks,
+    before: Configuration,
+    after: Configuration,
+    speeds: MachineStates,
+) -> tuple[VariableEffect, ...]:
+    """What is known of each variable: of those that stayed, beside the small configuration."""
+    small = {} if after.is_default else parameter_units(space, after)
+    found = []
+    for name, lacking in parameter_units(space, before).items():
+        stayed = name in small
+        points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
+        points = points or effects_by_size(blocks, lacking, before, speeds)
+        found.append(describe_variable(space, before, name, points, kept=stayed))
+    return tuple(found)
+
+
+def describe_variable(
+    space: Space,
+    configuration: Configuration,
+    name: str,
+    points: tuple[SizeEffect, ...] = (),
+    *,
+    kept: bool = False,
+) -> VariableEffect:
+    """A parameter of a configuration by the variables that it sets, with what it brings."""
+    values = values_of(space, configuration, name)
+    return VariableEffect(tuple(sorted(values)), values, kept, points, name)
 
 
 @dataclass(frozen=True)

@@ -14,18 +14,18 @@ from dataclasses import replace
 from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
-from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
+from commtune.model.conclusion import Ablation
 from commtune.spaces.variations import (
     neighbour_configurations,
     parameter_units,
-    values_of,
     without_parameters,
 )
 from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
     VariableJudgement,
-    effects_by_size,
+    describe_variable,
+    describe_variables,
     error_bound,
     in_play,
     is_hopeless,
@@ -224,7 +224,7 @@ class AblationPhase:
         )
         known = {effect.name for effect in ablation.variables}
         dropped = [
-            self._variable(candidate, name)
+            describe_variable(self._plan.space, candidate, name)
             for name in parameter_units(self._plan.space, candidate)
             if name not in known
         ]
@@ -385,29 +385,11 @@ class AblationPhase:
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
     ) -> Ablation:
-        """What is known of each variable: of those that stayed, beside the small configuration."""
         self._pass_on(before, after)
-        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
-        small = {} if after.is_default else parameter_units(self._plan.space, after)
-        found = []
-        for name, lacking in parameter_units(self._plan.space, before).items():
-            stayed = name in small
-            points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
-            points = points or effects_by_size(blocks, lacking, before, speeds)
-            found.append(self._variable(before, name, points, kept=stayed))
-        made = sum(before in block for block in blocks)
-        return Ablation(before, after, made, kept, tuple(found), note)
-
-    def _variable(
-        self,
-        configuration: Configuration,
-        name: str,
-        points: tuple[SizeEffect, ...] = (),
-        *,
-        kept: bool = False,
-    ) -> VariableEffect:
-        values = values_of(self._plan.space, configuration, name)
-        return VariableEffect(tuple(sorted(values)), values, kept, points, name)
+        speeds = self._runner.evidence.speeds()
+        found = describe_variables(self._plan.space, self._blocks(), before, after, speeds)
+        made = sum(before in block for block in self._blocks())
+        return Ablation(before, after, made, kept, found, note)
 
 
 _TOO_SHORT = "too little time to leave variables out"
