@@ -12,6 +12,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from statistics import median
 
 import numpy as np
@@ -110,7 +111,7 @@ class Prospects:
         """
         if not self.standings:
             return []
-        closest = [int(np.argmax(self._lower().max(axis=1)))]
+        closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         return [self.standings[index] for index in self._best(runs)[1] or closest]
 
     def needed(self, runs: int) -> int:
@@ -137,24 +138,29 @@ class Prospects:
         """By configuration and size: the gain at the least, times the chance to confirm it."""
         from scipy.special import ndtr  # 0.1 s to import; only a tuning process needs it
 
-        plan, mean = self.plan, self._of("mean", 0.0)
+        plan, mean = self.plan, self._mean
         pair = np.array([self.spread.get(size, _UNKNOWN_SPREAD) for size in self.weights])
         share = Decision(blocks=blocks, error_share=error_share(0)).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
         error, reach = predict_interval(blocks, level)
         needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean
-        chance = ndtr((mean - needed) / np.hypot(self._of("error", 1.0), error * pair))
+        chance = ndtr((mean - needed) / np.hypot(self._error, error * pair))
         settings = _VARIABLE * np.array([[len(s.configuration)] for s in self.standings])
-        worth = chance * np.maximum(0.0, self._lower() - settings)
+        worth = chance * np.maximum(0.0, mean - self._error - settings)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
 
-    def _of(self, name: str, unknown: float) -> _Table:
-        rows = [getattr(standing, name) for standing in self.standings]
-        return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
+    # Worked out once: there may be thousands of configurations.
+    @cached_property
+    def _mean(self) -> _Table:
+        return self._of([standing.mean for standing in self.standings], 0.0)
 
-    def _lower(self) -> _Table:
-        return self._of("mean", 0.0) - self._of("error", 1.0)
+    @cached_property
+    def _error(self) -> _Table:
+        return self._of([standing.error for standing in self.standings], 1.0)
+
+    def _of(self, rows: Sequence[Mapping[int, float]], unknown: float) -> _Table:
+        return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
 
 
 def _cover(worth: _Table, count: int) -> tuple[float, list[int]]:
