@@ -34,7 +34,7 @@ MOST_CANDIDATES = 6
 #: What a variable has to bring at a size, as a logarithm: of two alike, the smaller is taken.
 _VARIABLE = 0.001
 #: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
-_WORTH_A_RUN = 0.03
+_WORTH_A_RUN = 0.1
 #: So much of what all runs would confirm is nearly all of it; and the shares that are looked at.
 _NEARLY, _SHARES = 0.98, (0.6, 0.7, 0.8, 0.9)
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
