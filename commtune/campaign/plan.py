@@ -62,7 +62,7 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     budget: Budget = field(default_factory=Budget)
     seed: int = 1
-    strategy: str = "tpe-by-range"
+    strategy: str = "table-gp"
     minimum_gain: float = 0.02
     tolerance: float = 0.05
     level: float = 0.95

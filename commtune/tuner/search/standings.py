@@ -6,13 +6,14 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
-from commtune.model import Configuration, Phase
-from commtune.tuner.statistics.evidence import Evidence, default_times, log_gains
+from commtune.model import Configuration, Phase, Run
+from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
+from commtune.tuner.statistics.machine_states import MachineStates
 
-#: What runs differ by, as logarithms: at least, and before anything was run twice.
-_LEAST_NOISE, _UNKNOWN_NOISE = 0.005, 0.1
+#: Gains of a machine state are scaled by this quantile of them, where there are enough, and
+#: where it is a gain at all.
+_GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
 
 #: Log speedup over the default by size (bytes), of one run.
 Speedups = Mapping[int, float]
@@ -34,53 +35,50 @@ class Standing:
     error: Mapping[int, float]
 
 
-def average_runs(
-    runs: Sequence[tuple[Configuration, Speedups]],
-) -> tuple[Standing, ...]:
-    """Standings by plain means of runs, with the noise that repeated runs show at each size."""
-    found: defaultdict[Configuration, defaultdict[int, list[float]]]
-    found = defaultdict(lambda: defaultdict(list))
-    counts: defaultdict[Configuration, int] = defaultdict(int)
-    for configuration, speedups in runs:
-        counts[configuration] += 1
-        for size, value in speedups.items():
-            found[configuration][size].append(value)
-    noise = _pool_noise(list(found.values()))
-    return tuple(
-        Standing(
-            configuration,
-            counts[configuration],
-            {size: fmean(values) for size, values in by_size.items()},
-            {size: noise[size] / math.sqrt(len(values)) for size, values in by_size.items()},
-        )
-        for configuration, by_size in found.items()
-        if not configuration.is_default
-    )
+class SpeedupReader:
+    """Reads log speedups from runs: against the default's median in the same machine state."""
+
+    def __init__(self) -> None:
+        self.default_s: Mapping[Cell, float] = {}
+        self._states = MachineStates()
+        self._factors: Mapping[Cell, float] = {}
+
+    def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
+        """Works the default out anew; the speedups of all good runs of the search, in order."""
+        runs = list(evidence.good(Phase.SEARCH))
+        self._states = evidence.speeds()
+        self.default_s = default_times(runs, self._states)
+        gains = [log_gains(run, self._states, self.default_s) for run in runs]
+        self._factors = _even_out(gains) if len(self._states.names) > 1 else {}
+        return [(run.configuration, self.read(run)) for run in runs]
+
+    def read(self, run: Run) -> Speedups:
+        """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
+        gains = log_gains(run, self._states, self.default_s)
+        return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
 
 
-def _pool_noise(samples: Sequence[Mapping[int, Sequence[float]]]) -> dict[int, float]:
-    squares: defaultdict[int, float] = defaultdict(float)
-    freedom: defaultdict[int, int] = defaultdict(int)
-    for by_size in samples:
-        for size, values in by_size.items():
-            mean = fmean(values)
-            squares[size] += math.fsum((value - mean) ** 2 for value in values)
-            freedom[size] += len(values) - 1
-    return {
-        size: max(_LEAST_NOISE, math.sqrt(squares[size] / n)) if n else _UNKNOWN_NOISE
-        for size, n in freedom.items()
+def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:
+    """Factors that bring the gains of each machine state to those of all.
+
+    A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
+    happened to have would outweigh its configuration. Compared is what good configurations gain.
+    """
+    found: defaultdict[Cell, list[float]] = defaultdict(list)
+    for cells in gains:
+        for cell, gain in cells.items():
+            found[cell].append(gain)
+    level = {
+        cell: sorted(values)[int(_GOOD * (len(values) - 1))]
+        for cell, values in found.items()
+        if len(values) >= _FEW
     }
-
-
-def list_speedups(evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
-    """The log speedups of all good runs of the search, the default's among them, in order."""
-    runs = list(evidence.good(Phase.SEARCH))
-    states = evidence.speeds()
-    reference = default_times(runs, states)
-    return [
-        (
-            run.configuration,
-            {size: v for (size, _), v in log_gains(run, states, reference).items()},
-        )
-        for run in runs
-    ]
+    factors: dict[Cell, float] = {}
+    for size in {size for size, _ in level}:
+        here = {cell: value for cell, value in level.items() if cell[0] == size}
+        if min(here.values()) > _LEAST_LEVEL:
+            counts = [len(found[cell]) for cell in here]
+            mean = math.fsum(map(math.prod, zip(counts, here.values(), strict=True)))
+            mean /= sum(counts)
+            factors |= {cell: min(2.0, max(0.5, mean / value)) for cell, value in here.items()}
+    return factors
