@@ -58,6 +58,11 @@ class SpeedupReader:
         return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
 
 
+def list_speedups(evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
+    """The log speedups of all good runs of the search, the default's among them, in order."""
+    return SpeedupReader().rebuild(evidence)
+
+
 def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:
     """Factors that bring the gains of each machine state to those of all.
 
