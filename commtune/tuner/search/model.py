@@ -23,6 +23,9 @@ _DEFAULT_RUNS = 200.0
 #: prior is worth; deviations are drawn in to so many standard deviations.
 _NOISE, _COMMON_NOISE, _PRIOR_RUNS, _FAR = 0.1, 0.6, 8.0, 3.0
 _LEAST_SCALE = 0.02
+#: The fit takes its hyperparameters for known, which makes errors of standings too small: on
+#: recordings 86 to 92 % of the truths lay within two of them.
+_ALLOWANCE = 1.25
 #: What the fit holds at most, and what of that its hyperparameters are learnt from; these again
 #: when there are so many times as many configurations.
 _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
@@ -149,7 +152,7 @@ class TableModel:
                 configuration,
                 self._means[configuration].runs,
                 dict(zip(self._columns, means.tolist(), strict=True)),
-                dict(zip(self._columns, errors.tolist(), strict=True)),
+                dict(zip(self._columns, (_ALLOWANCE * errors).tolist(), strict=True)),
             )
             for configuration, means, errors in zip(tried, mean, error, strict=True)
         )

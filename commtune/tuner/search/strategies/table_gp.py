@@ -134,7 +134,8 @@ class TableImprovement:
             found = self._whole
         else:
             drawn = [self._space.sample(self._rng) for _ in range(_DRAWN)]
-            best = known[np.unique(np.argsort(-mean, axis=0)[:2])]
+            # The default, the first row, too: what few variables do is learnt beside it.
+            best = known[np.unique(np.r_[0, np.argsort(-mean, axis=0)[:2].ravel()])]
             beside = np.array(list(self._beside(best)), dtype=np.intp)
             found = np.vstack([self._model.encoding.rows(drawn), beside])
         tried = {row.tobytes() for row in known}
