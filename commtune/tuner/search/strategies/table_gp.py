@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,7 +22,9 @@ _STARTUP = 6
 #: so many more beside the best.
 _MOST_WHOLE, _DRAWN, _BESIDE = 600, 200, 200
 #: The model is fitted again when this share of new runs has come in.
-_REFIT_SHARE = 0.02
+_REFIT_SHARE, _REFIT_RUNS = 0.03, 1
+#: The share of the candidates beside the best that are crossed, and of two changes each.
+_CROSSED, _EVEN, _CHANGED = 0.3, 0.5, 0.75
 
 
 @dataclass
@@ -44,7 +46,8 @@ class TableImprovement:
     """
 
     def __init__(self, model: TableModel, weights: Matrix, rng: random.Random) -> None:
-        self._model, self._weights, self._rng = model, weights, rng
+        self._model, self._weights = model, weights
+        self._numbers = np.random.default_rng(rng.randrange(2**32))
         self._space = model.encoding.space
         self._random = RandomSampling(self._space, rng)
         self._waiting: dict[Configuration, None] = {}
@@ -78,7 +81,7 @@ class TableImprovement:
         """One more run is in the model."""
         del speedups
         self._waiting.pop(configuration, None)
-        if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at:
+        if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at + _REFIT_RUNS:
             self._field = None
 
     def tell_failed(self, configuration: Configuration) -> None:
@@ -130,28 +133,31 @@ class TableImprovement:
             found.value *= np.prod(1 - np.clip(like, 0, 1) ** 2, axis=1)
 
     def _candidates(self, known: Rows, mean: Matrix) -> Rows:
-        if self._whole is not None:
-            found = self._whole
-        else:
-            drawn = [self._space.sample(self._rng) for _ in range(_DRAWN)]
+        found = self._whole
+        if found is None:
             # The default, the first row, too: what few variables do is learnt beside it.
             best = known[np.unique(np.r_[0, np.argsort(-mean, axis=0)[:2].ravel()])]
-            beside = np.array(list(self._beside(best)), dtype=np.intp)
-            found = np.vstack([self._model.encoding.rows(drawn), beside])
+            found = np.vstack([self._draw(_DRAWN), self._beside(best)])
         tried = {row.tobytes() for row in known}
         new = {row.tobytes(): n for n, row in enumerate(found) if row.tobytes() not in tried}
         return found[sorted(new.values())]
 
-    def _beside(self, best: Rows) -> Iterator[tuple[int, ...]]:
-        """Changed in a parameter or two, often to unset, or crossed."""
-        encoding, rng = self._model.encoding, self._rng
-        for _ in range(_BESIDE):
-            row = rng.choice(best).tolist()
-            if rng.random() < 0.3:
-                other = rng.choice(best).tolist()
-                row = [rng.choice(pair) for pair in zip(row, other, strict=True)]
-            for _ in range(rng.choice((1, 1, 2))):
-                place = rng.randrange(len(row))
-                unset = row[place] and rng.random() < 0.3
-                row[place] = 0 if unset else rng.randrange(len(encoding.values[place]))
-            yield encoding.row_of(encoding.assignment_of(row))
+    def _draw(self, count: int) -> Rows:
+        """At random, legal or not, with more or fewer parameters unset."""
+        counts = [len(values) for values in self._model.encoding.values]
+        rows = self._numbers.integers(0, counts, (count, len(counts)))
+        kept = self._numbers.random((count, 1))
+        return np.where(self._numbers.random(rows.shape) < kept, rows, 0)
+
+    def _beside(self, best: Rows) -> Rows:
+        """Some of the best, crossed or not, changed in a parameter or two, often to unset."""
+        numbers = self._numbers
+        one, other = (best[numbers.integers(0, len(best), _BESIDE)] for _ in range(2))
+        crossed = numbers.random((_BESIDE, 1)) < _CROSSED
+        rows = np.where(crossed & (numbers.random(one.shape) < _EVEN), other, one)
+        drawn = self._draw(_BESIDE)
+        for _ in range(2):
+            place = numbers.integers(0, rows.shape[1], _BESIDE)
+            changed = np.arange(rows.shape[1]) == place[:, None]
+            rows = np.where(changed & (numbers.random((_BESIDE, 1)) < _CHANGED), drawn, rows)
+        return rows
