@@ -29,9 +29,14 @@ class Budget:
     node_hours: float | None = None
 
     @property
+    def whole_s(self) -> float:
+        """Wall seconds of all phases together."""
+        return self.search_s + self.ablation_s + self.confirmation_s
+
+    @property
     def kept(self) -> float:
         """The share of the budget that is kept for ablation and confirmation."""
-        return 1 - self.search_s / (self.search_s + self.ablation_s + self.confirmation_s)
+        return 1 - self.search_s / self.whole_s
 
 
 @dataclass(frozen=True)
@@ -57,7 +62,7 @@ class Plan:
     timing: Timing = field(default_factory=Timing)
     budget: Budget = field(default_factory=Budget)
     seed: int = 1
-    strategy: str = "tpe-by-range"
+    strategy: str = "table-gp"
     minimum_gain: float = 0.02
     tolerance: float = 0.05
     level: float = 0.95

@@ -150,7 +150,7 @@ class CampaignFile(CustomizationDocument):
     timing: TimingPart = TimingPart()
     budget: BudgetPart = BudgetPart()
     seed: Annotated[Whole, require_within(0, 2**31 - 1)] = 1
-    strategy: str = "tpe-by-range"
+    strategy: str = "table-gp"
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: _Level = 0.95

@@ -45,6 +45,8 @@ class Decision:
     """What is to be confirmed, decided before the first block runs.
 
     Attributes:
+        sizes: bytes that each candidate is for, the only ones it is compared at; where empty, as
+            of older versions, all of them.
         blocks: how many blocks were planned at first.
         first_block: blocks with smaller numbers were run for something else.
         budget_s: the wall seconds that the number of blocks was made for.
@@ -64,6 +66,11 @@ class Decision:
     error_share: float = 1.0
     budget: Mapping[str, float] = field(default_factory=dict)
     ablations: tuple[Ablation, ...] = ()
+    sizes: tuple[tuple[int, ...], ...] = ()
+
+    def sizes_of(self, candidate: Configuration, measured: tuple[int, ...]) -> tuple[int, ...]:
+        """The sizes (bytes) that a candidate is compared at, of those that are measured."""
+        return self.sizes[self.candidates.index(candidate)] if self.sizes else measured
 
     @property
     def shares(self) -> tuple[float, ...]:

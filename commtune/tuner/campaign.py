@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 from commtune.campaign.plan import Plan
-from commtune.model import DEFAULT, Configuration, Execution, Profile
+from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion
 from commtune.model.decision import Decision
 from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.ablation.screening import screen_parameters
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
+from commtune.tuner.confirmation.portfolio import (
+    Prospects,
+    measure_spread,
+    share_sizes,
+    weigh_sizes,
+)
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
@@ -20,11 +28,20 @@ from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import recommend_profiles
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
+from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
+from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
+from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: Each candidate costs a run in every block, and every comparison widens all intervals.
-_MOST_CANDIDATES = 3
+#: The most that ablation may have of what the search left: what it makes smaller has to be proven.
+_ABLATION_SHARE = 0.4
+_ABLATION_BLOCKS = 4
+#: What is kept of the whole budget for ablation and confirmation, however plain the gains are; and
+#: how many runs more are worth going on with the search for.
+_LEAST_REST, _LEAST_SEARCH = 0.3, 8
+#: How often candidates are chosen, where some come to the default.
+_MOST_CHOICES = 6
 
 
 @dataclass(frozen=True)
@@ -69,7 +86,7 @@ class Campaign:
         self._replayed = replayed
         self._session = Session(plan, runner, reporter)
         self._search = SearchPhase(self._session)
-        self._ablation = AblationPhase(self._session, self._search.ranges)
+        self._ablation = AblationPhase(self._session)
         self._confirmation = ConfirmationPhase(self._session)
 
     def run(self) -> CampaignResult:
@@ -82,6 +99,7 @@ class Campaign:
         stored = self._confirmation.stored_decision()
         if stored is None:
             self._search.run()
+            self._search_on()
             decision = self._decide()
         else:
             self._search.take_up()
@@ -105,32 +123,91 @@ class Campaign:
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
         )
 
-    def _decide(self) -> Decision:
-        """From the winners of the search to what is confirmed, as small as it can be."""
-        winners = [] if self._session.is_oversubscribed() else self._winners()
-        ablations = self._ablation.run(
-            winners, self._search.guess, since=self._confirmation.last_block()
-        )
-        small: list[Configuration] = []
-        for number, ablation in enumerate(ablations):
-            executed = as_executed(self._session, ablation.after, small)
-            ablations[number] = as_ablated(ablation, executed)
-            if not executed.is_default and executed not in small:
-                small.append(executed)
-        # Where nothing held, the best is confirmed all the same: to say how little it is.
-        candidates = tuple(small) or tuple(winners[:1])
-        return self._confirmation.decide(candidates, ablations)
+    def _search_on(self) -> None:
+        """Gives the search what the confirmation would gain nothing from."""
+        rest_s, run_s = self._rest_s(), self._confirmation.typical_s()
+        runs = int(rest_s / run_s)
+        needed_s = self._prospects(self._search.standings()).needed(runs) * run_s
+        spare_s = rest_s - max(needed_s, _LEAST_REST * self._plan.budget.whole_s)
+        if spare_s < _LEAST_SEARCH * run_s or self._session.is_oversubscribed():
+            return
+        budget = replace(self._plan.budget, search_s=self._plan.budget.whole_s - rest_s + spare_s)
+        plan = replace(self._plan, budget=budget)
+        self._search = SearchPhase(replace(self._session, plan=plan))
+        self._search.run()
 
-    def _winners(self) -> list[Configuration]:
-        """The best of the search, each as the library really ran it, and none twice."""
-        found: list[Configuration] = []
-        for winner in self._search.winners(2 * _MOST_CANDIDATES):
-            if len(found) == _MOST_CANDIDATES:
+    def _prospects(self, standings: Sequence[Standing]) -> Prospects:
+        weights = weigh_sizes(self._plan, self._default_s())
+        spread = measure_spread(list_speedups(self.runner.evidence))
+        return Prospects(self._plan, standings, weights, spread)
+
+    def _decide(self) -> Decision:
+        """From what the search knows to what is confirmed, as small as it can be."""
+        rest_s = self._rest_s()
+        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
+        ablated_s = min(self._ablation_s(rest_s, len(winners)), rest_s)
+        since = self._confirmation.last_block()
+        ablations = self._ablation.run(self._shared(winners), self._guess, ablated_s, since)
+        small: dict[Configuration, Standing] = {}
+        for number, ablation in enumerate(ablations):
+            executed = as_executed(self._session, ablation.after, list(small))
+            ablations[number] = as_ablated(ablation, executed)
+            if not executed.is_default:
+                small.setdefault(executed, winners[ablation.before])
+        # Where nothing held, the best is confirmed all the same: to say how little it is.
+        shares = self._shared(small or dict(list(winners.items())[:1]))
+        spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
+        return self._confirmation.decide(shares, rest_s - spent_s, ablations)
+
+    def _rest_s(self) -> float:
+        """Seconds that the search left for what follows, of the whole budget."""
+        searched_s = self.runner.cost() * self.runner.evidence.wall_s(Phase.SEARCH)
+        return max(0.0, self._plan.budget.whole_s - searched_s)
+
+    def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
+        """The candidates, each as the library really ran it, and none twice."""
+        runs = int(rest_s / self._confirmation.typical_s())
+        standings = self._search.standings()
+        for _ in range(_MOST_CHOICES):
+            chosen = self._prospects(standings).choose(runs)
+            found: dict[Configuration, Standing] = {}
+            for one in chosen:
+                executed = as_executed(self._session, one.configuration, list(found))
+                found.setdefault(executed, one)
+            void = found.pop(DEFAULT, None)
+            if void is None:
                 break
-            executed = as_executed(self._session, winner, found)
-            if not executed.is_default and executed not in found:
-                found.append(executed)
+            # The library ignored it or does the same by itself: others take its place.
+            standings = tuple(one for one in standings if one is not void)
         return found
+
+    def _default_s(self) -> dict[int, float]:
+        times = default_times(self.runner.evidence.good(Phase.SEARCH), MachineStates())
+        return {size: time_s for (size, _), time_s in times.items()}
+
+    def _shared(
+        self, members: Mapping[Configuration, Standing]
+    ) -> dict[Configuration, tuple[int, ...]]:
+        return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
+
+    def _ablation_s(self, rest_s: float, candidates: int) -> float:
+        """Seconds for ablation: of what is left beside the fewest pairs of a confirmation."""
+        needed_s = FEWEST_BLOCKS * (candidates + 1) * self._confirmation.typical_s()
+        left_s = max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
+        # With less than some blocks of each candidate and a smaller one it can tell nothing.
+        least_s = _ABLATION_BLOCKS * (2 * candidates + 1) * self._confirmation.typical_s()
+        return left_s if left_s >= least_s else 0.0
+
+    def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
+        """What of a configuration seems to matter at some sizes, by all runs of the search."""
+        runs = [
+            (configuration, fmean(here))
+            for configuration, speedups in list_speedups(self.runner.evidence)
+            if (here := [speedups[size] for size in sizes if size in speedups])
+        ]
+        space = self._plan.space
+        assignments = [space.assignment(configuration) for configuration, _ in runs]
+        return screen_parameters(space, candidate, assignments, [score for _, score in runs])
 
     def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)

@@ -155,7 +155,7 @@ _CAMPAIGNS = {
     "an unknown strategy": (
         _HEAD + "seed: 2\nstrategy: nsga\n",
         "commtune: wrong.yaml:6: strategy: no search strategy is called 'nsga'\n"
-        "  nearest: nsga-ii\n  known: tpe-by-range, exhaustive, random, cma-es, gp, nsga-ii, tpe, "
+        "  nearest: nsga-ii\n  known: table-gp, exhaustive, random, cma-es, gp, nsga-ii, tpe, "
         "or a class of optuna.samplers\n",
     ),
     "a strategy that only Optuna can use": (

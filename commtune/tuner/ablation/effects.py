@@ -8,13 +8,13 @@ before it is confirmed; whether it is any good is decided by the confirmation al
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
-from commtune.model import DEFAULT, Configuration, Run
-from commtune.model.conclusion import SizeEffect
-from commtune.tuner.search.scores import SizeRange
+from commtune.model import Configuration
+from commtune.model.conclusion import SizeEffect, VariableEffect
+from commtune.spaces.space import Space
 from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -29,66 +29,50 @@ from commtune.tuner.statistics.machine_states import ALL, MachineStates
 _PASSENGER = 0.05
 #: How often variables are judged, at most: after each block. All these times share the above.
 _JUDGEMENTS = 13
-#: A small configuration has to keep this share of the gain of the large one.
-_GAIN_KEPT = 0.9
+#: A small configuration has to keep this share of the logarithm of the gain of the large one: at
+#: 4x, a tenth of the logarithm would be 13 % of the speed.
+_GAIN_KEPT = 0.98
 #: A variable that surely brings less than this share of the gain is left out without more runs.
-_SMALL_SHARE = 0.2
+_SMALL_SHARE = 0.1
 _FEWEST = 4
-#: The probability with which a loss, or a gain in a size range, is on the right side of doubt.
+#: The probability with which a loss, or a gain at a size, is on the right side of doubt.
 _SURE = 0.977
+#: That with which too much is lost. What is lost for good weighs more than a passenger.
+_LOSS_SURE = 0.9
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Log ratios of one configuration to another by size range, in blocks that hold both.
+    """Log ratios of one configuration to another by size, in blocks that hold both.
 
     Attributes:
-        by_range: estimate by range label; ranges without two blocks are absent.
+        by_size: estimate by size in bytes; sizes without two blocks are absent.
     """
 
-    by_range: Mapping[str, Estimate]
+    by_size: Mapping[int, Estimate]
 
     @property
     def blocks(self) -> int:
-        """Blocks behind the range with the fewest."""
-        return min((e.pairs for e in self.by_range.values()), default=0)
+        """Blocks behind the size with the fewest."""
+        return min((e.pairs for e in self.by_size.values()), default=0)
+
+    def at(self, sizes: Iterable[int]) -> Effects:
+        """Those at some sizes (bytes) only."""
+        return Effects({size: self.by_size[size] for size in sizes if size in self.by_size})
 
 
 def measure_effects(
     blocks: Blocks,
     slow: Configuration,
     fast: Configuration,
-    ranges: Sequence[SizeRange],
     speeds: MachineStates,
 ) -> Effects:
-    """Log ratios slow/fast, averaged over the sizes of each range within a block."""
-    found = {}
-    for size_range in ranges:
-        per_block = [
-            value
-            for block in blocks
-            if (value := _block_mean(block, slow, fast, size_range, speeds)) is not None
-        ]
-        if (mean := estimate_ratio(per_block)) is not None:
-            found[size_range.label] = mean
-    return Effects(found)
-
-
-def _block_mean(
-    block: Mapping[Configuration, Run],
-    slow: Configuration,
-    fast: Configuration,
-    size_range: SizeRange,
-    speeds: MachineStates,
-) -> float | None:
-    found = pair_times([block], slow, fast, speeds)
-    inside = [
-        value
-        for (size, _), p in found.items()
-        if size in size_range.sizes
-        for value in log_ratios(p)
-    ]
-    return fmean(inside) if inside else None
+    """Log ratios slow/fast at each size, over all machine states."""
+    by_size: dict[int, list[float]] = {}
+    for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
+        by_size.setdefault(size, []).extend(log_ratios(found))
+    means = {size: estimate_ratio(logs) for size, logs in sorted(by_size.items())}
+    return Effects({size: mean for size, mean in means.items() if mean is not None})
 
 
 def effects_by_size(
@@ -112,6 +96,37 @@ def effects_by_size(
     )
 
 
+def describe_variables(
+    space: Space,
+    blocks: Blocks,
+    before: Configuration,
+    after: Configuration,
+    speeds: MachineStates,
+) -> tuple[VariableEffect, ...]:
+    """What is known of each variable: of those that stayed, beside the small configuration."""
+    small = {} if after.is_default else space.parameter_units(after)
+    found = []
+    for name, lacking in space.parameter_units(before).items():
+        stayed = name in small
+        points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
+        points = points or effects_by_size(blocks, lacking, before, speeds)
+        found.append(describe_variable(space, before, name, points, kept=stayed))
+    return tuple(found)
+
+
+def describe_variable(
+    space: Space,
+    configuration: Configuration,
+    name: str,
+    points: tuple[SizeEffect, ...] = (),
+    *,
+    kept: bool = False,
+) -> VariableEffect:
+    """A parameter of a configuration by the variables that it sets, with what it brings."""
+    values = space.values_of(configuration, name)
+    return VariableEffect(tuple(sorted(values)), values, kept, points, name)
+
+
 @dataclass(frozen=True)
 class VariableJudgement:
     """What can be said of variables after some blocks.
@@ -127,44 +142,44 @@ class VariableJudgement:
     unclear: tuple[str, ...]
 
 
-def in_play(gain: Effects, minimum_gain: float) -> tuple[str, ...]:
-    """The size ranges in which a configuration gains, by what is seen so far; at least one."""
-    found = gain.by_range
+def in_play(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
+    """The sizes (bytes) at which a configuration gains, by what is seen so far; at least one."""
+    found = gain.by_size
     least = math.log1p(minimum_gain) / 2
-    worth = [label for label, e in found.items() if e.mean > max(least, error_bound(e))]
-    best = max(found, key=lambda label: found[label].mean, default=None)
+    worth = [size for size, e in found.items() if e.mean > max(least, error_bound(e))]
+    best = max(found, key=lambda size: found[size].mean, default=None)
     return tuple(worth) or ((best,) if best is not None else ())
 
 
 def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
-    """Whether fresh runs speak against any gain that is worth it, in every size range."""
+    """Whether fresh runs speak against any gain that is worth it, at every size."""
     return gain.blocks >= _FEWEST and all(
-        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_range.values()
+        e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_size.values()
     )
 
 
 def judge_variables(
-    lost: Mapping[str, Effects], gain: Effects, labels: Sequence[str]
+    lost: Mapping[str, Effects], gain: Effects, sizes: Sequence[int]
 ) -> VariableJudgement:
-    """Sorts variables by what is lost without each, in the ranges with a gain.
+    """Sorts variables by what is lost without each, at the sizes with a gain.
 
     The error of an effect is taken from all variables together, which differ little in noise:
     a handful of blocks is too few to know it for each.
     """
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
         return VariableJudgement(frozenset(), frozenset(), tuple(lost))
-    comparisons = max(1, len(lost) * len(labels))
+    comparisons = max(1, len(lost) * len(sizes))
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
         low, high, mean = -math.inf, True, -math.inf
-        for label in labels:
-            one = effect.by_range[label]
-            error, freedom = _pooled([other.by_range[label] for other in lost.values()])
+        for size in sizes:
+            one = effect.by_size[size]
+            error, freedom = _pooled([other.by_size[size] for other in lost.values()])
             error /= math.sqrt(one.pairs)
             reach = t_quantile(1 - _PASSENGER / comparisons, freedom) * error
             surely = t_quantile(1 - _PASSENGER / (comparisons * _JUDGEMENTS), freedom) * error
             low = max(low, one.mean - surely)
-            high = high and one.mean + reach < _SMALL_SHARE * gain.by_range[label].mean
+            high = high and one.mean + reach < _SMALL_SHARE * gain.by_size[size].mean
             mean = max(mean, one.mean)
         best[name] = mean
         if low > 0:
@@ -186,7 +201,7 @@ class Shortfall:
     """What a smaller configuration loses of the gain of a larger one, as log ratios.
 
     Attributes:
-        lost, gain: of the range that loses most.
+        lost, gain: means over the sizes with a gain.
         error, doubt: standard error of ``lost``, and how far it may be wrong.
         gain_doubt: how far ``gain`` may be wrong.
     """
@@ -214,27 +229,27 @@ class Shortfall:
         return self.lost + self.error < (1 - _GAIN_KEPT) * self.gain
 
 
-def measure_shortfall(
-    blocks: Blocks,
-    large: Configuration,
-    small: Configuration,
-    ranges: Sequence[SizeRange],
-    labels: Sequence[str],
-    speeds: MachineStates,
-) -> Shortfall | None:
-    """Compares a smaller configuration with a larger one; ``None`` with too few blocks."""
-    lost = measure_effects(blocks, small, large, ranges, speeds)
-    gain = measure_effects(blocks, DEFAULT, large, ranges, speeds)
-    known = [label for label in labels if label in lost.by_range and label in gain.by_range]
+def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Shortfall | None:
+    """What a smaller configuration loses of a larger one's gain; ``None`` with too few blocks."""
+    known = [size for size in sizes if size in lost.by_size and size in gain.by_size]
     if not known or lost.blocks < _FEWEST:
         return None
-    # The range in which the most is lost counts: a small profile must keep the gain in each.
-    worst = max(known, key=lambda label: lost.by_range[label].mean)
-    found = lost.by_range[worst]
-    whole = gain.by_range[worst]
+    lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
+    whole = math.fsum(e.mean for e in gain_at) / len(known)
+    mean = math.fsum(e.mean for e in lost_at) / len(known)
+    # Sizes of a run hang together, so their errors are taken as one; but a handful of blocks is
+    # too few to know the error of each.
+    error, freedom = _pooled_error(lost_at)
+    doubt = t_quantile(_LOSS_SURE, freedom) * error
+    gain_error, freedom = _pooled_error(gain_at)
     return Shortfall(
-        found.mean, found.error, error_bound(found), whole.mean, error_bound(whole), lost.blocks
+        mean, error, doubt, whole, t_quantile(_SURE, freedom) * gain_error, lost.blocks
     )
+
+
+def _pooled_error(found: Collection[Estimate]) -> tuple[float, float]:
+    """Standard error of the mean over sizes that hang together, and its degrees of freedom."""
+    return math.sqrt(fmean(e.error**2 for e in found)), math.fsum(e.freedom for e in found)
 
 
 def error_bound(found: Estimate, of: int = 1) -> float:

@@ -9,17 +9,18 @@ needless only as long as the other is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase
-from commtune.model.conclusion import Ablation, SizeEffect, VariableEffect
+from commtune.model.conclusion import Ablation
 from commtune.tuner.ablation.effects import (
     Effects,
     Shortfall,
     VariableJudgement,
-    effects_by_size,
+    describe_variable,
+    describe_variables,
     error_bound,
     in_play,
     is_hopeless,
@@ -29,7 +30,6 @@ from commtune.tuner.ablation.effects import (
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
-from commtune.tuner.search.scores import SizeRange
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 
 #: Blocks that leave variables out, and blocks that compare the small configuration, at most.
@@ -44,38 +44,47 @@ _GUESSING_SHARE = 0.5
 _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 
+#: A smaller configuration that seems to keep the gain of one at some sizes (bytes), or the same.
+Guess = Callable[[Configuration, Collection[int]], Configuration]
+
 
 class AblationPhase:
     """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
 
-    def __init__(self, session: Session, ranges: Sequence[SizeRange]) -> None:
+    def __init__(self, session: Session) -> None:
         self._session = session
         self._runner = session.runner
         self._plan = session.plan
-        self._ranges = tuple(ranges)
+        #: The sizes (bytes) that each configuration is for.
+        self._sizes: dict[Configuration, frozenset[int]] = {}
         self._whole: Blocks = ()
         self._read = 0
-        #: No node-hours are left for a block.
+        #: Neither time nor node-hours are left for a block.
         self._is_spent = False
 
     def run(
         self,
-        candidates: Sequence[Configuration],
-        guess: Callable[[Configuration], Configuration],
+        candidates: Mapping[Configuration, Collection[int]],
+        guess: Guess,
+        budget_s: float,
         since: int = 0,
     ) -> list[Ablation]:
         """Ablates each candidate.
 
         Args:
-            guess: a smaller configuration that seems to keep the gain, or the same.
+            candidates: with the sizes (bytes) that each is for: what counts is the gain there.
+            budget_s: wall seconds.
             since: blocks before this one were made from an earlier budget.
         """
-        timer = self._session.timer(self._plan.budget.ablation_s, Phase.ABLATE, since)
-        guesses = {candidate: guess(candidate) for candidate in candidates}
+        timer = self._session.timer(budget_s, Phase.ABLATE, since)
+        self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
+        guesses = {candidate: guess(candidate, sizes) for candidate, sizes in candidates.items()}
         self._try_guesses(guesses, timer)
         starts = {
             candidate: self._start(candidate, guesses[candidate]) for candidate in candidates
         }
+        for candidate, start in starts.items():
+            self._pass_on(candidate, start)
         different = list(dict.fromkeys(starts.values()))
         made: dict[Configuration, Ablation] = {}
         for number, start in enumerate(different):
@@ -87,6 +96,10 @@ class AblationPhase:
                 made[start] = self._whole_way(start, timer, 0.0)
         return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
 
+    def _pass_on(self, source: Configuration, to: Configuration) -> None:
+        """What was made of a configuration is for its sizes as well."""
+        self._sizes[to] = self._sizes.get(to, frozenset()) | self._sizes[source]
+
     def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
         """Leaves out, then tries other values of what is left; a better one is ablated again."""
         first = self._ablate(start, timer, until_s)
@@ -96,6 +109,7 @@ class AblationPhase:
         better = self._refined(first.after, timer, until_s + again_s)
         if better == first.after:
             return first
+        self._pass_on(start, better)
         again = self._ablate(better, timer, until_s)
         return first if again.after.is_default else self._joined(start, again)
 
@@ -119,14 +133,13 @@ class AblationPhase:
         return best if self._ahead(best, small, tried)[1] > 0 else small
 
     def _ahead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
-        """How far one is ahead of another in the ranges with a gain, and at the least.
+        """How far one is ahead of another at the sizes with a gain, and at the least.
 
         Args:
             of: how many it is the best of.
         """
-        labels = in_play(self._effects(DEFAULT, small), self._plan.minimum_gain)
         found = self._effects(small, other)
-        parts = [found.by_range[label] for label in labels if label in found.by_range]
+        parts = list(found.at(self._in_play(small)).by_size.values())
         if not parts or found.blocks < _FEWEST:
             return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
         mean = fmean(e.mean for e in parts)
@@ -171,8 +184,7 @@ class AblationPhase:
             self._block(list(dict.fromkeys([*open_.keys(), *open_.values()])), timer)
 
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
-        gain = self._effects(DEFAULT, candidate)
-        if is_hopeless(gain, self._plan.minimum_gain) or self._fails(candidate, small):
+        if self._is_hopeless(candidate) or self._fails(candidate, small):
             return True
         found = self._shortfall(candidate, small)
         return found is not None and (
@@ -207,7 +219,7 @@ class AblationPhase:
         )
         known = {effect.name for effect in ablation.variables}
         dropped = [
-            self._variable(candidate, name)
+            describe_variable(self._plan.space, candidate, name)
             for name in self._plan.space.parameter_units(candidate)
             if name not in known
         ]
@@ -218,10 +230,18 @@ class AblationPhase:
             variables=(*ablation.variables, *dropped),
         )
 
+    def _in_play(self, large: Configuration) -> tuple[int, ...]:
+        """The sizes (bytes) that a configuration is for, where it gains; at least one."""
+        gain = self._effects(DEFAULT, large).at(self._sizes[large])
+        return in_play(gain, self._plan.minimum_gain)
+
+    def _is_hopeless(self, candidate: Configuration) -> bool:
+        gain = self._effects(DEFAULT, candidate).at(self._sizes[candidate])
+        return is_hopeless(gain, self._plan.minimum_gain)
+
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
-        labels = in_play(self._effects(DEFAULT, large), self._plan.minimum_gain)
-        speeds = self._runner.evidence.speeds()
-        return measure_shortfall(self._blocks(), large, small, self._ranges, labels, speeds)
+        lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
+        return measure_shortfall(lost, gain, self._in_play(large))
 
     def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
         """Makes one configuration smaller.
@@ -231,13 +251,12 @@ class AblationPhase:
         """
         lacking = self._plan.space.parameter_units(candidate)
         leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
-        gain = self._effects(DEFAULT, candidate)
-        if is_hopeless(gain, self._plan.minimum_gain):
+        if self._is_hopeless(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
         if len(lacking) < 2:
             return self._result(candidate, candidate, None, "")
         said = self._leave_out(candidate, lacking, timer, leaving_s)
-        if is_hopeless(self._effects(DEFAULT, candidate), self._plan.minimum_gain):
+        if self._is_hopeless(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
         if said is None:
             return self._result(candidate, candidate, None, _TOO_SHORT)
@@ -259,9 +278,7 @@ class AblationPhase:
             if made >= _FEWEST:
                 said = self._judged(candidate, lacking)
                 variants = {name: lacking[name] for name in said.unclear}
-                if not variants or is_hopeless(
-                    self._effects(DEFAULT, candidate), self._plan.minimum_gain
-                ):
+                if not variants or self._is_hopeless(candidate):
                     return said
             if self._is_spent or timer.left() <= until_s or made >= _MOST_BLOCKS:
                 return said
@@ -279,12 +296,12 @@ class AblationPhase:
             if name not in vital
         }
         gain = self._effects(DEFAULT, candidate)
-        labels = [
-            label
-            for label in in_play(gain, self._plan.minimum_gain)
-            if all(label in e.by_range for e in lost.values())
+        sizes = [
+            size
+            for size in self._in_play(candidate)
+            if all(size in e.by_size for e in lost.values())
         ]
-        said = judge_variables(lost, gain, labels)
+        said = judge_variables(lost, gain, sizes)
         return replace(said, needed=said.needed | vital)
 
     def _check(
@@ -319,8 +336,8 @@ class AblationPhase:
         """The variables not shown to be needed, the one whose absence costs most last."""
 
         def loss(name: str) -> float:
-            found = self._effects(lacking[name], candidate).by_range.values()
-            return max((e.mean for e in found), default=0.0)
+            found = self._effects(lacking[name], candidate).at(self._sizes[candidate])
+            return max((e.mean for e in found.by_size.values()), default=0.0)
 
         return sorted(lacking.keys() - said.needed, key=lambda name: (loss(name), name))
 
@@ -337,6 +354,11 @@ class AblationPhase:
         return self._shortfall(candidate, small)
 
     def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
+        """A block, where one fits what is left."""
+        if not timer.fits(self._session.width * (len(arms) + 1)):
+            self._is_spent = True
+            return
+
         def order() -> Sequence[Configuration]:
             return block_order(arms, self._plan.seed, self._runner.blocks)
 
@@ -353,35 +375,16 @@ class AblationPhase:
         return self._whole
 
     def _effects(self, slow: Configuration, fast: Configuration) -> Effects:
-        return measure_effects(
-            self._blocks(), slow, fast, self._ranges, self._runner.evidence.speeds()
-        )
+        return measure_effects(self._blocks(), slow, fast, self._runner.evidence.speeds())
 
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
     ) -> Ablation:
-        """What is known of each variable: of those that stayed, beside the small configuration."""
-        blocks, speeds = self._blocks(), self._runner.evidence.speeds()
-        small = {} if after.is_default else self._plan.space.parameter_units(after)
-        found = []
-        for name, lacking in self._plan.space.parameter_units(before).items():
-            stayed = name in small
-            points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
-            points = points or effects_by_size(blocks, lacking, before, speeds)
-            found.append(self._variable(before, name, points, kept=stayed))
-        made = sum(before in block for block in blocks)
-        return Ablation(before, after, made, kept, tuple(found), note)
-
-    def _variable(
-        self,
-        configuration: Configuration,
-        name: str,
-        points: tuple[SizeEffect, ...] = (),
-        *,
-        kept: bool = False,
-    ) -> VariableEffect:
-        values = self._plan.space.values_of(configuration, name)
-        return VariableEffect(tuple(sorted(values)), values, kept, points, name)
+        self._pass_on(before, after)
+        speeds = self._runner.evidence.speeds()
+        found = describe_variables(self._plan.space, self._blocks(), before, after, speeds)
+        made = sum(before in block for block in self._blocks())
+        return Ablation(before, after, made, kept, found, note)
 
 
 _TOO_SHORT = "too little time to leave variables out"

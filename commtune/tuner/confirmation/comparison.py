@@ -26,6 +26,8 @@ from commtune.tuner.statistics.intervals import (
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
+#: A candidate's points, and the estimates behind them by size.
+Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
 #: A candidate is given up when the blocks left would decide it with less than this probability.
 _FUTILE = 0.1
 
@@ -73,7 +75,7 @@ class Rules:
 
 def compare_one(
     blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
-) -> tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]:
+) -> Compared:
     """Compares a candidate with the default: its points, and the estimates behind them."""
     by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
     for (size, speed), found in pair_times(blocks, DEFAULT, candidate, speeds).items():

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
 from commtune.model.conclusion import Ablation
 from commtune.model.decision import Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
+    Compared,
     Comparison,
     ConfirmationProgress,
     Rules,
@@ -30,6 +31,7 @@ from commtune.tuner.statistics.blocks import (
     whole_blocks,
 )
 from commtune.tuner.statistics.evidence import of_operation
+from commtune.tuner.statistics.machine_states import MachineStates
 
 #: By how much of it the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
@@ -63,10 +65,17 @@ class ConfirmationPhase:
         return self._runner.store.decision(self._runner.campaign_id)
 
     def decide(
-        self, candidates: Sequence[Configuration], ablations: Sequence[Ablation] = ()
+        self,
+        candidates: Mapping[Configuration, tuple[int, ...]],
+        budget_s: float,
+        ablations: Sequence[Ablation] = (),
     ) -> Decision:
-        """Settles candidates and number of blocks, and stores that before the first block runs."""
-        budget_s = self._plan.budget.confirmation_s
+        """Settles candidates and number of blocks, and stores that before the first block runs.
+
+        Args:
+            candidates: with the sizes (bytes) that each is for.
+            budget_s: wall seconds.
+        """
         block_s = self.typical_s() * (len(candidates) + 1)
         number = self._number()
         if number:
@@ -83,6 +92,7 @@ class ConfirmationPhase:
             error_share=error_share(number),
             budget=self._budget,
             ablations=tuple(ablations),
+            sizes=tuple(candidates.values()),
         )
         self._keep(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
@@ -173,16 +183,17 @@ class ConfirmationPhase:
         made = complete_blocks(blocks, still)
         rules = self.rules(decision, len(decision.looks))
         final = self.rules(decision, len(decision.shares) - 1)
-        sizes = self._plan.workload.sizes
         speeds = self._runner.evidence.speeds(anew=True)
-        found = {c: compare_one(blocks, c, str(operation), speeds, rules) for c in still}
+        sizes = {c: decision.sizes_of(c, self._plan.workload.sizes) for c in still}
+        found = {c: self._compare(blocks, c, sizes[c], rules, speeds) for c in still}
         stopped: dict[int, str] = {}
         # First those that are decided whatever comes: their runs may save one of the others.
         for only_settled in (True, False):
-            course = ConfirmationProgress(sizes, final, made, made if last else planned)
             for candidate, (points, estimates) in found.items():
+                mine = sizes[candidate]
+                course = ConfirmationProgress(mine, final, made, made if last else planned)
                 why = stop_reason(estimates, points, course)
-                if why and (not only_settled or is_settled(points, sizes)):
+                if why and (not only_settled or is_settled(points, mine)):
                     stopped[decision.candidates.index(candidate)] = why
             if not last:
                 planned = self._grown(planned, made, len(still) - len(stopped), timer)
@@ -201,7 +212,10 @@ class ConfirmationPhase:
             level=self._plan.level,
             minimum_gain=self._plan.minimum_gain,
             tolerance=self._plan.tolerance,
-            comparisons=len(decision.candidates) * len(self._plan.workload.sizes),
+            comparisons=sum(
+                len(decision.sizes_of(one, self._plan.workload.sizes))
+                for one in decision.candidates
+            ),
             share=decision.shares[look],
         )
 
@@ -214,11 +228,28 @@ class ConfirmationPhase:
         for place, candidate in enumerate(decision.candidates):
             look, why = decision.stop_of(place) or (len(decision.shares) - 1, "budget")
             rules = self.rules(decision, look)
-            compared = compare_one(blocks, candidate, str(operation), speeds, rules)
+            sizes = decision.sizes_of(candidate, self._plan.workload.sizes)
+            compared = self._compare(blocks, candidate, sizes, rules, speeds)
             found.points[candidate], found.estimates[candidate] = compared
             found.levels[candidate] = rules.each
             found.stopped[candidate] = why
         return found
+
+    def _compare(
+        self,
+        blocks: Blocks,
+        candidate: Configuration,
+        sizes: Collection[int],
+        rules: Rules,
+        speeds: MachineStates,
+    ) -> Compared:
+        """A candidate at the sizes that it is for: nothing is stated of the others."""
+        operation = str(self._plan.workload.operation)
+        points, estimates = compare_one(blocks, candidate, operation, speeds, rules)
+        return (
+            tuple(point for point in points if point.bytes in sizes),
+            {size: found for size, found in estimates.items() if size in sizes},
+        )
 
     def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
         """The whole blocks of a phase that were made after a decision."""

@@ -104,7 +104,7 @@ class Runner:
     def committed_s(self) -> float:
         """Seconds that the runs under way will take, going by those that ended."""
         flying = sum(len(request.workload.operations) for request in self._flying.values())
-        return flying * self._typical_s() if flying else 0.0
+        return flying * self.typical_s() if flying else 0.0
 
     def left_s(self) -> float:
         """Seconds of its nodes that the campaign may still use, where these are limited."""
@@ -117,10 +117,10 @@ class Runner:
             runs: of one operation; one of several operations counts as so many.
         """
         left_s = self.left_s()
-        self._is_spent = left_s <= 0 or left_s < runs * self._typical_s()
+        self._is_spent = left_s <= 0 or left_s < runs * self.typical_s()
         return not self._is_spent
 
-    def _typical_s(self) -> float:
+    def typical_s(self) -> float:
         """Seconds of a budget that a run takes, going by some that ended; 0 before any did."""
         walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
         return self.cost() * median(walls) if walls else 0.0

@@ -54,6 +54,10 @@ class Timer:
         own = self.budget_s - self.used() - self._runner.committed_s()
         return min(own, self._runner.left_s())
 
+    def fits(self, runs: int) -> bool:
+        """Whether so many runs, as long as those that ended, fit what is left."""
+        return runs * self._runner.typical_s() <= self.left()
+
 
 @dataclass
 class Session:

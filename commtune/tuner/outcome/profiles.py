@@ -12,6 +12,7 @@ from commtune.model.conclusion import Ablation
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.likely_gains import describe_likely_gains
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
 from commtune.tuner.statistics.intervals import corrected_level
 
@@ -72,7 +73,7 @@ def _profile(
         guards=guards.get(part.configuration, ()),
         level=_level(plan, comparison, part.configuration),
         minimum_gain=plan.minimum_gain,
-        note=_note(part, points, plan, detectable),
+        note=_note(part, points, plan, comparison, detectable),
         conditions=_conditions(plan),
         simulated=simulated,
         details={
@@ -136,12 +137,18 @@ def _verdict(part: Range, comparison: Comparison) -> Verdict:
 
 
 def _note(
-    part: Range, points: Sequence[PointEvidence], plan: Plan, detectable: Mapping[int, float]
+    part: Range,
+    points: Sequence[PointEvidence],
+    plan: Plan,
+    comparison: Comparison,
+    detectable: Mapping[int, float],
 ) -> str:
-    """What could still be hidden where the default stays."""
+    """What is likely, and what could still be hidden, where the default stays."""
     if not part.configuration.is_default:
         return ""
-    return describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
+    likely = describe_likely_gains(part.sizes, plan, comparison)
+    hidden = describe_detectability(part.sizes, points, plan.minimum_gain, detectable)
+    return "; ".join(said for said in (likely, hidden) if said)
 
 
 def _conditions(plan: Plan) -> Conditions:

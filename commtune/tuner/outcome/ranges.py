@@ -15,8 +15,8 @@ from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
-#: Of two configurations, the one with fewer variables is better if it keeps so much of the gain.
-_NEARLY = 0.9
+#: A configuration that is within this share of the best at a size is as good there.
+_NEARLY = 0.02
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,13 @@ class Range:
 def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
     """Cuts the sizes into ranges with a configuration each, as few as the evidence supports.
 
-    Neighbouring sizes share a range where one configuration is as good as the best at all of
-    them, as far as the intervals can tell. Sizes at which no gain was shown go with the ranges on
+    Neighbouring sizes share a range where one configuration is within 2 % of the best at all of
+    them. Sizes at which no gain was shown go with the ranges on
     both sides of them, if these share a configuration that does no harm there. Of several ways
     with as few ranges, the one that gains most.
     """
     sizes = sorted(plan.workload.sizes)
-    good = [good_at(size, comparison, plan.minimum_gain) for size in sizes]
+    good = [good_at(size, comparison) for size in sizes]
     # For the sizes up to each: the number of ranges, the logarithm of what they lose, the ranges.
     best: list[tuple[int, float, list[Range]]] = [(0, 0.0, [])]
     for end in range(1, len(sizes) + 1):
@@ -108,25 +108,23 @@ def is_unharmed(
     )
 
 
-def good_at(size: int, comparison: Comparison, minimum_gain: float) -> set[Configuration]:
-    """The configurations that are faster at a size, and that no other beats by much there.
+def good_at(size: int, comparison: Comparison) -> set[Configuration]:
+    """The configurations that are faster at a size, and within 2 % of the best one there.
 
-    By much is: surely, by more than the smallest gain that is worth a recommendation. Only the
-    default, where none is faster.
+    Only the default, where none is faster.
     """
     faster = {
-        configuration: point
+        configuration: point.gain.ratio
         for configuration, points in comparison.points.items()
         if (point := overall_points(points).get(size)) and point.verdict is Verdict.FASTER
     }
-    best = max((point.gain.low for point in faster.values()), default=0.0)
-    good = {c for c, p in faster.items() if p.gain.high * (1 + minimum_gain) >= best}
-    return good or {DEFAULT}
+    best = max(faster.values(), default=0.0)
+    return {c for c, ratio in faster.items() if ratio * (1 + _NEARLY) >= best} or {DEFAULT}
 
 
 def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
     """Of configurations with nearly the largest gain the smallest; the key breaks ties."""
-    enough = _NEARLY * max(gains.values())
+    enough = max(gains.values()) - math.log1p(_NEARLY)
     near = [configuration for configuration, gain in gains.items() if gain >= enough]
     return min(near, key=lambda c: (len(c), -round(gains[c], 3), c.key))
 

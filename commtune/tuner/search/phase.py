@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import math
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
+
+import numpy as np
 
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.failures import Item
+from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
+from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
-from commtune.tuner.search.racing import MOST_RUNS, find_contenders, find_surest, to_repeat
-from commtune.tuner.search.scores import Scoreboard, SizeRange, split_ranges
-from commtune.tuner.search.screening import screen_parameters
+from commtune.tuner.search.standings import SpeedupReader, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
@@ -23,13 +24,23 @@ from commtune.tuner.statistics.blocks import block_order
 #: The default runs once in every block of this many search runs, at a random place.
 _SEARCH_BLOCK = 8
 _FIRST_DEFAULTS = 4
-#: The last part of the search goes to repeating the best, since one run is easily lucky.
+#: The last part of the search goes to re-runs of the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
-_FINALISTS, _ENOUGH_RUNS = 4, 3
-#: How many runs of a block go to the closest race, and how many trials there are before.
-_CLOSE_ONES, _FIRST_RACE = 2, 16
-#: Scores are worked out anew when this share of new runs has come in.
+_FINALISTS = 7
+#: More runs than this tell the search nothing that the confirmation would not tell better.
+_MOST_RUNS = 8
+#: How many runs of a block are re-runs, where the strategy can't say what its proposals are
+#: worth; and how many trials there are before.
+_RERUNS, _FIRST_RERUN = 2, 16
+#: A re-run that is expected to improve the mean over sizes by less than this (logarithm) is not
+#: worth its time.
+_LEAST_WORTH = 1e-4
+#: A single run so many standard deviations ahead of the best is run again.
+_AHEAD = 2.0
+#: Speedups are worked out anew when this share of new runs has come in.
 _REFRESH_SHARE = 0.2
+#: Proposals that a re-run may be put before; what the user listed is not.
+_JUDGED = (Origin.ENUMERATED, Origin.RANDOM, Origin.SAMPLER)
 
 
 class SearchPhase:
@@ -39,16 +50,13 @@ class SearchPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
-        self._ranges = split_ranges(session.plan.workload.sizes)
-        self._board = Scoreboard(self._ranges)
+        self._reader = SpeedupReader()
+        self._weights = np.zeros(0)
+        #: A proposal that a re-run was put before.
+        self._held: Proposal | None = None
         #: Configurations whose runs never came to an end; to be tried before new ones.
         self._repeat: list[Configuration] = []
         self._exhausted = False
-
-    @property
-    def ranges(self) -> tuple[SizeRange, ...]:
-        """The size ranges that were searched for."""
-        return self._ranges
 
     @property
     def set_aside(self) -> tuple[Item, ...]:
@@ -94,7 +102,11 @@ class SearchPhase:
         # core can take half a minute.
         each = lacking if self._runner.batches.is_detached else 1
         wanted = repeat_blocks(lacking // each, lambda: [DEFAULT] * each)
-        self._dispatch(lambda: None if self._session.is_oversubscribed() else wanted(), timer)
+        self._dispatch(
+            lambda: None if self._session.is_oversubscribed() else wanted(),
+            timer,
+            lambda _: None,  # the search, which is made next, reads them from the store
+        )
 
     def _try_first(self, timer: Timer) -> None:
         """What the user listed and was never measured, whatever is left of the budget."""
@@ -110,20 +122,14 @@ class SearchPhase:
     def _new_search(self) -> Search:
         # A resumed campaign must not propose the same random numbers again.
         seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
-        strategy = make_strategy(
-            self._plan.strategy, self._plan.space, self._ranges, seed, fits=self._fits()
-        )
-        return Search(self._plan.space, strategy, self._plan.first)
-
-    def _fits(self) -> bool:
-        """Whether the whole space can be tried within the budget."""
-        count = self._plan.space.count()
-        if self._plan.budget.trials is not None and count > self._plan.budget.trials:
-            return False
-        runs = list(self._runner.evidence.good(Phase.SEARCH))
-        a_run_s = math.fsum(r.wall_s for r in runs) / max(1, len(runs))
-        budget_s = (1 - _FINALISTS_SHARE) * self._plan.budget.search_s
-        return count * a_run_s * (1 + 1 / _SEARCH_BLOCK) <= budget_s
+        model = TableModel(self._plan.space, self._plan.workload.sizes)
+        self._reader.rebuild(self._runner.evidence)
+        default_s = {size: value for (size, _), value in self._reader.default_s.items()}
+        times = np.array([default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
+        self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
+        strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
+        self._held = None
+        return Search(model, strategy, self._plan.first)
 
     def _replay_into_search(self) -> None:
         """Rebuilds what the search knows from what the store holds."""
@@ -138,15 +144,11 @@ class SearchPhase:
         self._refresh()
 
     def _refresh(self) -> None:
-        self._refresh_board()
-        self._search.rebuild(self._board)
-
-    def _refresh_board(self) -> None:
-        self._board.rebuild(self._runner.evidence)
+        self._search.rebuild(self._reader.rebuild(self._runner.evidence))
         self._refreshed_at = len(self._runner.evidence.runs)
 
     def _is_stale(self) -> bool:
-        """Whether enough runs came in to work all scores out again."""
+        """Whether enough runs came in to work all speedups out again."""
         grown = len(self._runner.evidence.runs) - self._refreshed_at
         return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at)
 
@@ -164,40 +166,49 @@ class SearchPhase:
         return self._members(timer, place)
 
     def _members(self, timer: Timer, place: int) -> Iterator[Configuration]:
-        """New configurations, some of the best so far, and the default at its place."""
-        close = self._close_ones()
+        """New configurations, those of the known that are worth a re-run, and the default."""
+        reruns = self._reruns()
         for position in range(_SEARCH_BLOCK):
             if position == place:
                 yield DEFAULT
                 continue
-            known = self._repeat or close
             configuration = None
             if timer.left() > 0:
-                configuration = known.pop() if known else self._new()
+                configuration = self._repeat.pop() if self._repeat else self._next(reruns)
             if configuration is None:
                 self._exhausted = True
                 return
             yield configuration
 
-    def _close_ones(self) -> list[Configuration]:
-        """Configurations that one more run may put first, or take out of the race."""
-        if len(self._runner.trials) < _FIRST_RACE or not self._trials_left():
+    def _reruns(self) -> list[tuple[Configuration, float]]:
+        """Known configurations with what a re-run is worth, the best last."""
+        if len(self._runner.trials) < _FIRST_RERUN or not self._trials_left():
             return []
-        return to_repeat(self._board, [r.label for r in self._ranges], _CLOSE_ONES)
+        ranked = rank_reruns(self._search.model, self._weights, _MOST_RUNS)
+        found = [(c, worth) for c, worth in ranked if not self._runner.flying(c)]
+        return found[:_SEARCH_BLOCK][::-1]
 
-    def _new(self) -> Configuration | None:
-        """A configuration that was never tried; none where the space or the limit is reached."""
-        proposal = self._search.ask() if self._trials_left() else None
-        return self._trial(proposal) if proposal is not None else None
+    def _next(self, reruns: list[tuple[Configuration, float]]) -> Configuration | None:
+        """A new configuration, or a re-run that is worth more; nothing where none is left."""
+        if not self._trials_left():
+            return None
+        proposal = self._held or self._search.ask()
+        if proposal is None:
+            return None
+        self._held = None
+        if reruns and proposal.origin in _JUDGED and _is_behind(proposal, reruns):
+            self._held = proposal
+            return reruns.pop()[0]
+        return self._trial(proposal)
 
     def _trial(self, proposal: Proposal) -> Configuration:
-        self._runner.new_trial(proposal.configuration, proposal.origin, proposal.label)
+        self._runner.new_trial(proposal.configuration, proposal.origin)
         return proposal.configuration
 
     def _tell(self, run: Run) -> None:
         """Tells the search of a run, and the user of values that leave it or come back."""
         configuration = run.configuration
-        if configuration.is_default:
+        if configuration.is_default and run.outcome is not Outcome.OK:
             return
         if run.outcome.is_lost:
             self._search.forget(configuration)
@@ -209,68 +220,52 @@ class SearchPhase:
                     f"setting aside {_shown(item)}: failed twice ({run.outcome}), never worked"
                 )
             return
-        for item in sorted(self._search.tell(configuration, self._board.add(run)), key=str):
+        speedups = self._reader.read(run)
+        for item in sorted(self._search.tell(configuration, speedups), key=str):
             self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
-        self._session.best_log_gain = max(self._session.best_log_gain, self._board.best_gain(run))
+        if not configuration.is_default:
+            best = max(speedups.values(), default=0.0)
+            self._session.best_log_gain = max(self._session.best_log_gain, best)
         if self._is_stale():
             self._refresh()
 
     def _repeat_finalists(self, timer: Timer) -> None:
-        """Repeats the best of each range, so that confirmation gets the good, not the lucky."""
-        self._refresh_board()
+        """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""
+        self._refresh()
 
         def next_block() -> Iterable[Configuration] | None:
-            finalists = self._finalists(_FINALISTS)
-            if timer.left() <= 0 or all(self._runs_of(c) >= MOST_RUNS for c in finalists):
+            finalists = self._finalists() if timer.left() > 0 else []
+            if not finalists:
                 return None
             order = block_order(finalists, self._plan.seed, self._runner.blocks)
             return takewhile(lambda _: timer.left() > 0, order)
 
         def tell(run: Run) -> None:
             if run.outcome is Outcome.OK:
-                self._board.add(run)
-            if self._is_stale():
-                self._refresh_board()
+                self._tell(run)
 
         self._dispatch(next_block, timer, tell)
 
-    def _runs_of(self, configuration: Configuration) -> int:
-        scores = self._board.scores.get(configuration, {})
-        made = max((score.runs for score in scores.values()), default=0)
-        return made + self._runner.flying(configuration)
+    def _finalists(self) -> list[Configuration]:
+        """What was ahead in a single run, then what a re-run of is worth most."""
+        model = self._search.model
+        model.fit()
+        found = model.lucky_ones(_AHEAD)
+        ranked = rank_reruns(model, self._weights, _MOST_RUNS)
+        found += [c for c, worth in ranked if worth > _LEAST_WORTH]
+        # What is under way is no more to be told than by its result.
+        return [c for c in dict.fromkeys(found) if not self._runner.flying(c)][:_FINALISTS]
 
-    def guess(self, configuration: Configuration) -> Configuration:
-        """What of a configuration seems to matter in the size range where it did best."""
-        mine = self._board.scores.get(configuration, {})
-        label = max(mine, key=lambda one: mine[one].mean, default="")
-        runs = [
-            (run, score[label])
-            for run in self._runner.evidence.good(Phase.SEARCH)
-            if label in (score := self._board.score(run))
-        ]
-        assignments = [self._plan.space.assignment(run.configuration) for run, _ in runs]
-        return screen_parameters(
-            self._plan.space, configuration, assignments, [value for _, value in runs]
-        )
+    def standings(self) -> tuple[Standing, ...]:
+        """What is known of every configuration with a good run, the default not among them."""
+        return self._search.model.standings()
 
-    def winners(self, most: int) -> list[Configuration]:
-        """The best of each range over all speeds, then at each speed; few, so as to have power.
 
-        Of many single runs the best is a lucky one: a configuration with few runs counts only
-        if it is ahead of those with several by more than luck explains.
-        """
-        self._board.rebuild(self._runner.evidence)
-        labels = [size_range.label for size_range in reversed(self._ranges)]
-        found = [c for label in labels for c in find_surest(self._board, label, _ENOUGH_RUNS)]
-        for speed in self._board.speeds.names:
-            for label in labels:
-                found += self._board.best_at(label, speed, fewest_runs=2)
-        return list(dict.fromkeys(found or self._finalists(1)))[:most]
-
-    def _finalists(self, most: int) -> list[Configuration]:
-        """The few of each range that may still be its best."""
-        found = [c for r in self._ranges for c in find_contenders(self._board, r.label, most)]
-        return list(dict.fromkeys(found))
+def _is_behind(proposal: Proposal, reruns: Sequence[tuple[Configuration, float]]) -> bool:
+    """Whether a re-run of the last of some is worth more than a proposal."""
+    if proposal.worth is None:
+        return len(reruns) > _SEARCH_BLOCK - _RERUNS
+    return reruns[-1][1] > proposal.worth
 
 
 def _shown(item: Item) -> str:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from commtune.model import DEFAULT, Configuration
-from commtune.spaces.space import Space
 from commtune.tuner.search.failures import Failures, Item
-from commtune.tuner.search.scores import Scoreboard
+from commtune.tuner.search.model import TableModel
+from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.strategy import Origin, Proposal, Strategy, active_values
+
+#: Failures before these are forgotten by the model, not by what is set aside.
+_MOST_FAILED = 100
 
 
 class Search:
@@ -19,13 +22,15 @@ class Search:
     nothing left.
 
     Args:
+        model: takes in what is told, before the strategy does.
         first: configurations to try before all others (site settings).
     """
 
     def __init__(
-        self, space: Space, strategy: Strategy, first: Sequence[Configuration] = ()
+        self, model: TableModel, strategy: Strategy, first: Sequence[Configuration] = ()
     ) -> None:
-        self.space = space
+        self.space = model.encoding.space
+        self.model = model
         self.failures = Failures()
         self._strategy = strategy
         self._known: set[Configuration] = {DEFAULT}
@@ -47,16 +52,20 @@ class Search:
         """An earlier run succeeded; its score comes with ``rebuild``."""
         self.failures.succeeded(active_values(self.space, configuration))
 
-    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> set[Item]:
-        """A run succeeded, with these scores by range label (higher is better).
+    def tell(self, configuration: Configuration, speedups: Speedups) -> set[Item]:
+        """A run succeeded, with these log speedups by size (bytes).
 
         Returns the values that were set aside before, and come back.
         """
-        self._strategy.tell(configuration, scores)
+        self.model.add(configuration, speedups)
+        if configuration.is_default:
+            return set()
+        self._strategy.tell(configuration, speedups)
         return self.failures.succeeded(active_values(self.space, configuration))
 
     def tell_failed(self, configuration: Configuration) -> set[Item]:
         """A run failed through its configuration; returns values that are set aside for it."""
+        self.model.add_failed(configuration)
         self._strategy.tell_failed(configuration)
         return self.failures.failure(active_values(self.space, configuration))
 
@@ -64,9 +73,15 @@ class Search:
         """A run was lost: nothing is known of the configuration, and nobody waits for it."""
         self._strategy.forget(configuration)
 
-    def rebuild(self, board: Scoreboard) -> None:
-        """Tells the strategy all scores so far anew."""
-        self._strategy.rebuild(board, self.failures.failed)
+    def rebuild(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
+        """Puts all runs so far in the place of what was told."""
+        self.model.forget_all()
+        for configuration, speedups in runs:
+            self.model.add(configuration, speedups)
+        for failed in self.failures.failed[-_MOST_FAILED:]:
+            self.model.add_failed(self.space.configuration(failed))
+        tried = [(one, speedups) for one, speedups in runs if not one.is_default]
+        self._strategy.rebuild(tried, self.failures.failed)
 
     def _listed(self) -> Proposal | None:
         while self._first:

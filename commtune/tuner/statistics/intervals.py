@@ -34,6 +34,8 @@ FEWEST_PAIRS = 5
 #: their pairs (benchmarks/rerun.py).
 SITTING_SPREAD = 0.06
 _NORMAL_95 = 1.96
+#: How far that reaches to either side, at 95 %.
+SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
 #: The share of pairs trimmed on each side, and the number of pairs from which that is done.
 _TRIMMED = 0.2
 _FEWEST_TRIMMED = 8
@@ -92,7 +94,7 @@ def combine_strata(strata: Sequence[Sequence[float]]) -> Estimate | None:
 def half_width(found: Estimate, level: float) -> float:
     """How far the interval of a log ratio reaches to either side."""
     within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, _NORMAL_95 * SITTING_SPREAD * found.mean)
+    return math.hypot(within, SITTING_ALLOWANCE * found.mean)
 
 
 @lru_cache(maxsize=4096)
@@ -135,6 +137,13 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
 
 
+def predict_interval(pairs: int, level: float) -> tuple[float, float]:
+    """Standard error and half width of an interval to come, in standard deviations of a pair."""
+    cut = int(_TRIMMED * pairs) if pairs >= _FEWEST_TRIMMED else 0
+    error = 1 / math.sqrt(pairs)
+    return error, error * t_quantile((1 + level) / 2, pairs - 2 * cut - 1)
+
+
 def blocks_to_decide(
     found: Estimate, level: float, minimum_gain: float, chance: float = 0.9
 ) -> float:
@@ -144,7 +153,7 @@ def blocks_to_decide(
         chance: probability with which that many pairs decide it.
     """
     distance = abs(found.mean - math.log1p(minimum_gain))
-    allowance = _NORMAL_95 * SITTING_SPREAD * abs(found.mean)
+    allowance = SITTING_ALLOWANCE * abs(found.mean)
     reach = t_quantile((1 + level) / 2, max(30.0, found.freedom)) + t_quantile(chance, 1e6)
     spread = found.error * math.sqrt(found.pairs)
     room = distance - allowance
@@ -161,5 +170,5 @@ def detectable_gain(
         level: level of the interval that has to lie above the minimum gain.
     """
     reach = (t_quantile((1 + level) / 2, freedom) + t_quantile(chance, 1e6)) * error
-    logarithm = (math.log1p(minimum_gain) + reach) / (1 - _NORMAL_95 * SITTING_SPREAD)
+    logarithm = (math.log1p(minimum_gain) + reach) / (1 - SITTING_ALLOWANCE)
     return math.exp(min(logarithm, 700)) - 1

@@ -19,7 +19,6 @@ from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
-from commtune.tuner.search.scores import split_ranges
 
 SPACE = simulated.space()
 #: Eight variables, of which one or two matter: the others are passengers.
@@ -85,7 +84,8 @@ class Bench:
         runner.recover()
         runner.load()
         session = Session(plan, runner, QuietReporter())
-        return AblationPhase(session, split_ranges(simulated.SIZES)).run(candidates, guess)
+        at_all_sizes = dict.fromkeys(candidates, simulated.SIZES)
+        return AblationPhase(session).run(at_all_sizes, lambda c, _: guess(c), self.budget_s)
 
 
 def only(names: str) -> Configuration:

@@ -18,7 +18,6 @@ from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
-from commtune.tuner.search.scores import split_ranges
 
 SPACE = build_space(
     parse_document(
@@ -61,9 +60,9 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
     runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
     runner.new_trial(DEFAULT, "baseline")
     session = Session(plan, runner, QuietReporter())
-    phase = AblationPhase(session, split_ranges(simulated.SIZES))
+    phase = AblationPhase(session)
     start = Configuration({"BUFFER": "2048"})
-    (found,) = phase.run([start], lambda candidate: candidate)
+    (found,) = phase.run({start: simulated.SIZES}, lambda candidate, _: candidate, budget_s)
     assert found.before == start
     return found.after
 

@@ -84,7 +84,12 @@ class Confirmation:
     def run(self) -> tuple[Comparison, Decision]:
         """Goes on from wherever the store is."""
         phase = self.phase()
-        return phase.confirm(phase.stored_decision() or phase.decide(self.candidates))
+        return phase.confirm(self._decision(phase))
+
+    def _decision(self, phase: ConfirmationPhase) -> Decision:
+        budget_s = self.blocks * (len(self.candidates) + 1)
+        at_all_sizes = dict.fromkeys(self.candidates, SIZES)
+        return phase.stored_decision() or phase.decide(at_all_sizes, budget_s)
 
 
 def confirmed(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
+import numpy as np
 import pytest
 from held_campaigns import hold
 from quiet import QuietReporter
@@ -24,8 +25,9 @@ from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Batches
+from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
-from commtune.tuner.search.scores import Scoreboard, split_ranges
+from commtune.tuner.search.standings import SpeedupReader, Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
 
 SPACE = build_space(
@@ -188,14 +190,20 @@ def _distance(one: Configuration, other: Configuration) -> int:
 
 
 def _close_pairs(
-    board: Scoreboard, known: list[Configuration], seed: int, *, waits: bool, rebuilt: bool
+    runs: list[tuple[Configuration, Speedups]],
+    known: list[Configuration],
+    seed: int,
+    *,
+    waits: bool,
+    rebuilt: bool,
 ) -> int:
     """Of 28 proposals that are under way together, pairs that differ in one parameter."""
-    strategy = make_strategy(DEFAULT_STRATEGY, SPACE, split_ranges(SIZES), seed)
-    search = Search(SPACE, strategy)
+    model = TableModel(SPACE, SIZES)
+    weights = np.full(len(SIZES), 1 / len(SIZES))
+    search = Search(model, make_strategy(DEFAULT_STRATEGY, model, weights, seed))
     for configuration in known:
         search.remember(configuration)
-    search.rebuild(board)
+    search.rebuild(runs)
     made = []
     for _ in range(28):
         proposal = search.ask()
@@ -204,25 +212,24 @@ def _close_pairs(
         if not waits:
             search.forget(proposal.configuration)
         if rebuilt:
-            search.rebuild(board)
+            search.rebuild(runs)
     assert len(set(made)) == 28
     return sum(_distance(a, b) <= 1 for a, b in combinations(made, 2))
 
 
 @pytest.mark.parametrize("rebuilt", [False, True])
 def test_what_is_under_way_keeps_proposals_apart(laboratory: Laboratory, rebuilt: bool) -> None:
-    """Proposals that wait are not forgotten, also where the studies are made anew meanwhile."""
+    """Proposals that wait are not forgotten, also where the model is made anew meanwhile."""
     laboratory.plan = replace(laboratory.plan, budget=Budget(20, 1, 2))
     laboratory.run()
     runner = laboratory.session().runner
     runner.load()
-    board = Scoreboard(split_ranges(SIZES))
-    board.rebuild(runner.evidence)
+    runs = SpeedupReader().rebuild(runner.evidence)
     known = list(runner.trials)
 
     def close(*, waits: bool) -> int:
         return sum(
-            _close_pairs(board, known, seed, waits=waits, rebuilt=rebuilt) for seed in range(5)
+            _close_pairs(runs, known, seed, waits=waits, rebuilt=rebuilt) for seed in range(5)
         )
 
     assert close(waits=True) < close(waits=False)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError
-from commtune.spaces.space import Space
-from commtune.tuner.search.scores import SizeRange
+from commtune.tuner.search.encoding import Matrix
+from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.strategies.exhaustive import Exhaustive
 from commtune.tuner.search.strategies.optuna_samplers import (
     SHORT_NAMES,
@@ -18,34 +17,37 @@ from commtune.tuner.search.strategies.optuna_samplers import (
 )
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Strategy
+from commtune.tuner.search.strategies.table_gp import TableImprovement
 
-#: Enumerates a space that fits the budget; else a TPE for each size range, on shared evidence.
-DEFAULT_STRATEGY = "tpe-by-range"
+#: One model of all configurations and sizes; see ``table_gp``.
+DEFAULT_STRATEGY = "table-gp"
 _OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
+#: Names that campaign files of earlier versions have.
+_EARLIER = {"tpe-by-range": "tpe"}
 
 
-def make_strategy(
-    name: str, space: Space, ranges: Sequence[SizeRange], seed: int, *, fits: bool = False
-) -> Strategy:
+def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> Strategy:
     """The strategy of a name.
 
     Args:
-        fits: whether the whole space can be tried within the budget.
+        model: what the search believes; it takes in each run before the strategy is told.
+        weights: of the model's sizes, in their order.
 
     Raises:
         UserError: no strategy has this name, or it lacks a package.
     """
-    if name == "exhaustive" or (name == DEFAULT_STRATEGY and fits):
-        return Exhaustive(space, seed)
-    rng = random.Random(seed)
+    space, rng = model.encoding.space, random.Random(seed)
     if name == DEFAULT_STRATEGY:
-        return OptunaStrategy(space, ranges, rng)
+        return TableImprovement(model, weights, rng)
+    if name == "exhaustive":
+        return Exhaustive(space, seed)
     if name == "random":
         return RandomSampling(space, rng)
-    make_sampler = sampler_of(name)
+    make_sampler = sampler_of(_EARLIER.get(name, name))
     if make_sampler is None:
         raise _unknown(name)
-    return OptunaStrategy(space, ranges, rng, make_sampler)
+    by_size = dict(zip(model.sizes.astype(int).tolist(), weights.tolist(), strict=True))
+    return OptunaStrategy(space, by_size, rng, make_sampler)
 
 
 def check_strategy(name: str) -> None:
@@ -56,7 +58,7 @@ def check_strategy(name: str) -> None:
     """
     if name in _OWN:
         return
-    make_sampler = sampler_of(name)
+    make_sampler = sampler_of(_EARLIER.get(name, name))
     if make_sampler is None:
         raise _unknown(name)
     make_sampler(0)

@@ -1,19 +1,20 @@
-"""Samplers of Optuna, with a study for each size range. The only importer of Optuna.
+"""Samplers of Optuna, with one objective: the mean log speedup. The only importer of Optuna.
 
-Every run is told to the studies of all size ranges, so that the ranges search in turn on shared
-evidence. The studies live in memory and are rebuilt from what was measured (at start, at resume,
-and now and then, because scores are relative to the default and to the machine state, which
-become known better with time).
+The study lives in memory and is rebuilt from what was measured (at start, at resume, and now and
+then, because speedups are relative to the default and to the machine state, which become known
+better with time).
 """
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
+import math
 import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from statistics import fmean
 
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
@@ -24,7 +25,7 @@ from commtune.errors import UserError, install_command
 from commtune.model import Configuration
 from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
-from commtune.tuner.search.scores import Scoreboard, SizeRange
+from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
     Assignment,
@@ -40,7 +41,6 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 _MOST_CATEGORIES = 8
 #: What a study remembers at most: the best and the latest. Keeps the cost of a trial constant.
 _MOST_REMEMBERED = 400
-_STARTUP = 16
 #: How often the sampler is asked before a known configuration is changed a little instead: an
 #: answer of the sampler costs milliseconds, and once it has converged most are known.
 _TRIES, _CHANGES = 2, 30
@@ -69,17 +69,6 @@ def _experiments_allowed() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
         yield
-
-
-def make_grouped_tpe(seed: int) -> BaseSampler:
-    """TPE that draws parameters together, and proposes something else than what is under way."""
-    return optuna.samplers.TPESampler(
-        n_startup_trials=_STARTUP,
-        multivariate=True,
-        group=True,  # conditional parameters would else be drawn one by one
-        constant_liar=True,
-        seed=seed,
-    )
 
 
 def _samplers() -> dict[str, type[BaseSampler]]:
@@ -139,84 +128,83 @@ def sampler_of(name: str) -> MakeSampler | None:
 
 
 class OptunaStrategy:
-    """Asks the studies of all size ranges in turn.
+    """Asks a study.
 
     Args:
-        ranges: size ranges to search for.
-        rng: makes the proposals reproducible, given the same scores.
+        weights: of the sizes (bytes) in the mean.
+        rng: makes the proposals reproducible, given the same speedups.
     """
 
     def __init__(
         self,
         space: Space,
-        ranges: Sequence[SizeRange],
+        weights: Mapping[int, float],
         rng: random.Random,
-        make_sampler: MakeSampler = make_grouped_tpe,
+        make_sampler: MakeSampler,
     ) -> None:
-        self._space = space
-        self._ranges = tuple(ranges)
-        self._rng = rng
+        self._space, self._weights, self._rng = space, weights, rng
         self._make_sampler = make_sampler
         self._random = RandomSampling(space, rng)
-        self._studies = {r.label: self._new_study() for r in self._ranges}
-        #: What was asked for and not told yet, with the number of its trial in each study: all of
-        #: them are to propose something else meanwhile.
-        self._waiting: dict[Configuration, dict[str, int]] = {}
-        self._turn = 0
+        self._study = self._new_study()
+        #: What was asked for and not told yet, with the number of its trial.
+        self._waiting: dict[Configuration, int] = {}
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """From the study of the next size range in turn, or a little beside what that says."""
-        label = self._ranges[self._turn % len(self._ranges)].label
-        self._turn += 1
+        """From the study, or a little beside what that says."""
         for _ in range(_TRIES):
-            trial = self._studies[label].ask()
+            trial = self._study.ask()
             assignment = self._suggest(trial)
             configuration = self._space.configuration(assignment)
             if self._space.is_allowed(assignment) and is_open(configuration):
-                self._waiting[configuration] = {label: trial.number}
-                return Proposal(configuration, Origin.SAMPLER, label)
-            self._studies[label].tell(trial, state=TrialState.FAIL)
-        return self._near(assignment, label, is_open) or self._random.ask(is_open, label)
+                self._waiting[configuration] = trial.number
+                return Proposal(configuration, Origin.SAMPLER)
+            self._study.tell(trial, state=TrialState.FAIL)
+        return self._near(assignment, is_open) or self._random.ask(is_open)
 
     def wait_for(self, configuration: Configuration) -> None:
-        """Lets all studies know that a configuration is under way."""
-        numbers = self._waiting.setdefault(configuration, {})
-        for label, study in self._studies.items():
-            if label not in numbers:
-                study.add_trial(self._frozen(active_values(self._space, configuration), None))
-                numbers[label] = len(study.get_trials(deepcopy=False)) - 1
+        """Lets the study know that a configuration is under way."""
+        if configuration not in self._waiting:
+            values = active_values(self._space, configuration)
+            self._study.add_trial(self._frozen(values, None))
+            self._waiting[configuration] = len(self._study.get_trials(deepcopy=False)) - 1
 
-    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
-        """Tells each study the score of its range."""
-        for label in self._studies:
-            self._close(label, configuration, scores.get(label))
-        self._waiting.pop(configuration, None)
+    def tell(self, configuration: Configuration, speedups: Speedups) -> None:
+        """Tells the study the mean."""
+        self._close(configuration, self._score(speedups))
 
     def tell_failed(self, configuration: Configuration) -> None:
-        """Tells all studies of a score behind all others."""
-        for label in self._studies:
-            self._close(label, configuration, None, failed=True)
-        self._waiting.pop(configuration, None)
+        """Tells the study of a score behind all others."""
+        self._close(configuration, None)
 
     def forget(self, configuration: Configuration) -> None:
-        """Closes the trials that were waited for."""
-        for label, number in self._waiting.pop(configuration, {}).items():
-            self._studies[label].tell(number, state=TrialState.FAIL)
+        """Closes the trial that was waited for."""
+        if (number := self._waiting.pop(configuration, None)) is not None:
+            self._study.tell(number, state=TrialState.FAIL)
 
-    def rebuild(self, board: Scoreboard, failed: Sequence[Assignment]) -> None:
-        """Makes the studies anew from all scores so far, and what is still waited for."""
-        for size_range in self._ranges:
-            study = self._new_study()
-            self._studies[size_range.label] = study
-            study.add_trials(list(self._remembered(board, size_range.label)))
-            for values in failed[-_MOST_REMEMBERED // 4 :]:
-                study.add_trial(self._frozen(values, _FAILED, failed=True))
-        for configuration in list(self._waiting):
-            self._waiting[configuration] = {}
+    def rebuild(
+        self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
+    ) -> None:
+        """Makes the study anew from all runs so far, and what is still waited for."""
+        self._study = self._new_study()
+        self._study.add_trials(list(self._remembered(runs)))
+        for values in failed[-_MOST_REMEMBERED // 4 :]:
+            self._study.add_trial(self._frozen(values, _FAILED, failed=True))
+        waiting, self._waiting = list(self._waiting), {}
+        for configuration in waiting:
             self.wait_for(configuration)
 
-    def _remembered(self, board: Scoreboard, label: str) -> Iterator[optuna.trial.FrozenTrial]:
-        scored = [(c, s[label].mean) for c, s in board.scores.items() if label in s]
+    def _score(self, speedups: Speedups) -> float:
+        total = math.fsum(self._weights[size] for size in speedups)
+        found = math.fsum(self._weights[size] * value for size, value in speedups.items())
+        return found / total if total else 0.0
+
+    def _remembered(
+        self, runs: Sequence[tuple[Configuration, Speedups]]
+    ) -> Iterator[optuna.trial.FrozenTrial]:
+        found: dict[Configuration, list[float]] = {}
+        for configuration, speedups in runs:
+            found.setdefault(configuration, []).append(self._score(speedups))
+        scored = [(configuration, fmean(scores)) for configuration, scores in found.items()]
         if len(scored) > _MOST_REMEMBERED:
             half = _MOST_REMEMBERED // 2
             best = sorted(scored, key=lambda pair: -pair[1])[:half]
@@ -224,7 +212,7 @@ class OptunaStrategy:
         for configuration, score in scored:
             yield self._frozen(active_values(self._space, configuration), score)
 
-    def _near(self, assignment: Assignment, label: str, is_open: IsOpen) -> Proposal | None:
+    def _near(self, assignment: Assignment, is_open: IsOpen) -> Proposal | None:
         """A new configuration that differs from one in a parameter or two."""
         for attempt in range(_CHANGES):
             changed = dict(assignment)
@@ -234,7 +222,7 @@ class OptunaStrategy:
             changed = self._space.consistent(changed)
             configuration = self._space.configuration(changed)
             if not self._space.check(configuration) and is_open(configuration):
-                return Proposal(configuration, Origin.SAMPLER, label)
+                return Proposal(configuration, Origin.SAMPLER)
         return None
 
     def _suggest(self, trial: Trial) -> dict[str, str | None]:
@@ -244,26 +232,17 @@ class OptunaStrategy:
                 assignment[parameter.name] = _suggest(trial, parameter)
         return assignment
 
-    def _close(
-        self,
-        label: str,
-        configuration: Configuration,
-        score: float | None,
-        *,
-        failed: bool = False,
-    ) -> None:
-        """Ends a study's trial that is waited for, or adds one."""
-        study = self._studies[label]
-        number = self._waiting.get(configuration, {}).get(label)
+    def _close(self, configuration: Configuration, score: float | None) -> None:
+        """Ends the trial that is waited for, or adds one; without a score it failed."""
+        number = self._waiting.pop(configuration, None)
+        if number is not None and score is not None:
+            self._study.tell(number, score)
+            return
         if number is not None:
-            if score is not None and not failed:
-                study.tell(number, score)
-                return
-            study.tell(number, state=TrialState.FAIL)
-        if failed or score is not None:
-            value = _FAILED if failed or score is None else score
-            values = active_values(self._space, configuration)
-            study.add_trial(self._frozen(values, value, failed=failed))
+            self._study.tell(number, state=TrialState.FAIL)
+        values = active_values(self._space, configuration)
+        value = _FAILED if score is None else score
+        self._study.add_trial(self._frozen(values, value, failed=score is None))
 
     def _frozen(
         self, assignment: Assignment, score: float | None, *, failed: bool = False

@@ -18,16 +18,12 @@ class RandomSampling(Forgetful):
         self._space = space
         self._rng = rng
 
-    def ask(self, is_open: IsOpen, label: str = "") -> Proposal | None:
-        """A random open one; where nearly all are known, the first that is not.
-
-        Args:
-            label: the size range that it is for.
-        """
+    def ask(self, is_open: IsOpen) -> Proposal | None:
+        """A random open one; where nearly all are known, the first that is not."""
         for _ in range(_TRIES):
             configuration = self._space.sample(self._rng)
             if is_open(configuration):
-                return Proposal(configuration, Origin.RANDOM, label)
+                return Proposal(configuration, Origin.RANDOM)
         rest = (c for c in self._space.configurations() if is_open(c))
         last = next(rest, None)
-        return Proposal(last, Origin.RANDOM, label) if last is not None else None
+        return Proposal(last, Origin.RANDOM) if last is not None else None

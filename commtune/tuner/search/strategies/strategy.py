@@ -9,7 +9,7 @@ from typing import Protocol
 
 from commtune.model import Configuration
 from commtune.spaces.space import Space
-from commtune.tuner.search.scores import Scoreboard
+from commtune.tuner.search.standings import Speedups
 
 #: Whether a configuration may be proposed: it is unknown, and none of its values is set aside.
 IsOpen = Callable[[Configuration], bool]
@@ -30,11 +30,15 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Proposal:
-    """A configuration to try, where it came from, and for which size range."""
+    """A configuration to try, and where it came from.
+
+    Attributes:
+        worth: by how much it is expected to improve the table (logarithm), if anybody knows.
+    """
 
     configuration: Configuration
     origin: Origin
-    label: str = ""
+    worth: float | None = None
 
 
 class Strategy(Protocol):
@@ -54,8 +58,8 @@ class Strategy(Protocol):
         """A configuration is under way, whoever proposed it."""
         ...
 
-    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
-        """A run succeeded, with these scores by range label; higher is better."""
+    def tell(self, configuration: Configuration, speedups: Speedups) -> None:
+        """A run succeeded, with these log speedups over the default by size (bytes)."""
         ...
 
     def tell_failed(self, configuration: Configuration) -> None:
@@ -66,7 +70,9 @@ class Strategy(Protocol):
         """A run was lost: nothing is known of it, and nobody waits for it."""
         ...
 
-    def rebuild(self, board: Scoreboard, failed: Sequence[Assignment]) -> None:
+    def rebuild(
+        self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
+    ) -> None:
         """Puts all that is known in the place of what was told; what is waited for stays."""
         ...
 
@@ -77,7 +83,7 @@ class Forgetful:
     def wait_for(self, configuration: Configuration) -> None:
         """Nothing is kept."""
 
-    def tell(self, configuration: Configuration, scores: Mapping[str, float]) -> None:
+    def tell(self, configuration: Configuration, speedups: Speedups) -> None:
         """Nothing is kept."""
 
     def tell_failed(self, configuration: Configuration) -> None:
@@ -86,7 +92,9 @@ class Forgetful:
     def forget(self, configuration: Configuration) -> None:
         """Nothing is kept."""
 
-    def rebuild(self, board: Scoreboard, failed: Sequence[Assignment]) -> None:
+    def rebuild(
+        self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
+    ) -> None:
         """Nothing is kept."""
 
 

@@ -12,7 +12,7 @@ from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.loading import build_space
 from commtune.spaces.space import Space
-from commtune.tuner.search.screening import Assignment, screen_parameters
+from commtune.tuner.ablation.screening import Assignment, screen_parameters
 
 SPACE = build_space(
     parse_document(

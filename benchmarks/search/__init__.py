@@ -1,0 +1,1 @@
+"""The benchmark of the search: commtune and its peers on recorded grids, at equal runs."""

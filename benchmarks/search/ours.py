@@ -1,0 +1,116 @@
+"""commtune itself, in process: the search alone, and whole campaigns."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from commtune.campaign.plan import Budget, Plan
+from commtune.model import DEFAULT, Outcome, Profile, Run
+from commtune.replay.benchmark import ReplayBenchmark
+from commtune.tuner.campaign import Campaign
+from commtune.tuner.execution.in_memory_store import InMemoryStore
+from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.search.phase import SearchPhase
+from commtune.tuner.search.standings import Standing
+from commtune.tuner.search.strategies.strategy import Origin
+
+from .halves import Floats, Halves
+from .player import Picks, Played
+
+#: How a campaign's time is shared where nobody says otherwise.
+_SEARCH, _ABLATION, _CONFIRMATION = 0.5, 0.2, 0.3
+#: How many standard errors of doubt a standing gets; as for the peers' bound.
+_DOUBT = 1.0
+
+
+class Silent:
+    """A reporter that says nothing."""
+
+    def progress(self, progress: object) -> None:
+        """Not looked at."""
+
+    def say(self, message: str) -> None:
+        """Not looked at."""
+
+
+def search_alone(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
+    """The search of a campaign with all of the runs; its own pick is by its standings."""
+    budget = Budget(runs * halves.run_s, 0.0, 0.0)
+    plan, runner = _begin(halves, seed, budget, strategy)
+    began = time.process_time()
+    runner.recover()
+    runner.load()
+    runner.new_trial(DEFAULT, Origin.BASELINE)
+    phase = SearchPhase(Session(plan, runner, Silent()))
+    phase.run()
+    picks = _by_standings(halves, phase.standings())
+    played = _played(halves, runner, time.process_time() - began)
+    played.own[len(played.configurations)] = picks
+    return played
+
+
+def whole_campaign(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
+    """Search, ablation and confirmation within the runs; its own pick is what it recommends."""
+    whole_s = runs * halves.run_s
+    budget = Budget(_SEARCH * whole_s, _ABLATION * whole_s, _CONFIRMATION * whole_s)
+    plan, runner = _begin(halves, seed, budget, strategy)
+    began = time.process_time()
+    result = Campaign(plan, runner, Silent()).run()
+    played = _played(halves, runner, time.process_time() - began)
+    made = len(played.configurations)
+    found = [_profile_at(result.profiles, size) for size in halves.sizes]
+    index = halves.grid.index
+    played.own[made] = np.array([index[p.configuration] if p else halves.default for p in found])
+    played.claims[made] = np.array([0.0 if p is None else 1.0 for p in found])
+    return played
+
+
+def _begin(halves: Halves, seed: int, budget: Budget, strategy: str) -> tuple[Plan, Runner]:
+    plan = replace(halves.plan, seed=seed, budget=budget)
+    if strategy:
+        plan = replace(plan, strategy=strategy)
+    benchmark = ReplayBenchmark(halves.seen, seed)
+    return plan, Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
+
+
+def _by_standings(halves: Halves, standings: tuple[Standing, ...]) -> Picks:
+    """The highest lower bound of each size; the default where none is above its time."""
+    picks = []
+    for size in halves.sizes:
+        bounds = {
+            s.configuration: s.mean[size] - _DOUBT * s.error[size]
+            for s in standings
+            if size in s.mean
+        }
+        best = max(bounds, key=lambda c: bounds[c], default=DEFAULT)
+        picks.append(halves.grid.index[best if bounds.get(best, 0.0) > 0 else DEFAULT])
+    return np.array(picks)
+
+
+def _profile_at(profiles: tuple[Profile, ...], size: int) -> Profile | None:
+    for profile in profiles:
+        inside = profile.bytes_low <= size <= profile.bytes_high
+        if inside and not profile.configuration.is_default:
+            return profile
+    return None
+
+
+def _played(halves: Halves, runner: Runner, seconds: float) -> Played:
+    runs = runner.evidence.runs
+    each = seconds / max(1, len(runs))
+    return Played(
+        configurations=[halves.grid.index[run.configuration] for run in runs],
+        log_times=[_log_times(run, halves.sizes) for run in runs],
+        seconds=[each * number for number in range(1, len(runs) + 1)],
+    )
+
+
+def _log_times(run: Run, sizes: tuple[int, ...]) -> Floats:
+    known = {m.bytes: math.log(m.median_s) for m in run.measurements}
+    good = run.outcome is Outcome.OK
+    return np.array([known.get(size, math.nan) if good else math.nan for size in sizes])

@@ -1,0 +1,39 @@
+"""Scores in files, one a recording: what was played is not played again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from .scoring import Score, summarize
+
+RESULTS = Path(__file__).parent.parent / "results" / "search"
+
+
+def load_scores(grid: str) -> list[Score]:
+    """All scores of a recording that were stored."""
+    path = RESULTS / f"{grid}.json"
+    if not path.exists():
+        return []
+    known: Sequence[dict[str, Any]] = json.loads(path.read_text("utf-8"))
+    return [Score(**{**one, "regret": tuple(one["regret"])}) for one in known]
+
+
+def store_scores(grid: str, scores: Iterable[Score]) -> None:
+    """Puts scores beside those that are stored, or in their place."""
+    merged = {score.key: score for score in [*load_scores(grid), *scores]}
+    lines = [json.dumps(score.plain(), separators=(",", ":")) for score in merged.values()]
+    RESULTS.mkdir(parents=True, exist_ok=True)
+    beside = RESULTS / f"{grid}.json.part"
+    beside.write_text("[\n" + ",\n".join(sorted(lines)) + "\n]\n", "utf-8")
+    beside.replace(RESULTS / f"{grid}.json")
+
+
+def group_rows(scores: Iterable[Score]) -> list[dict[str, Any]]:
+    """The table's rows: one for each method, budget and rule of picking."""
+    grouped: dict[tuple[str, float, str], list[Score]] = {}
+    for score in scores:
+        grouped.setdefault(score.key[:3], []).append(score)
+    return [summarize(mine) for mine in grouped.values()]

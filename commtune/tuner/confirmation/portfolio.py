@@ -1,0 +1,205 @@
+"""The portfolio: the few configurations that together promise the best table.
+
+Every size gets one configuration beforehand, the one that is to be confirmed there, so that the
+error rate is shared by sizes and not by sizes times candidates. Each further candidate costs a run
+in every block, and so pairs for all: how many there are follows from what their gains are, how
+sure these are, and how many pairs the budget holds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from commtune.campaign.plan import Plan
+from commtune.model import Configuration
+from commtune.model.decision import Decision, error_share
+from commtune.tuner.search.standings import Speedups, Standing
+from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
+from commtune.tuner.statistics.intervals import (
+    FEWEST_PAIRS,
+    SITTING_ALLOWANCE,
+    corrected_level,
+    predict_interval,
+)
+
+MOST_CANDIDATES = 6
+#: What a variable has to bring at a size, as a logarithm: of two alike, the smaller is taken.
+_VARIABLE = 0.001
+#: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
+_WORTH_A_RUN = 0.1
+#: So much of what all runs would confirm is nearly all of it; and the shares that are looked at.
+_NEARLY, _SHARES = 0.98, (0.6, 0.7, 0.8, 0.9)
+#: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
+_LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
+_FEWEST_RESIDUALS = 4
+
+_Table = NDArray[np.float64]
+
+
+def measure_spread(runs: Iterable[tuple[Configuration, Speedups]]) -> dict[int, float]:
+    """Standard deviation of a pair's log ratio by size (bytes), from runs of the search.
+
+    Wild runs are drawn in, as the interval draws them in that pairs are judged by.
+    """
+    found: defaultdict[Configuration, defaultdict[int, list[float]]]
+    found = defaultdict(lambda: defaultdict(list))
+    for configuration, speedups in runs:
+        for size, value in speedups.items():
+            found[configuration][size].append(value)
+    left: defaultdict[int, list[float]] = defaultdict(list)
+    for by_size in found.values():
+        for size, values in by_size.items():
+            scale = math.sqrt(len(values) / max(1, len(values) - 1))
+            left[size] += [
+                scale * (v - math.fsum(values) / len(values)) for v in values if len(values) > 1
+            ]
+    return {size: math.sqrt(2) * _spread_of(residuals) for size, residuals in left.items()}
+
+
+def _spread_of(residuals: Sequence[float]) -> float:
+    if len(residuals) < _FEWEST_RESIDUALS:
+        return _UNKNOWN_SPREAD
+    most = 4 * median(map(abs, residuals))
+    squares = [min(abs(one), most) ** 2 for one in residuals]
+    return max(_LEAST_SPREAD, math.sqrt(math.fsum(squares) / len(squares)))
+
+
+def weigh_sizes(plan: Plan, default_s: Mapping[int, float]) -> dict[int, float]:
+    """What each size (bytes) weighs: alike, or by the time that the user's messages take there.
+
+    Args:
+        default_s: seconds of the default by size.
+    """
+    sizes = plan.workload.sizes
+    if not plan.messages or not all(size in default_s for size in sizes):
+        return dict.fromkeys(sizes, 1.0)
+    times_s = dict.fromkeys(sizes, 0.0)
+    for size, count in plan.messages.items():
+        near = min(sizes, key=lambda measured: abs(math.log(measured / max(1, size))))
+        times_s[near] += count * max(1.0, size / near) * default_s[near]
+    whole_s = math.fsum(times_s.values()) or 1.0
+    # Sizes that nobody sends count a little: they are in the table all the same.
+    return {size: len(sizes) * one_s / whole_s + 0.01 for size, one_s in times_s.items()}
+
+
+@dataclass(frozen=True)
+class Prospects:
+    """What confirming would bring, by what the search knows.
+
+    Attributes:
+        weights: what each size (bytes) counts for, all of the campaign's sizes.
+        spread: standard deviation of a pair's log ratio by size.
+    """
+
+    plan: Plan
+    standings: Sequence[Standing]
+    weights: Mapping[int, float]
+    spread: Mapping[int, float]
+
+    def choose(self, runs: int) -> list[Standing]:
+        """The candidates, greedily by what each adds to the table that so many runs can confirm.
+
+        Where nothing promises a gain, the one that comes closest: to say how little it is.
+        """
+        if not self.standings:
+            return []
+        closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
+        return [self.standings[index] for index in self._best(runs)[1] or closest]
+
+    def needed(self, runs: int) -> int:
+        """How many of so many runs confirm nearly as much; all where nothing promises a gain."""
+        promise = self._best(runs)[0]
+        fewer = (math.ceil(share * runs) for share in _SHARES)
+        enough = (few for few in fewer if self._best(few)[0] >= _NEARLY * promise > 0)
+        return next(enough, runs)
+
+    def _best(self, runs: int) -> tuple[float, list[int]]:
+        """What so many runs would confirm at most, and of which standings."""
+        best: tuple[float, list[int]] = (0.0, [])
+        if not self.standings:
+            return best
+        for count in range(1, MOST_CANDIDATES + 1):
+            blocks = runs // (count + 1)
+            if count > 1 and blocks < FEWEST_BLOCKS:
+                break
+            found = _cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
+            best = found if found[0] > (1 + _WORTH_A_RUN) * best[0] else best
+        return best
+
+    def _worth(self, blocks: int) -> _Table:
+        """By configuration and size: the gain at the least, times the chance to confirm it."""
+        from scipy.special import ndtr  # 0.1 s to import; only a tuning process needs it
+
+        plan, mean = self.plan, self._mean
+        pair = np.array([self.spread.get(size, _UNKNOWN_SPREAD) for size in self.weights])
+        share = Decision(blocks=blocks, error_share=error_share(0)).shares[-1]
+        level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
+        error, reach = predict_interval(blocks, level)
+        needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean
+        chance = ndtr((mean - needed) / np.hypot(self._error, error * pair))
+        settings = _VARIABLE * np.array([[len(s.configuration)] for s in self.standings])
+        worth = chance * np.maximum(0.0, mean - self._error - settings)
+        worth *= np.array(list(self.weights.values()))
+        return np.asarray(np.nan_to_num(worth))
+
+    # Worked out once: there may be thousands of configurations.
+    @cached_property
+    def _mean(self) -> _Table:
+        return self._of([standing.mean for standing in self.standings], 0.0)
+
+    @cached_property
+    def _error(self) -> _Table:
+        return self._of([standing.error for standing in self.standings], 1.0)
+
+    def _of(self, rows: Sequence[Mapping[int, float]], unknown: float) -> _Table:
+        return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
+
+
+def _cover(worth: _Table, count: int) -> tuple[float, list[int]]:
+    """What so many rows cover at most, chosen one after the other, and which they are."""
+    table = np.zeros(worth.shape[1])
+    chosen: list[int] = []
+    for _ in range(count):
+        covered = np.maximum(worth, table).sum(axis=1)
+        index = int(np.argmax(covered))
+        if covered[index] <= table.sum():
+            break
+        chosen.append(index)
+        table = np.maximum(worth[index], table)
+    return float(table.sum()), chosen
+
+
+def share_sizes(
+    members: Mapping[Configuration, Standing], sizes: Sequence[int], tolerance: float
+) -> dict[Configuration, tuple[int, ...]]:
+    """The sizes (bytes) at which each candidate is to be confirmed; one without any is left out.
+
+    Each size has the one that surely gains most there. Beside it all sizes have the one that
+    gains most altogether, if it seems to do no harm: it may be the one environment for all.
+    """
+    if not members:
+        return {}
+
+    def lower(one: Configuration, size: int) -> float:
+        found = members[one]
+        return found.mean.get(size, -math.inf) - found.error.get(size, 1.0)
+
+    best = {size: max(members, key=lambda one: lower(one, size)) for size in sizes}
+    harmless = [
+        one
+        for one, found in members.items()
+        if all(found.mean.get(size, -math.inf) >= math.log1p(-tolerance) for size in sizes)
+    ]
+    whole = max(harmless, key=lambda one: sum(members[one].mean.values()), default=None)
+    shares = {
+        one: tuple(size for size in sizes if one == whole or best[size] == one) for one in members
+    }
+    return {one: mine for one, mine in shares.items() if mine}

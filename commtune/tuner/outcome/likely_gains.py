@@ -1,0 +1,61 @@
+"""What is likely where the default stays, and not proven: with its figure, and what would tell."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from commtune import formatting
+from commtune.campaign.plan import Plan
+from commtune.model import Configuration, PointEvidence, Verdict
+from commtune.model.decision import LOOK_SHARES, error_share
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.statistics.intervals import (
+    Estimate,
+    blocks_to_decide,
+    corrected_level,
+    t_quantile,
+)
+
+#: By itself, a gain above the minimum is at least so probable. It is no claim: of many sizes at
+#: which nothing is to be had, one in twenty is "likely".
+_LIKELY = 0.95
+#: More sizes than these are not told one by one.
+_MOST_TOLD = 3
+
+
+def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> str:
+    """The largest of the speedups that are likely at some sizes (bytes); empty without any."""
+    found = sorted(_find_likely(sizes, plan, comparison), key=lambda one: -one[0].gain.ratio)
+    said = [_told(point, configuration, runs) for point, configuration, runs in found]
+    more = f"; and at {len(said) - _MOST_TOLD} more sizes" if len(said) > _MOST_TOLD else ""
+    return f"likely, not proven: {'; '.join(said[:_MOST_TOLD])}{more}" if said else ""
+
+
+def _find_likely(
+    sizes: Sequence[int], plan: Plan, comparison: Comparison
+) -> Iterator[tuple[PointEvidence, Configuration, float]]:
+    """Points with a likely speedup, and how many more runs would probably decide each."""
+    # A further confirmation begins with fresh blocks, and has a share of what is left to err.
+    share = error_share(1) * LOOK_SHARES[-1]
+    level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
+    for configuration, points in comparison.points.items():
+        for size, point in overall_points(points).items():
+            estimate = comparison.estimates[configuration].get(size)
+            is_open = size in sizes and point.verdict is Verdict.UNDECIDED
+            if is_open and estimate is not None and _is_likely(estimate, plan.minimum_gain):
+                pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
+                yield point, configuration, 2 * pairs
+
+
+def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
+    low = estimate.mean - t_quantile(_LIKELY, estimate.freedom) * estimate.error
+    return low > math.log1p(minimum_gain)
+
+
+def _told(point: PointEvidence, configuration: Configuration, runs: float) -> str:
+    gain = point.gain
+    what = f"{gain.ratio:.2f}x at {formatting.format_size(point.bytes)}"
+    tell = f"about {math.ceil(runs)} more runs would tell" if math.isfinite(runs) else "too close"
+    return f"{what} ({gain.low:.2f} to {gain.high:.2f}, n={gain.pairs}) by {configuration}: {tell}"

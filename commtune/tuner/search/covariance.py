@@ -1,0 +1,142 @@
+"""How effects of configurations hang together, and how they do between sizes.
+
+The table of log speedups (configurations x sizes) is a Gaussian process whose covariance is a
+Kronecker product: one factor between configurations, one between sizes. Noise is one too: the
+runs of each configuration, and how runs differ at each pair of sizes. So everything follows from
+one eigendecomposition of each factor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from commtune.tuner.search.encoding import Encoding, Matrix, Rows
+
+# Places in the vector of hyperparameters; after them one weight a parameter of the space.
+_OWN, _REACH, _COMMON, _WEIGHTS = 3, 4, 5, 6
+_START = (1.0, 0.5, 0.2, 0.05, 4.0, 0.3)
+_LEAST = (1e-3, 0.02, 0.005, 0.003, 0.5, 0.05)
+_MOST = (100.0, 20.0, 20.0, 2.0, 50.0, 0.9)
+_LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
+#: Steps of the search for hyperparameters, one sweep over all of them a step.
+_STEPS = (3.0, 1.8)
+#: How strongly weights are drawn to where they start, per factor of e.
+_DRAWN = 0.3
+
+
+@dataclass(frozen=True)
+class Observed:
+    """Means over the runs of each configuration, in units of each size's scale.
+
+    Attributes:
+        share: of a run's variance that is left in each mean.
+        noise: covariance of one run between sizes.
+    """
+
+    rows: Rows
+    means: Matrix
+    share: Matrix
+    noise: Matrix
+
+
+class Covariance:
+    """Hyperparameters, and the covariances that follow from them.
+
+    Between configurations it is a sum over the parameters that both set, over pairs and over
+    triples of them (a functional ANOVA, by Newton's identities), plus what is a configuration's
+    own. It is zero for the default: a parameter does nothing unless it is seen to.
+    """
+
+    def __init__(self, encoding: Encoding, sizes: Matrix) -> None:
+        self._alike = encoding.alike
+        self._apart = np.abs(np.subtract.outer(*[np.log2(np.maximum(sizes, 1.0))] * 2))
+        #: In a wide space configurations set many parameters, and each matters less.
+        self._usual_weight = min(0.3, 2.0 / max(1, len(self._alike)))
+        self.values = np.array([*_START, *[self._usual_weight] * len(self._alike)])
+        self._least = np.array([*_LEAST, *[_LEAST_WEIGHT] * len(self._alike)])
+        self._most = np.array([*_MOST, *[_MOST_WEIGHT] * len(self._alike)])
+
+    def between(self, one: Rows, other: Rows) -> Matrix:
+        """Between the configurations of two lists of rows."""
+        alike = [a[np.ix_(one[:, n], other[:, n])] for n, a in enumerate(self._alike)]
+        equal = np.outer(one.any(axis=1), np.ones(len(other)))
+        for n in range(one.shape[1]):
+            equal *= one[:, n][:, None] == other[:, n][None, :]
+        return self._sum(alike, equal)
+
+    def within(self, rows: Rows) -> Matrix:
+        """Of each configuration with itself: its prior variance."""
+        alike = [a[rows[:, n], rows[:, n]] for n, a in enumerate(self._alike)]
+        own: Matrix = np.where(rows.any(axis=1), 1.0, 0.0)
+        return self._sum(alike, own)
+
+    def _sum(self, alike: list[Matrix], own: Matrix) -> Matrix:
+        first = second = third = np.zeros_like(own)
+        for weight, one in zip(self.values[_WEIGHTS:], alike, strict=True):
+            weighted = weight * one
+            first, second, third = first + weighted, second + weighted**2, third + weighted**3
+        pairs = (first**2 - second) / 2
+        triples = (first**3 - 3 * first * second + 2 * third) / 6
+        scale, of_pairs, of_triples, of_own = self.values[: _OWN + 1]
+        found: Matrix = scale * (first + of_pairs * pairs + of_triples * triples + of_own * own)
+        return found
+
+    def sizes(self) -> Matrix:
+        """Between sizes: what all have in common, and what neighbours have."""
+        reach, common = self.values[_REACH], self.values[_COMMON]
+        found: Matrix = common + (1 - common) * np.exp(-self._apart / reach)
+        return found
+
+    def learn(self, observed: Observed) -> None:
+        """Fits the hyperparameters by marginal likelihood, one after the other, coarsely."""
+        best = self._plausibility(observed)
+        for place, step in self._moves():
+            before = self.values[place]
+            for factor in (step, 1 / step):
+                moved = np.clip(before * factor, self._least[place], self._most[place])
+                self.values[place] = moved
+                found = self._plausibility(observed) if moved != before else best
+                if found > best:
+                    best = found
+                    break
+                self.values[place] = before
+
+    def _moves(self) -> Iterator[tuple[int, float]]:
+        for step in _STEPS:
+            for place in range(len(self.values)):
+                yield place, step
+
+    def _plausibility(self, observed: Observed) -> float:
+        weights = self.values[_WEIGHTS:]
+        drawn = _DRAWN * float(np.abs(np.log(weights / self._usual_weight)).sum())
+        return Posterior(self, observed).log_likelihood - drawn
+
+
+class Posterior:
+    """What the process expects after what was observed."""
+
+    def __init__(self, covariance: Covariance, observed: Observed) -> None:
+        self._covariance, self._rows = covariance, observed.rows
+        values, vectors = np.linalg.eigh(observed.noise)
+        white = (vectors / np.sqrt(values)) @ vectors.T
+        self._sizes = covariance.sizes()
+        of_sizes, by_size = np.linalg.eigh(white @ self._sizes @ white)
+        self._root = 1 / np.sqrt(observed.share)
+        between = covariance.between(self._rows, self._rows) * np.outer(self._root, self._root)
+        of_rows, self._by_row = np.linalg.eigh(between)
+        self._grown = 1 + np.outer(np.maximum(of_rows, 0), np.maximum(of_sizes, 0))
+        seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
+        self._solved = seen / self._grown
+        self._to_sizes = self._sizes @ white @ by_size
+        self.log_likelihood = -0.5 * float((seen * self._solved + np.log(self._grown)).sum())
+
+    def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
+        """Mean and variance at each size, one row for each of the configurations."""
+        near = self._covariance.between(rows, self._rows) * self._root @ self._by_row
+        mean = near @ self._solved @ self._to_sizes.T
+        prior = np.outer(self._covariance.within(rows), np.diag(self._sizes))
+        known = near**2 @ (1 / self._grown) @ (self._to_sizes**2).T
+        return mean, np.maximum(prior - known, 1e-10)

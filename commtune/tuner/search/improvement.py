@@ -1,0 +1,80 @@
+"""What one more run is worth: how much better it is expected to make the table."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from commtune.model import DEFAULT, Configuration
+from commtune.tuner.search.encoding import Matrix
+from commtune.tuner.search.model import TableModel
+
+_erf = np.vectorize(math.erf, otypes=[float])
+
+
+def expected_improvement(
+    mean: Matrix, error: Matrix, noise: Matrix, best: Matrix, weights: Matrix
+) -> Matrix:
+    """Weighted sum over sizes of what the best of the table is expected to gain by one run.
+
+    After the run the mean will have moved by error**2 / sqrt(error**2 + noise**2) or so. A
+    configuration that is known well moves little; so new ones and re-runs compete by the same
+    figure (the knowledge gradient of Frazier, Powell and Dayanik 2009, size by size).
+
+    Args:
+        mean, error: log speedup and its standard error, one row for each configuration.
+        noise: standard deviation of one run at each size.
+        best: the best of all others at each size; one row, or one for each configuration.
+    """
+    moves = error**2 / np.sqrt(error**2 + noise**2)
+    behind = np.abs(mean - best) / moves
+    density = np.exp(-0.5 * behind**2) / math.sqrt(2 * math.pi)
+    beyond = 0.5 * (1 - _erf(behind / math.sqrt(2)))
+    found: Matrix = (moves * (density - behind * beyond)) @ weights
+    return found
+
+
+def best_of_others(mean: Matrix) -> Matrix:
+    """For each row the best at each size of all other rows."""
+    order = np.argsort(-mean, axis=0)
+    columns = np.arange(mean.shape[1])
+    first, second = mean[order[0], columns], mean[order[min(1, len(mean) - 1)], columns]
+    is_first = np.arange(len(mean))[:, None] == order[0][None, :]
+    found: Matrix = np.where(is_first, second, first)
+    return found
+
+
+def weigh_sizes(sizes: Matrix, messages: Mapping[int, float], default_s: Matrix) -> Matrix:
+    """The weight of each size: alike, or by the time that a program's messages take.
+
+    A size that no message is near keeps a little, since profiles speak of all sizes.
+
+    Args:
+        messages: how many of each size (bytes); empty for all alike.
+        default_s: seconds that the default takes at each size.
+    """
+    if not messages:
+        return np.full(len(sizes), 1 / len(sizes))
+    times = np.zeros(len(sizes))
+    for size, count in messages.items():
+        near = int(np.argmin(np.abs(np.log(sizes / max(1, size)))))
+        times[near] += count * max(1.0, size / sizes[near]) * default_s[near]
+    found: Matrix = 0.9 * times / times.sum() + 0.1 / len(sizes)
+    return found
+
+
+def rank_reruns(
+    model: TableModel, weights: Matrix, most_runs: int
+) -> list[tuple[Configuration, float]]:
+    """Known configurations with what one more run of each is worth, the most valuable first."""
+    known = [DEFAULT, *model.kept]
+    mean, error = model.predict(model.encoding.rows(known))
+    value = expected_improvement(mean, error, model.noise, best_of_others(mean), weights)
+    found = [
+        (configuration, worth)
+        for configuration, worth in zip(known, value.tolist(), strict=True)
+        if not configuration.is_default and model.runs_of(configuration) < most_runs
+    ]
+    return sorted(found, key=lambda pair: -pair[1])

@@ -1,0 +1,208 @@
+"""What the search believes of the whole table: speedups of configurations at every size."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from commtune.model import DEFAULT, Configuration
+from commtune.spaces.space import Space
+from commtune.tuner.search.covariance import Covariance, Observed, Posterior
+from commtune.tuner.search.encoding import Encoding, Matrix, Rows
+from commtune.tuner.search.standings import Speedups, Standing
+
+#: Below this logarithm a configuration is too slow to matter, and differences count less: one
+#: that is ten times slower must not decide what the model thinks of its neighbours.
+_KNEE = -0.3
+#: Speedups of 1 that the default is known to have.
+_DEFAULT_RUNS = 200.0
+#: A priori noise of a run (logarithm), what of it is common to all sizes, and what runs that
+#: prior is worth; deviations are drawn in to so many standard deviations.
+_NOISE, _COMMON_NOISE, _PRIOR_RUNS, _FAR = 0.1, 0.6, 8.0, 3.0
+_LEAST_SCALE = 0.02
+#: The fit takes its hyperparameters for known, which makes errors of standings too small: on
+#: recordings 86 to 92 % of the truths lay within two of them.
+_ALLOWANCE = 1.25
+#: What the fit holds at most, and what of that its hyperparameters are learnt from; these again
+#: when there are so many times as many configurations.
+_MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
+_BEST_OF_EACH = 6
+
+
+@dataclass
+class _Mean:
+    runs: int
+    value: Matrix
+
+
+class TableModel:
+    """A Gaussian process over configurations and sizes (see ``Covariance``).
+
+    Proposals cost the same at the ten-thousandth trial: the fit holds the best at each size, the
+    latest, and some of the rest.
+    """
+
+    def __init__(self, space: Space, sizes: Sequence[int]) -> None:
+        self.encoding = Encoding(space)
+        self.sizes = np.array(sizes, dtype=np.float64)
+        self._columns = {size: n for n, size in enumerate(sizes)}
+        self._covariance = Covariance(self.encoding, self.sizes)
+        self._learnt_at = 0
+        self.forget_all()
+
+    def forget_all(self) -> None:
+        """Forgets what was observed; how parameters matter stays."""
+        count = len(self.sizes)
+        prior = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
+        self._scatter = _PRIOR_RUNS * _NOISE**2 * prior
+        self._freedom = _PRIOR_RUNS
+        self._means: dict[Configuration, _Mean] = {}
+        self._failed: dict[Configuration, None] = {}
+        self._posterior: Posterior | None = None
+        self._scale = np.ones(count)
+        #: Runs taken in.
+        self.runs = 0
+        #: Configurations with a run that the fit holds; the default is not among them.
+        self.kept: list[Configuration] = []
+
+    @property
+    def tried(self) -> int:
+        """How many configurations have a run."""
+        return len(self._means)
+
+    def runs_of(self, configuration: Configuration) -> int:
+        """The runs of a configuration that were taken in."""
+        mean = self._means.get(configuration)
+        return mean.runs if mean is not None else 0
+
+    @property
+    def noise(self) -> Matrix:
+        """Standard deviation of one run at each size (logarithm)."""
+        found: Matrix = np.sqrt(np.diag(self._scatter) / self._freedom)
+        return found
+
+    def add(self, configuration: Configuration, speedups: Speedups) -> None:
+        """Takes in a run; the fit follows with ``fit``."""
+        known = sorted((self._columns[size], value) for size, value in speedups.items())
+        if not known:
+            return
+        places, values = zip(*known, strict=True)
+        # What a machine state hid is taken from the sizes beside it.
+        value = _draw_in(np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values))
+        mean = self._means.setdefault(configuration, _Mean(0, np.zeros_like(value)))
+        if mean.runs:
+            far = _FAR * self.noise
+            off = np.clip(value - mean.value, -far, far)
+            self._scatter += np.outer(off, off) * mean.runs / (mean.runs + 1)
+            self._freedom += 1
+        mean.runs += 1
+        self.runs += 1
+        mean.value = mean.value + (value - mean.value) / mean.runs
+
+    def add_failed(self, configuration: Configuration) -> None:
+        """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
+        if configuration not in self._means:
+            self._failed[configuration] = None
+
+    def fit(self) -> None:
+        """Fits what was taken in so far."""
+        kept = self._kept()
+        self.kept = [c for c in kept if c in self._means]
+        if len(self._means) >= _LEARN_AGAIN * self._learnt_at:
+            self._covariance.learn(self._observed(self._thinned(kept)))
+            self._learnt_at = len(self._means)
+        self._posterior = Posterior(self._covariance, self._observed(kept))
+
+    def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
+        """Log speedup and its standard error at each size, one row for each configuration."""
+        if self._posterior is None:
+            self.fit()
+        assert self._posterior is not None
+        mean, variance = self._posterior.predict(rows)
+        return mean * self._scale, np.sqrt(variance) * self._scale
+
+    def correlation(self, rows: Rows, other: Rows) -> Matrix:
+        """A priori, between the effects of two lists of configurations."""
+        own = np.outer(self._covariance.within(rows), self._covariance.within(other))
+        found: Matrix = self._covariance.between(rows, other) / np.sqrt(np.maximum(own, 1e-12))
+        return found
+
+    def lucky_ones(self, deviations: float) -> list[Configuration]:
+        """Configurations with one run that was ahead of the best by more than noise explains."""
+        single = [c for c in self.kept if self._means[c].runs == 1]
+        if not single:
+            return []
+        mean, error = self.predict(self.encoding.rows(self.kept))
+        mark = np.maximum((mean - error).max(axis=0), 0.0) + deviations * self.noise
+        values = np.array([self._means[c].value for c in single])
+        return [c for c, value in zip(single, values, strict=True) if (value > mark).any()]
+
+    def standings(self) -> tuple[Standing, ...]:
+        """What is known of every configuration with a run, the default not among them."""
+        tried = [configuration for configuration in self._means if not configuration.is_default]
+        if not tried:
+            return ()
+        self.fit()
+        mean, error = self.predict(self.encoding.rows(tried))
+        return tuple(
+            Standing(
+                configuration,
+                self._means[configuration].runs,
+                dict(zip(self._columns, means.tolist(), strict=True)),
+                dict(zip(self._columns, (_ALLOWANCE * errors).tolist(), strict=True)),
+            )
+            for configuration, means, errors in zip(tried, mean, error, strict=True)
+        )
+
+    def _kept(self) -> list[Configuration]:
+        """What the fit holds: the best at each size, the latest, and some of the others."""
+        tried = [c for c in self._means if not c.is_default]
+        failed = list(self._failed)[-_MOST_ROWS // 10 :]
+        if len(tried) <= _MOST_ROWS:
+            return tried + failed
+        values = np.array([self._means[c].value for c in tried])
+        best = np.argsort(-values, axis=0)[:_BEST_OF_EACH].ravel()
+        kept = dict.fromkeys(best.tolist())
+        rest = [n for n in reversed(range(len(tried))) if n not in kept]
+        room = max(0, _MOST_ROWS - len(kept))
+        kept |= dict.fromkeys(rest[: room // 2])
+        # Evenly from the rest, so that the model goes on knowing what was bad.
+        older = rest[room // 2 :]
+        kept |= dict.fromkeys(older[:: max(1, math.ceil(len(older) / max(1, room - room // 2)))])
+        return [tried[n] for n in sorted(kept)] + failed
+
+    def _thinned(self, kept: Sequence[Configuration]) -> list[Configuration]:
+        return list(kept[:: math.ceil(len(kept) / _MOST_LEARNT)]) if kept else []
+
+    def _observed(self, kept: Sequence[Configuration]) -> Observed:
+        slow = np.full(len(self.sizes), _draw_in(np.array(-1.0)))
+        unknown = _Mean(1, slow)
+        means = [self._means.get(c, unknown) for c in kept]
+        values = np.array([np.zeros_like(slow), *(mean.value for mean in means)])
+        self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
+        return Observed(
+            rows=self.encoding.rows([DEFAULT, *kept]),
+            means=values / self._scale,
+            share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
+            noise=self._noise() / np.outer(self._scale, self._scale),
+        )
+
+    def _noise(self) -> Matrix:
+        """Covariance of a run between sizes: half as measured, half with one correlation."""
+        found = self._scatter / self._freedom
+        spread = np.sqrt(np.diag(found))
+        alike = found / np.outer(spread, spread)
+        count = len(spread)
+        common = (alike.sum() - count) / max(1, count * count - count)
+        common = float(np.clip(common, 0.0, 0.95))
+        plain = (1 - common) * np.eye(count) + common
+        shrunk: Matrix = (alike + plain) / 2 * np.outer(spread, spread)
+        return shrunk
+
+
+def _draw_in(values: Matrix) -> Matrix:
+    behind = np.maximum(_KNEE - values, 0.0)
+    return np.where(values < _KNEE, _KNEE - np.log1p(behind), values)

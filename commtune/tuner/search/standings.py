@@ -1,0 +1,89 @@
+"""What the search knows of every configuration that it ran: the interface to what follows it."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from commtune.model import Configuration, Phase, Run
+from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
+from commtune.tuner.statistics.machine_states import MachineStates
+
+#: Gains of a machine state are scaled by this quantile of them, where there are enough, and
+#: where it is a gain at all.
+_GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
+
+#: Log speedup over the default by size (bytes), of one run.
+Speedups = Mapping[int, float]
+
+
+@dataclass(frozen=True)
+class Standing:
+    """What is known of a configuration's speedup; it picks candidates and is never a claim.
+
+    Attributes:
+        runs: good runs of the search.
+        mean: log speedup over the default, by size in bytes.
+        error: its standard error, by size in bytes.
+    """
+
+    configuration: Configuration
+    runs: int
+    mean: Mapping[int, float]
+    error: Mapping[int, float]
+
+
+class SpeedupReader:
+    """Reads log speedups from runs: against the default's median in the same machine state."""
+
+    def __init__(self) -> None:
+        self.default_s: Mapping[Cell, float] = {}
+        self._states = MachineStates()
+        self._factors: Mapping[Cell, float] = {}
+
+    def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
+        """Works the default out anew; the speedups of all good runs of the search, in order."""
+        runs = list(evidence.good(Phase.SEARCH))
+        self._states = evidence.speeds()
+        self.default_s = default_times(runs, self._states)
+        gains = [log_gains(run, self._states, self.default_s) for run in runs]
+        self._factors = _even_out(gains) if len(self._states.names) > 1 else {}
+        return [(run.configuration, self.read(run)) for run in runs]
+
+    def read(self, run: Run) -> Speedups:
+        """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
+        gains = log_gains(run, self._states, self.default_s)
+        return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
+
+
+def list_speedups(evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
+    """The log speedups of all good runs of the search, the default's among them, in order."""
+    return SpeedupReader().rebuild(evidence)
+
+
+def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:
+    """Factors that bring the gains of each machine state to those of all.
+
+    A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
+    happened to have would outweigh its configuration. Compared is what good configurations gain.
+    """
+    found: defaultdict[Cell, list[float]] = defaultdict(list)
+    for cells in gains:
+        for cell, gain in cells.items():
+            found[cell].append(gain)
+    level = {
+        cell: sorted(values)[int(_GOOD * (len(values) - 1))]
+        for cell, values in found.items()
+        if len(values) >= _FEW
+    }
+    factors: dict[Cell, float] = {}
+    for size in {size for size, _ in level}:
+        here = {cell: value for cell, value in level.items() if cell[0] == size}
+        if min(here.values()) > _LEAST_LEVEL:
+            counts = [len(found[cell]) for cell in here]
+            mean = math.fsum(map(math.prod, zip(counts, here.values(), strict=True)))
+            mean /= sum(counts)
+            factors |= {cell: min(2.0, max(0.5, mean / value)) for cell, value in here.items()}
+    return factors

@@ -1,0 +1,86 @@
+"""The benchmark of the search: what every method may see, and what its figures mean."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from recorded_grids import GRIDS
+from search.halves import Halves, Recording, split_grid
+from search.methods import KNOWN, play_method
+from search.page import table
+from search.results import group_rows, load_scores, store_scores
+from search.scoring import score_course, summarize
+
+from commtune.replay.benchmark import load_grid
+
+
+@pytest.fixture(scope="module")
+def halves() -> Halves:
+    return split_grid(Recording(load_grid(GRIDS / "mpich-allreduce.jsonl.gz")), 1)
+
+
+def test_half_of_each_configurations_runs_is_held_out(halves: Halves) -> None:
+    seen = [run.configuration for run in halves.seen.runs]
+    held = [halves.grid.runs[place].configuration for place in halves.held]
+    assert len(seen) + len(held) == len(halves.grid.runs)
+    assert np.array_equal(np.bincount(seen), np.bincount(held))
+    held_starts = {halves.grid.runs[place].started_s for place in halves.held}
+    assert held_starts.isdisjoint(run.started_s for run in halves.seen.runs)
+
+
+def test_the_truth_is_of_the_held_half_alone(halves: Halves) -> None:
+    other = replace(halves, seen=replace(halves.seen, runs=halves.seen.runs[:10]))
+    assert np.array_equal(halves.truth, other.truth)
+    assert np.allclose(np.median(halves.truth - halves.best, axis=0) > 0, True)
+
+
+#: The last two need packages that nothing else does: see requirements/peers.txt.
+PLAYED = (
+    "random", "random+rerun", "racing", "halving", "hyperband", "tpe", "search",
+    "gp", "acclaim",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("method", [name for name in PLAYED if name in KNOWN])
+def test_every_method_makes_as_many_runs_as_it_was_given(halves: Halves, method: str) -> None:
+    courses = list(play_method(method, halves, 1, (2, 4)))
+    assert [course.percent for course in courses] == [2, 4]
+    for course, runs in zip(courses, (28, 56), strict=True):
+        assert course.until == pytest.approx(runs, abs=1)  # a campaign ends by its clock
+        for score in score_course(method, halves, 1, course):
+            assert min(score.regret) >= 0
+
+
+def test_the_exhaustive_grid_tries_every_configuration_as_often(halves: Halves) -> None:
+    (course,) = play_method("exhaustive-3", halves, 1, (2,))
+    tried = np.bincount(course.played.configurations)
+    assert set(tried[1:]) == {3}
+
+
+def test_a_campaign_is_judged_by_what_it_recommends(halves: Halves) -> None:
+    (course,) = play_method("whole", halves, 1, (4,))
+    (score,) = score_course("whole", halves, 1, course)
+    assert score.pick == "own"
+    assert score.is_false in (True, False)
+    row = summarize([score, score])
+    assert row["seeds"] == 2
+    assert row["near"] == pytest.approx((np.array(score.regret) <= np.log(1.02)).mean(), abs=1e-4)
+
+
+def test_the_table_is_made_of_what_was_stored(
+    halves: Halves, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("search.results.RESULTS", tmp_path)
+    (course,) = play_method("exhaustive", halves, 1, (2,))
+    scores = score_course("exhaustive", halves, 1, course)
+    store_scores("grid", scores)
+    store_scores("grid", scores)
+    assert sorted(load_scores("grid"), key=lambda score: score.pick) == sorted(
+        scores, key=lambda score: score.pick
+    )
+    lines = list(table(group_rows(load_scores("grid"))))
+    assert [line.split(" | ")[1] for line in lines[2:]] == ["lcb", "mean"]
+    assert "155 runs" in lines[2]

@@ -1,0 +1,136 @@
+"""Which configurations go on to confirmation, and at which sizes: from standings made by hand."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Mapping
+
+import pytest
+import simulated
+from simulated import MadeUpNoise, Planted, run_campaign
+
+from commtune.campaign.plan import Budget, Plan
+from commtune.model import Configuration, Operation, Workload
+from commtune.tuner.confirmation.portfolio import (
+    Prospects,
+    measure_spread,
+    share_sizes,
+    weigh_sizes,
+)
+from commtune.tuner.search.standings import Standing
+
+SIZES = (8, 1024, 65536, 1048576)
+SMALL, LARGE, BOTH = (Configuration({"V1": value}) for value in "123")
+TOLERANCE = 0.05
+
+
+def standing(configuration: Configuration, *ratios: float, error: float = 0.02) -> Standing:
+    means = {size: math.log(ratio) for size, ratio in zip(SIZES, ratios, strict=True)}
+    return Standing(configuration, 4, means, dict.fromkeys(SIZES, error))
+
+
+def prospects(
+    *standings: Standing, spread: float = 0.03, messages: Mapping[int, float] | None = None
+) -> Prospects:
+    workload = Workload(Operation.ALLREDUCE, SIZES)
+    plan = Plan("portfolio", simulated.space(), workload, messages=messages or {})
+    weights = weigh_sizes(plan, dict.fromkeys(SIZES, 1e-6))
+    return Prospects(plan, standings, weights, dict.fromkeys(SIZES, spread))
+
+
+def chosen(
+    *standings: Standing, runs: int = 200, messages: Mapping[int, float] | None = None
+) -> list[Configuration]:
+    found = prospects(*standings, messages=messages).choose(runs)
+    return [standing.configuration for standing in found]
+
+
+SPECIALISTS = (standing(SMALL, 1.5, 1.5, 0.7, 0.7), standing(LARGE, 0.7, 0.7, 1.5, 1.5))
+COMPROMISE = standing(BOTH, 1.15, 1.15, 1.15, 1.15)
+
+
+def test_what_covers_the_table_goes_on_and_compromises_do_not() -> None:
+    assert set(chosen(*SPECIALISTS, COMPROMISE)) == {SMALL, LARGE}
+
+
+def test_few_runs_confirm_few_candidates() -> None:
+    """16 runs are eight blocks with one candidate, and too few with two."""
+    assert len(chosen(*SPECIALISTS, runs=16)) == 1
+
+
+def test_of_configurations_alike_one_goes_on() -> None:
+    rng = random.Random(1)
+    alike = [
+        standing(Configuration({"V1": a, "V2": b}), *(rng.uniform(1.5, 1.51) for _ in SIZES))
+        for a in "123"
+        for b in "123"
+    ]
+    assert len(chosen(*alike)) == 1
+
+
+def test_of_two_alike_the_smaller_goes_on() -> None:
+    larger = Configuration({**SMALL, "V5": "1", "V6": "1", "V7": "1"})
+    even = (1.5, 1.5, 1.5, 1.5)
+    assert chosen(standing(larger, *even), standing(SMALL, *even)) == [SMALL]
+
+
+def test_a_lucky_single_run_stays_behind_what_is_known_well() -> None:
+    lucky = standing(LARGE, 1.6, 1.6, 1.6, 1.6, error=0.2)
+    assert chosen(standing(SMALL, 1.5, 1.5, 1.5, 1.5), lucky) == [SMALL]
+
+
+def test_without_any_promise_the_closest_is_confirmed() -> None:
+    assert chosen(standing(SMALL, 0.9, 0.9, 0.9, 0.9), standing(LARGE, 0.99, 0.9, 0.9, 0.9)) == [
+        LARGE
+    ]
+    assert chosen() == []
+
+
+def test_messages_decide_which_sizes_count() -> None:
+    """With few runs there is one candidate: that for the sizes that programs send."""
+    assert chosen(*SPECIALISTS, runs=16, messages={8: 1e6}) == [SMALL]
+    assert chosen(*SPECIALISTS, runs=16, messages={1048576: 10}) == [LARGE]
+
+
+def test_plain_gains_need_fewer_runs_than_there_are() -> None:
+    assert prospects(*SPECIALISTS).needed(200) == 120
+    small = standing(SMALL, 1.06, 1.06, 1.06, 1.06, error=0.005)
+    assert prospects(small, spread=0.1).needed(200) > 160
+    assert prospects(standing(SMALL, 0.9, 0.9, 0.9, 0.9)).needed(200) == 200
+    assert prospects().needed(200) == 200
+
+
+def test_each_size_has_its_best_and_no_size_is_left_out() -> None:
+    members = {found.configuration: found for found in SPECIALISTS}
+    assert share_sizes(members, SIZES, TOLERANCE) == {SMALL: SIZES[:2], LARGE: SIZES[2:]}
+    assert share_sizes({}, SIZES, TOLERANCE) == {}
+
+
+def test_what_seems_to_harm_nothing_is_confirmed_at_all_sizes() -> None:
+    members = {found.configuration: found for found in (*SPECIALISTS, COMPROMISE)}
+    shares = share_sizes(members, SIZES, TOLERANCE)
+    assert shares[BOTH] == SIZES
+    assert shares[SMALL] == SIZES[:2]
+
+
+def test_the_spread_of_a_pair_comes_from_runs_of_the_same_configuration() -> None:
+    rng = random.Random(1)
+    runs = [
+        (configuration, {8: level + rng.gauss(0, 0.05)})
+        for configuration, level in ((SMALL, 0.1), (LARGE, 0.7))
+        for _ in range(200)
+    ]
+    assert measure_spread(runs)[8] == pytest.approx(math.sqrt(2) * 0.05, rel=0.1)
+    wild = [*runs, (SMALL, {8: 9.0})]
+    assert measure_spread(wild)[8] < 2 * math.sqrt(2) * 0.05
+
+
+@pytest.mark.parametrize("whole_s", [7.0, 10.0, 20.0, 60.0])
+def test_small_budgets_are_not_overdrawn(whole_s: float) -> None:
+    """42 to 360 runs for search, ablation and confirmation together."""
+    for seed in range(2):
+        noise = MadeUpNoise("normal", random.Random(seed))
+        budget = Budget(0.5 * whole_s, 0.2 * whole_s, 0.3 * whole_s)
+        _, report = run_campaign(noise, Planted(0.5), seed, budget)
+        assert report.benchmark_s <= whole_s + 2 * noise.run_s

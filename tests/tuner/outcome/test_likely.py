@@ -1,0 +1,51 @@
+"""Gains that are likely and not proven are told with their figure, and never claimed."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+
+from made_up_runs import comparison, point
+from stated_evidence import SIZES, A, faster, plan, unknown
+
+from commtune.model import DEFAULT, PointEvidence, Verdict
+from commtune.tuner.confirmation.comparison import Comparison
+from commtune.tuner.outcome.likely_gains import describe_likely_gains
+from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.statistics.intervals import Estimate
+
+
+def found(likely: PointEvidence, error: float) -> Comparison:
+    """One candidate: faster at all sizes but the first, where it has an estimate with an error."""
+    points = comparison({A: [likely, *(faster(size) for size in SIZES[1:])]})
+    estimate = Estimate(math.log(likely.gain.ratio), error, 11, 12)
+    return replace(points, estimates={A: {likely.bytes: estimate}})
+
+
+LIKELY = point(SIZES[0], 1.2, 0.97, 1.48, pairs=12)
+
+
+def test_a_likely_gain_is_told_with_its_interval_and_what_would_tell() -> None:
+    said = describe_likely_gains(SIZES, plan(), found(LIKELY, 0.06))
+    expected = (
+        r"likely, not proven: 1\.20x at 8 B \(0\.97 to 1\.48, n=12\) by V=a: about (\d+) more"
+    )
+    told = re.match(expected, said)
+    assert told, said
+    assert 12 < int(told[1]) < 200
+
+
+def test_noise_is_not_likely() -> None:
+    assert describe_likely_gains(SIZES, plan(), found(LIKELY, 0.2)) == ""
+    assert describe_likely_gains(SIZES[1:], plan(), found(LIKELY, 0.06)) == ""
+    assert describe_likely_gains(SIZES, plan(), comparison({})) == ""
+
+
+def test_the_default_stays_where_a_gain_is_only_likely() -> None:
+    profiles = recommend_profiles(plan(), found(LIKELY, 0.06), {})
+    assert profiles[0].configuration == DEFAULT
+    assert profiles[0].verdict is Verdict.UNDECIDED
+    assert profiles[0].note.startswith("likely, not proven: 1.20x at 8 B")
+    silent = recommend_profiles(plan(), found(unknown(SIZES[0]), 0.2), {})
+    assert "likely" not in silent[0].note
