@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from commtune.campaign.schema import check_campaign_name
-from commtune.db.connection.location import database_url
+from commtune.db.connection import engine
+from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
 from commtune.db.storage import campaigns
-from commtune.errors import UnknownName
+from commtune.errors import NoAnswer, UnknownName
 from commtune.wiring import campaign_control
 
 
@@ -69,3 +70,20 @@ def delete_campaign(name: str, db: str | None = None) -> None:
     campaign = find_campaign(name, db)
     with campaign_control.opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, campaign.id)
+
+
+def upgrade_database(db: str | None = None) -> str:
+    """Upgrades a database to the schema of this version; returns where it is.
+
+    Raises:
+        NoAnswer: there is no such file.
+    """
+    url = database_url(db)
+    file = sqlite_path(url)
+    if file is not None and not file.exists():
+        raise NoAnswer(
+            f"there is no database at {file} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
+    engine.upgrade_database(url)
+    return str(file or shown_url(url))

@@ -10,12 +10,11 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.tuning import conclusion_data
+from commtune.app.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
-from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
