@@ -194,7 +194,7 @@ class PairwiseComparison:
             level=level,
             speeds=speeds,
             oversubscribed=self._session.is_oversubscribed(),
-            repeats=self._session.repeats,
+            repeats=self._session.reruns.count,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
             interrupted=interrupted,
         )
