@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription
+from commtune.db.records import CampaignSummary as CampaignSummary
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
+from commtune.db.records import excluded_nodes as excluded_nodes
+from commtune.db.records import node_hours_budget as node_hours_budget
 from commtune.db.storage import campaigns
+from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
-from commtune.wiring import campaign_control
+from commtune.wiring import campaign_control, slurm_submission
+
+
+def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
+    """All campaigns, their jobs as Slurm describes them now.
+
+    The flag says that jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+    """
+    with campaign_control.opened_database(db) as opened:
+        stored = Store(opened).campaigns()
+    unwatched = [job for one in stored if not one.locked_by for job in one.jobs]
+    now = slurm_submission.jobs_now(unwatched)
+    return [
+        (
+            replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)),
+            not one.locked_by and any(job.key not in now for job in one.jobs),
+        )
+        for one in stored
+    ]
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from commtune import formatting as text
 from commtune.app import nominal_share
+from commtune.app.management import (
+    CampaignSummary,
+    excluded_nodes,
+    list_campaigns,
+    node_hours_budget,
+)
 from commtune.commands.options import DbOption, JsonOption
-from commtune.db.records import CampaignSummary, excluded_nodes, node_hours_budget
-from commtune.db.storage.store import Store
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
-from commtune.wiring import campaign_control, slurm_submission
 
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
@@ -21,25 +24,17 @@ _NO_REASON = ("", "None", "(null)")
 
 def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
-    with campaign_control.opened_database(db) as opened:
-        stored = Store(opened).campaigns()
-    # Jobs that no controller watches, as Slurm describes them now.
-    now = slurm_submission.jobs_now([job for c in stored if not c.locked_by for job in c.jobs])
-    campaigns = [
-        replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
-    ]
-    shares = [nominal_share.of_best(campaign, db) for campaign in campaigns]
+    listed = list_campaigns(db)
+    shared = [(campaign, nominal_share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        plain = [_plain(*both) for both in zip(campaigns, shares, strict=True)]
-        print(json.dumps(plain, indent=2, default=dict))
+        print(json.dumps([_plain(*both) for both in shared], indent=2, default=dict))
         return
-    if not campaigns:
+    if not listed:
         print("no campaigns yet; start one with: commtune tune")
         return
-    rows = [_row(*both) for both in zip(campaigns, shares, strict=True)]
+    rows = [_row(*both) for both in shared]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
-    for campaign in campaigns:
-        is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
+    for campaign, is_old in listed:
         if said := _jobs(campaign, is_old=is_old):
             print(f"\n{said}")
 
