@@ -132,7 +132,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
 def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
     """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
 
-    Those that the intervals are made of: of whole blocks, a run that was made again as it came
+    Those that the intervals are made of: of whole blocks, a re-run counts as it came
     out last. Pairs of a speed count for their size over all speeds as well.
     """
     fresh = [

@@ -284,5 +284,5 @@ class Reporter(Protocol):
         ...
 
     def say(self, message: str) -> None:
-        """Something worth a line: a value set aside, a run made again."""
+        """Something worth a line: a value set aside, a re-run."""
         ...

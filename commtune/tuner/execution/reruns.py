@@ -36,7 +36,7 @@ class Reruns:
         self._of_place: Counter[tuple[int, int]] = Counter()
 
     def wants(self, run: Run) -> bool:
-        """Whether a run has to be made again at its place, which is then counted as done.
+        """Whether a run is to be re-run at its place, which is then counted as done.
 
         No time that the benchmark measured enters; how long the whole run took does a little,
         through what the counters can resolve (see ``is_disturbed``).

@@ -86,7 +86,7 @@ class PairwiseResult:
         lost: runs that were lost, by outcome; nobody is blamed for them.
         details: of each side's last failure: why, and the end of its output.
         level: level of each interval.
-        repeats: runs made again because others used the cores.
+        repeats: re-runs because others used the cores.
         interrupted: whether it was ended before its time.
     """
 
