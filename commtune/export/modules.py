@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
-from commtune.export.remarks import one_line, profile_scope, profile_title
+from commtune.export.document import (
+    ExportDocument,
+    Format,
+    GuardVerdict,
+    comment_lines,
+    one_line,
+)
 
 _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 _SPECIAL = '\\"$[]{}'
@@ -27,21 +32,20 @@ if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
 
 
 def _write_lmod(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-    profile = document.profile
     settings = [
         f"pushenv({_quoted_lmod(n)}, {_quoted_lmod(v)})" for n, v in document.variables().items()
     ]
-    name = _quoted_lmod(one_line("Name: commtune profile " + profile.name))
+    name = _quoted_lmod(one_line("Name: commtune profile " + document.profile.name))
     body = [
         f"help({_long_bracket(lines)})",
         f"whatis({name})",
-        f"whatis({_quoted_lmod('Description: ' + profile_title(profile))})",
-        f"whatis({_quoted_lmod('Scope: ' + ' '.join(profile_scope(profile, guards)))})",
+        f"whatis({_quoted_lmod('Description: ' + document.title)})",
+        f"whatis({_quoted_lmod('Scope: ' + ' '.join(document.scope(guards)))})",
         'family("commtune")',
         *settings,
     ]
     return (
-        comment_lines([profile_title(profile), "module help shows what it is good for."], "--")
+        comment_lines([document.title, "module help shows what it is good for."], "--")
         + "\n".join(body)
         + "\n"
     )
@@ -68,13 +72,12 @@ def _long_bracket(lines: list[str]) -> str:
 
 
 def _write_tcl(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-    profile = document.profile
     settings = (f"$commtune_set {n} {_quoted_tcl(v)}\n" for n, v in document.variables().items())
     helping = "".join(f"    puts stderr {_quoted_tcl(line)}\n" for line in lines)
-    about = (profile_title(profile), " ".join(profile_scope(profile, guards)))
+    about = (document.title, " ".join(document.scope(guards)))
     return (
         "#%Module1.0\n"
-        + comment_lines([profile_title(profile), "module help shows what it is good for."], "#")
+        + comment_lines([document.title, "module help shows what it is good for."], "#")
         + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
         + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in about)
         + _CHOOSE

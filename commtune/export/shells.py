@@ -1,16 +1,21 @@
-"""Files to be sourced by shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), and env files.
+"""Files for shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), env files, and JSON.
 
 For shells, values stand in single quotes, where each shell has its own few special characters. An
 env file has ``NAME=value`` lines, as ``docker --env-file`` and ``podman --env-file`` read them: no
-quotes, no escapes, all to the end of the line.
+quotes, no escapes, all to the end of the line. JSON, for programs, has the evidence in numbers
+(seconds, bytes).
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable
+from dataclasses import asdict
+from typing import Any
 
 from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
+from commtune.formatting import without_infinities
 
 # systemd's EnvironmentFile and the ``.`` of a shell read such values the same; nearly all are.
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
@@ -60,6 +65,45 @@ def _unfit_env(value: str) -> str:
     return "a line break" if "\n" in value or "\r" in value else ""
 
 
+#: The form of the JSON, for programs that read it.
+_SCHEMA = "commtune-profile/1"
+
+
+def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+    content = {
+        "schema": _SCHEMA,
+        "remarks": lines,
+        "environment": document.variables(),
+        "pinned": sorted(document.pinned),
+        "left_unset": sorted(document.unset),
+        "profile": _profile_values(document),
+        "guards_hold": guards.hold,
+        "guard_tolerance": guards.tolerance,
+        "origin": {
+            "campaign": document.campaign,
+            "system": document.system,
+            "fingerprint": document.fingerprint,
+            "stack": document.stack,
+            "created": document.created,
+            "commtune": document.commtune_version,
+        },
+    }
+    data = without_infinities(content)
+    return json.dumps(data, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _profile_values(document: ExportDocument) -> dict[str, Any]:
+    profile = document.profile
+    plain = (
+        "name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high", "level",
+        "minimum_gain",
+    )  # fmt: skip
+    values: dict[str, Any] = {name: getattr(profile, name) for name in plain}
+    values["points"] = [asdict(point) for point in profile.points]
+    values["guards"] = [asdict(point) for point in profile.guards]
+    return values
+
+
 FORMATS = (
     Format(
         "env",
@@ -85,5 +129,11 @@ FORMATS = (
         _writer("set -gx {name} {value}", _quoted_fish),
         "source FILE",
         lambda names: "set -e " + " ".join(names),
+    ),
+    Format(
+        "json",
+        _write_json,
+        "read .environment",
+        lambda names: "start without " + ", ".join(names),
     ),
 )

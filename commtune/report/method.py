@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from commtune import formatting
-from commtune.model.decision import error_share
+from commtune.model.conclusion import error_share
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL

@@ -17,7 +17,7 @@ from commtune.errors import NoAnswer, UserError
 from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
 from commtune.report import course, method, points
 from commtune.report.figures import course as course_figures
-from commtune.report.figures import evidence, variables
+from commtune.report.figures import evidence
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
@@ -114,9 +114,9 @@ class Page:
             yield evidence.draw_pairs(self.points)
         for number, ablation in enumerate(self.record.conclusion.ablations, 1):
             if any(variable.effects for variable in ablation.variables):
-                yield variables.draw_ablation(number, ablation)
+                yield evidence.draw_ablation(number, ablation)
         if any(self.importance.values()):
-            yield variables.draw_importance(self.importance)
+            yield evidence.draw_importance(self.importance)
         if runs:
             yield course_figures.draw_noise(runs)
         if self.costs:
@@ -149,7 +149,7 @@ class Page:
             svg={name: Markup(text) for name, text in drawn.items()},
             version=__version__,
             now=datetime.now(UTC).timestamp(),
-            ranked=variables.rank_variables(self.importance),
+            ranked=evidence.rank_variables(self.importance),
             ratios={
                 (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
                 for p in self.points

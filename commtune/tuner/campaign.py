@@ -8,8 +8,7 @@ from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Profile
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase

@@ -21,8 +21,7 @@ from commtune.model import (
     SubMeasurement,
     Trial,
 )
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 
 class Benchmark(Protocol):

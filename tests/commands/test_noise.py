@@ -153,7 +153,7 @@ def test_another_noise_is_another_question(
     stored(store, "night", before)
     # Without a good run it would begin anew.
     (night,) = (campaign.id for campaign in store.campaigns())
-    store.start_run(night, given.request(), "session")
+    store.start_runs(night, [given.request()], "session")
     store.finish_run(night, given.result(), "allreduce")
     with pytest.raises(CampaignChanged, match="aggressor"):
         stored(store, "night", after)

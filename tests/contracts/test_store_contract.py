@@ -12,7 +12,7 @@ import pytest
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store as DatabaseStore
 from commtune.model import DEFAULT, Outcome, RunResult
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.ports import Store
 

@@ -140,7 +140,7 @@ def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> Campaig
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
     if handle.is_new:  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
-        store.start_run(handle.id, values.request(configuration=DEFAULT, trial=0), "s1")
+        store.start_runs(handle.id, [values.request(configuration=DEFAULT, trial=0)], "s1")
         store.finish_run(handle.id, values.result(), "allreduce")
     return fitted
 

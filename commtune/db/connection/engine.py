@@ -20,7 +20,6 @@ from sqlalchemy.pool import NullPool
 
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.faults import explain_fault
 from commtune.db.connection.filesystems import network_type
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
@@ -330,7 +329,7 @@ def _faults(url: str) -> Iterator[None]:
     except (exc.DBAPIError, sqlite3.Error) as error:
         said = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
         lost = isinstance(error, exc.OperationalError | exc.InterfaceError)
-        raise explain_fault(_without(said, url), shown, transient=lost) from error
+        raise location.explain_fault(_without(said, url), shown, transient=lost) from error
     except (exc.ArgumentError, exc.NoSuchModuleError) as error:
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
@@ -342,7 +341,7 @@ def _faults(url: str) -> Iterator[None]:
             hint=install_command("commtune[postgresql]"),
         ) from error
     except exc.SQLAlchemyError as error:
-        raise explain_fault(_without(str(error), url), shown) from error
+        raise location.explain_fault(_without(str(error), url), shown) from error
 
 
 def _without(said: str, url: str) -> str:

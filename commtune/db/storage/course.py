@@ -22,8 +22,7 @@ from commtune.db.tables import (
     ProfileRow,
 )
 from commtune.errors import DatabaseFault
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 _T = TypeVar("_T")
 _Documents = type[DecisionRow] | type[ConclusionRow]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
-from commtune.model.conclusion import Ablation
-from commtune.model.decision import Decision, Look, error_share
+from commtune.model.conclusion import Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Comparison,
     ConfirmationProgress,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
-from commtune.model.decision import (
+from commtune.model.conclusion import (
     _LOOK_TIMES,
     LOOK_SHARES,
     Decision,

@@ -34,7 +34,7 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
