@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def best(
-    operation: Operation, size: int, filters: Mapping[str, Any], *, db: str | None = None
+    operation: str, size: int, filters: Mapping[str, Any], *, db: str | None = None
 ) -> list[BestRow]:
     """Answers to what is best at a size in bytes, the one to take first.
 
@@ -38,7 +38,7 @@ def best(
         NoAnswer: there is none; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    return rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
+    return _rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
 
 
 def best_by_size(
@@ -134,7 +134,7 @@ def sure_points(row: BestRow) -> Sequence[PointEvidence]:
     return tuple(overall_points(row.points).values()) or row.points
 
 
-def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
+def _rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     """Answers about a size in bytes, the one to give first.
 
     First by ``_class``. Of answers to different questions (another machine, software, number of

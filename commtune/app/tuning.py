@@ -18,7 +18,6 @@ from commtune.db.queries.description import describe_campaign
 from commtune.errors import (
     CampaignError,
     EnvironmentFault,
-    MissingComponent,
     NoAnswer,
     UnknownName,
     UserError,
@@ -225,21 +224,6 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
             f"campaign {record.name} is finished: there is nothing left to measure",
             hint=f"give it a larger 'budget' in {on.spec.file}, or another name",
         )
-
-
-def try_script(on: SlurmCampaign, script: str) -> str:
-    """What ``sbatch --test-only`` says of a script.
-
-    Raises:
-        EnvironmentFault: there is no sbatch here.
-        SlurmFault: Slurm would not take it.
-    """
-    try:
-        return slurm_submission.test_script(on, script)
-    except MissingComponent as error:
-        raise EnvironmentFault(
-            "there is no sbatch here to ask", hint="try it on a login node"
-        ) from error
 
 
 def cancel_campaign(name: str, db: str | None) -> Cancelled:

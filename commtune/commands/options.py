@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -24,7 +24,7 @@ from commtune.documents.quantities import (
 )
 from commtune.errors import InvalidKey, UserError
 from commtune.formatting import without_infinities
-from commtune.model import Backend, Configuration, Operation
+from commtune.model import Backend, Operation
 
 DbOption = Annotated[
     str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
@@ -58,9 +58,6 @@ TakeOverOption = Annotated[
     bool, typer.Option("--take-over", help="take over the lock of a controller that died")
 ]
 ProfileArgument = Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")]
-CampaignArgument = Annotated[
-    str | None, typer.Argument(help="name of the campaign [the only one there is]")
-]
 
 #: No user's command: only campaigns describe one.
 _BACKENDS = [backend for backend in Backend if backend is not Backend.COMMAND]
@@ -197,21 +194,6 @@ def bytes_flag(written: str) -> int:
 def _note(flag: str, remark: str) -> None:
     if remark:
         print(f"note: {flag} {remark}", file=sys.stderr)
-
-
-def settings_flag(settings: Iterable[str]) -> Configuration:
-    """``-x NAME=VALUE``, as often as it was given.
-
-    Raises:
-        UserError: one of them has no name, or no value.
-    """
-    values = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
-        values[name] = value
-    return Configuration(values)
 
 
 def seconds_flag(flag: str, written: str) -> float:

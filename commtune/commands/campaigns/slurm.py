@@ -46,7 +46,7 @@ def submit_command(
         if dry_run:
             print(script, end="")
         if test_only:
-            print(tuning.try_script(on, script))
+            print(slurm_submission.test_script(on, script))
         return
     name, (number, output) = on.spec.plan.name, tuning.submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"
