@@ -31,18 +31,6 @@ def method_paragraphs(record: CampaignRecord) -> list[str]:
     return [part for part in parts if part]
 
 
-def _held_against(record: CampaignRecord, name: str) -> float | None:
-    """A number of the campaign's method; older ones have it among their settings."""
-    stored = getattr(record.conclusion.method, name)
-    found = record.campaign.settings.get(name) if stored is None else stored
-    return None if found is None else float(found)
-
-
-def level_of(record: CampaignRecord) -> float | None:
-    """The level at which all intervals hold together; ``None`` where nobody stored it."""
-    return _held_against(record, "level")
-
-
 def _candidates(record: CampaignRecord) -> str:
     confirmed = record.conclusion.confirmed
     tried = sum(is_searched(trial.origin) for trial in record.trials)
@@ -63,7 +51,7 @@ def _candidates(record: CampaignRecord) -> str:
 
 
 def _intervals(record: CampaignRecord) -> str:
-    level = level_of(record)
+    level = record.held_against("level")
     if level is None:
         return ""
     named = record.conclusion.method.interval
@@ -85,7 +73,8 @@ def _intervals(record: CampaignRecord) -> str:
 def _alone(record: CampaignRecord) -> str:
     speeds = {point.speed for profile in record.profiles for point in profile.points}
     is_mixed = ALL in speeds and len(speeds) > 1
-    return f" {formatting.each_by_itself(level_of(record))}" if is_mixed else ""
+    level = record.held_against("level")
+    return f" {formatting.each_by_itself(level)}" if is_mixed else ""
 
 
 def _looks(record: CampaignRecord) -> str:
@@ -126,8 +115,8 @@ def _speeds(record: CampaignRecord) -> str:
 
 
 def _threshold(record: CampaignRecord) -> str:
-    least = _held_against(record, "minimum_gain")
-    tolerance = _held_against(record, "tolerance")
+    least = record.held_against("minimum_gain")
+    tolerance = record.held_against("tolerance")
     if least is None:
         return ""
     said = (

@@ -22,11 +22,7 @@ from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
 from commtune.report.record import CampaignRecord
-from commtune.report.replicated_findings import (
-    CampaignSubject,
-    replicate_findings,
-    replication_lines,
-)
+from commtune.report.replicated_findings import replicate_findings, replication_lines
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.units import format_bandwidth
@@ -155,7 +151,7 @@ class Page:
                 for p in self.points
             },
             default=Configuration(),
-            each_by_itself=formatting.each_by_itself(method.level_of(self.record)),
+            each_by_itself=formatting.each_by_itself(self.record.held_against("level")),
         )
 
 
@@ -222,10 +218,14 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
-    library = str(record.campaign.space.get("library") or "")
-    nodes = int(record.workload.get("nodes") or 1)
-    asked = CampaignSubject(system, library, record.operation, nodes)
-    seen = replicate_findings(asked, record.conclusion, record.campaign.space.get("pinned"))
+    seen = replicate_findings(
+        record.conclusion,
+        system=system,
+        library=str(record.campaign.space.get("library") or ""),
+        operation=record.operation,
+        nodes=int(record.workload.get("nodes") or 1),
+        pinned=record.campaign.space.get("pinned"),
+    )
     replayed = "replayed" if record.conclusion.replayed else "simulated"
     return tuple(replication_lines(seen, system, replayed if record.is_unreal else ""))
 

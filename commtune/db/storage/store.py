@@ -7,7 +7,6 @@ raise DatabaseFault; where that is ``transient``, the same call may be made agai
 
 from __future__ import annotations
 
-import math
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
@@ -23,15 +22,15 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
-from commtune.db.storage.course import StoredCourse
-from commtune.db.storage.jobs import (
+from commtune.db.storage.course import (
+    StoredCourse,
     StoredJobs,
     node_hours_by_campaign,
     open_jobs,
     open_jobs_by_campaign,
 )
 from commtune.db.storage.runs import StoredRuns
-from commtune.db.tables import Campaign, Lock, ProfilePoint, ProfileRow, Run, Stack, System, Trial
+from commtune.db.tables import Campaign, ProfilePoint, ProfileRow, Run, Stack, System, Trial
 from commtune.model import Verdict
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
@@ -198,7 +197,7 @@ def _read_summaries(connection: Connection) -> list[CampaignSummary]:
     totals = _run_totals(connection)
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
-    best, held = _best_gains(connection), _holders(connection)
+    best, held = _best_gains(connection), locks.living_holders(connection)
     jobs, node_hours = open_jobs_by_campaign(connection), node_hours_by_campaign(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
@@ -295,14 +294,3 @@ def _size_of(row: RowMapping) -> tuple[int, int]:
 
 def _is_overall(row: RowMapping) -> bool:
     return bool(row["speed"] == ALL and row["pairs"] >= FEWEST_PAIRS)
-
-
-def _holders(connection: Connection) -> Mapping[int, str]:
-    """Who works on what, but for those seen to be dead; silence may be a long run."""
-    us = LockOwner.current()
-    rows = connection.execute(select(Lock.__table__)).mappings()
-    return {
-        row["campaign_id"]: locks.describe_holder(row)
-        for row in rows
-        if not locks.death_of(LockOwner.from_row(row), us, 0.0, math.inf)
-    }

@@ -10,7 +10,7 @@ from commtune import formatting
 from commtune.model import Interval
 from commtune.model.conclusion import Ablation, VariableEffect
 from commtune.report.figures import style
-from commtune.report.points import SPEED_ORDER, SizePoint
+from commtune.report.points import SizePoint
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.statistics.importance import Importance
 
@@ -170,7 +170,8 @@ _TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6,
 
 
 def _speeds(points: _Points) -> list[str]:
-    return sorted({p.evidence.speed for p in points}, key=lambda s: SPEED_ORDER.get(s, 9))
+    ordered = sorted(points, key=lambda p: p.state_rank)
+    return list(dict.fromkeys(p.evidence.speed for p in ordered))
 
 
 def _alt(points: _Points) -> str:
