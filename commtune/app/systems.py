@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from commtune.cluster.machine.inventory import inspect_machine
+from commtune.systems.detection import recognition
 from commtune.systems.detection.comparison import FactComparison, compare_machine
-from commtune.systems.detection.recognition import (
-    Match,
-    look_alikes,
-    recognize_system,
-    surest_matches,
-)
 from commtune.systems.detection.seen import SeenMachine
 from commtune.systems.drafting.description import Draft, draft_description
 from commtune.systems.loading import list_systems, load_system
@@ -50,8 +45,8 @@ class Detection:
     """
 
     seen: SeenMachine
-    certain: list[Match]
-    alike: list[Match]
+    certain: list[recognition.Match]
+    alike: list[recognition.Match]
     held: list[HeldAgainst]
     known: int
 
@@ -68,19 +63,13 @@ def detect_system(names: Sequence[str] = (), seen: SeenMachine | None = None) ->
     own = {name: load_system(name) for name in names}
     mine = {system.name for system in own.values()}
     known = [*own.values(), *(load_system(name) for name in list_systems() if name not in mine)]
-    certain = surest_matches(recognize_system(seen.clues, known))
-    alike = [] if certain else look_alikes(seen, known)
-    return Detection(seen, certain, alike, _hold(seen, certain, alike, own), len(known))
-
-
-def _hold(
-    seen: SeenMachine, certain: list[Match], alike: list[Match], own: dict[str, System]
-) -> list[HeldAgainst]:
+    certain = recognition.surest_matches(recognition.recognize_system(seen.clues, known))
+    alike = [] if certain else recognition.look_alikes(seen, known)
     asked = {id(system): name for name, system in own.items()}
     by = {id(match.system): match.by for match in (*certain, *alike)}
     recognized = [match.system for match in certain]
     chosen = [*recognized, *(system for system in own.values() if system not in recognized)]
-    return [
+    held = [
         HeldAgainst(
             system=system,
             is_it=system in recognized,
@@ -90,6 +79,7 @@ def _hold(
         )
         for system in chosen or [match.system for match in alike]
     ]
+    return Detection(seen, certain, alike, held, len(known))
 
 
 def draft_system(name: str, partition: str = "") -> Draft:

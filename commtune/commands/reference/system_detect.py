@@ -15,7 +15,6 @@ from commtune import formatting as text
 from commtune.app.systems import Detection, HeldAgainst, detect_system
 from commtune.commands.options import JsonOption, called_as
 from commtune.systems.detection.comparison import FactComparison, FactVerdict
-from commtune.systems.detection.recognition import Match
 from commtune.systems.loading import list_systems
 
 #: Exit code where the machine is none of the described ones.
@@ -75,7 +74,7 @@ def _say(found: Detection, program: str) -> None:
     differing = {fact.what for fact in facts if fact.verdict is FactVerdict.DIFFERS}
     if differing & {"GPU model", "GPUs"}:
         print("\nits GPUs differ: another kind of node, or another machine of the same name")
-    print(f"\n{_next(certain, held, program)}")
+    print(f"\n{_next(found, program)}")
 
 
 def _show(one: HeldAgainst) -> None:
@@ -111,8 +110,9 @@ def _and(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def _next(certain: list[Match], held: list[HeldAgainst], program: str) -> str:
+def _next(found: Detection, program: str) -> str:
     """What to type now."""
+    certain, held = found.certain, found.held
     if certain:
         name = next((one.named for one in held if one.is_it and one.named), certain[0].system.name)
         return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
