@@ -204,7 +204,9 @@ def _brings(profile: Profile, name: str) -> str:
     telling = {
         size: gain
         for size, gain in measured.items()
-        if size in _inside(profile) and _is_telling(gain)
+        if size in _inside(profile)
+        and gain.pairs > 1
+        and not text.is_too_noisy(gain.low, gain.high)
     }
     if not telling:
         return ""
@@ -215,10 +217,6 @@ def _brings(profile: Profile, name: str) -> str:
         f"{telling[best].pairs} pairs, derived by ablation"
     )
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
-
-
-def _is_telling(gain: Interval) -> bool:
-    return gain.pairs > 1 and not text.is_too_noisy(gain.low, gain.high)
 
 
 def _name(profile: Profile) -> str:
