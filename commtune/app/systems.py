@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from commtune.cluster.machine.inventory import inspect_machine
 from commtune.systems.detection import recognition
-from commtune.systems.detection.comparison import FactComparison, compare_machine
+from commtune.systems.detection.recognition import FactComparison, compare_machine
 from commtune.systems.detection.seen import SeenMachine
 from commtune.systems.drafting.description import Draft, draft_description
 from commtune.systems.loading import list_systems, load_system

@@ -1,17 +1,15 @@
 """Amounts as people write them: sizes, times and shares, read and written.
 
 Sizes are bytes and times seconds once read. Only binary suffixes are read (KiB is 1024 bytes),
-because the libraries disagree on what K means. Words and sizes as users of other benchmarks
-write them out of habit are understood at the end, where they have one meaning only.
+because the libraries disagree on what K means.
 """
 
 from __future__ import annotations
 
 import re
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
-from commtune.model import Operation
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -134,60 +132,3 @@ def format_seconds(seconds: float) -> str:
 def _least(unit: str) -> float:
     # 90 s reads better than 1.5 min; a unit takes over at twice its length.
     return 2.0 if unit in ("h", "min") else 1.0
-
-
-#: Words of MPI, OSU, IMB and nccl-tests that spelling alone does not tell.
-_OTHER_WORDS = {
-    "bcast": Operation.BROADCAST,
-    "latency": Operation.PING_PONG,
-    "sendrecv": Operation.RING,
-    "bibw": Operation.BIDIRECTIONAL,
-}
-#: What comes before and after an operation in the names of programs: osu_bcast, all_reduce_perf.
-_PROGRAM = re.compile(r"^(osu|imb|mpi)_|_(perf|test)$")
-#: nccl-tests and OSU mean powers of 1024 by these.
-_SHORT_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGkmg])(?![A-Za-z0-9])")
-
-
-# Whoever reads a word this way says so: both return that remark beside what they read, empty
-# where the word is our own.
-
-
-def read_operation(word: str) -> tuple[Operation, str]:
-    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``.
-
-    Raises:
-        UserError: no operation is called so; the hint names the nearest.
-    """
-    try:
-        return Operation(word), ""
-    except ValueError:
-        pass
-    bare = _PROGRAM.sub("", _PROGRAM.sub("", word.lower()))
-    found = _OTHER_WORDS.get(bare) or _by_letters(bare)
-    if found is None:
-        raise UserError(
-            f"{quote_value(word)} is not known here", hint=suggest(word, list(Operation))
-        )
-    return found, f"{word} is read as {found}"
-
-
-def _by_letters(word: str) -> Operation | None:
-    """The operation with the same letters, whatever stands between them."""
-    letters = re.sub(r"[^a-z]", "", word)
-    return next((op for op in Operation if op.replace("-", "") == letters), None)
-
-
-def read_sizes(written: str) -> tuple[str, str]:
-    """Sizes with short units spelt out: ``1M`` is 1MiB, as nccl-tests and OSU have it.
-
-    ``1MB`` stays, for the parser to refuse: some mean 10^6 bytes by it.
-    """
-    remarks = []
-
-    def spell(short: re.Match[str]) -> str:
-        meant = f"{short[1]}{short[2].upper()}iB"
-        remarks.append(f"{short[0]} is read as {meant}")
-        return meant
-
-    return _SHORT_SIZE.sub(spell, written), ", ".join(dict.fromkeys(remarks))

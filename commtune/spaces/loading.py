@@ -27,7 +27,7 @@ from commtune.errors import SpaceError, UnknownName
 from commtune.model import Operation
 from commtune.spaces.building import build_constraints
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
-from commtune.spaces.customizing import SpaceEditor, in_order, require_default
+from commtune.spaces.customizing import SpaceEditor, in_order
 from commtune.spaces.parameter import Parameter, Size
 from commtune.spaces.removal import remove_parameters
 from commtune.spaces.schema import Model, SpaceDocument
@@ -152,8 +152,9 @@ class _Building:
             found = build_constraints(
                 model.forbidden, model.relations, work.space.declared, Place(document)
             )
-            space = replace(work.space, constraints=(*space.constraints, *found))
-            require_default(space, Place(document) / "forbidden")
+            work.space = replace(work.space, constraints=(*space.constraints, *found))
+            work.require_default(Place(document) / "forbidden")
+            space = work.space
         return self._conditioned(space)
 
     def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:

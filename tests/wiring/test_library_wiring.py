@@ -26,7 +26,7 @@ from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import load_space
-from commtune.spaces.version_filter import cut_space_to_versions
+from commtune.spaces.removal import cut_space_to_versions
 from commtune.wiring import library_versions, space_fitting
 from commtune.wiring.campaign_records import record_of
 from commtune.wiring.job_handover import _GIVEN_VARIABLE, given_versions, hand_over_versions

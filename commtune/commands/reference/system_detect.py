@@ -14,7 +14,7 @@ import typer
 from commtune import formatting as text
 from commtune.app.systems import Detection, HeldAgainst, detect_system
 from commtune.commands.options import JsonOption, called_as
-from commtune.systems.detection.comparison import FactComparison, FactVerdict
+from commtune.systems.detection.recognition import FactComparison, FactVerdict
 from commtune.systems.loading import list_systems
 
 #: Exit code where the machine is none of the described ones.
