@@ -1,4 +1,4 @@
-"""Amounts as people write them: sizes, times and shares, read and written.
+"""Amounts as people write them: sizes, times, shares and bandwidths, read and written.
 
 Sizes are bytes and times seconds once read. Only binary suffixes are read (KiB is 1024 bytes),
 because the libraries disagree on what K means.
@@ -132,3 +132,50 @@ def format_seconds(seconds: float) -> str:
 def _least(unit: str) -> float:
     # 90 s reads better than 1.5 min; a unit takes over at twice its length.
     return 2.0 if unit in ("h", "min") else 1.0
+
+
+# Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes
+# per second. The unit is always written, because the factor of eight is the most common mistake.
+_DECIMAL = {"M": 10**6, "G": 10**9, "T": 10**12}
+_BANDWIDTH_UNITS = {f"{prefix}b/s": factor / 8 for prefix, factor in _DECIMAL.items()} | {
+    f"{prefix}B/s": float(factor) for prefix, factor in _DECIMAL.items()
+}
+_BANDWIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(\S+)\Z")
+_LOOSE_BANDWIDTH = re.compile(r"([MGT])(b|bit|B|byte)s?(?:ps|/s|/sec)\Z")
+_BANDWIDTH_HINT = "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (bytes)"
+
+
+def parse_bandwidth(value: object) -> int:
+    """Reads a bandwidth in bytes per second: ``200 Gb/s``, ``50 GB/s``, ``1.6 TB/s``.
+
+    Raises:
+        QuantityError: not an amount, or without one of the known units.
+    """
+    text = str(value).strip()
+    match = _BANDWIDTH.match(text) if isinstance(value, str) else None
+    if match is None:
+        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_BANDWIDTH_HINT)
+    number, unit = match[1], match[2]
+    if unit not in _BANDWIDTH_UNITS:
+        raise QuantityError(
+            f"{quote_value(value)} has no known unit of bandwidth",
+            hint=_nearest_bandwidth(number, unit),
+        )
+    return round(float(number) * _BANDWIDTH_UNITS[unit])
+
+
+def format_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second in both units that people use: ``200 Gb/s (25 GB/s)``."""
+    return f"{bytes_per_s * 8 / 1e9:.6g} Gb/s ({bytes_per_s / 1e9:.6g} GB/s)"
+
+
+def short_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second in one unit, with four digits: ``25 GB/s``."""
+    return f"{bytes_per_s / 1e9:.4g} GB/s"
+
+
+def _nearest_bandwidth(number: str, unit: str) -> str:
+    loose = _LOOSE_BANDWIDTH.match(unit)
+    if loose is None:
+        return _BANDWIDTH_HINT
+    return f"nearest: {number} {loose[1]}{'b' if loose[2] in ('b', 'bit') else 'B'}/s"

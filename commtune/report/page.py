@@ -13,6 +13,7 @@ import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
+from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
 from commtune.report import course, method, points
@@ -25,7 +26,6 @@ from commtune.report.record import CampaignRecord
 from commtune.report.replicated_findings import replicate_findings, replication_lines
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
-from commtune.systems.units import format_bandwidth
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.search.scores import split_ranges

@@ -10,7 +10,12 @@ from typing import Annotated, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.documents.quantities import (
+    QuantityError,
+    parse_bandwidth,
+    parse_bytes,
+    parse_seconds,
+)
 from commtune.spaces.schema import (
     IN_DIGITS,
     Model,
@@ -21,7 +26,6 @@ from commtune.spaces.schema import (
     as_list,
     one_or_list,
 )
-from commtune.systems.units import parse_bandwidth
 
 
 def _parse_memory(value: str | int) -> int:

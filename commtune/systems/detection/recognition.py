@@ -9,12 +9,12 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
+from commtune.documents.quantities import short_bandwidth
 from commtune.documents.yaml_document import load_shipped
 from commtune.formatting import format_size, format_wall_time
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPartition
 from commtune.systems.nominal.fabric import Fabric, fabric_of
 from commtune.systems.schema import Partition, System
-from commtune.systems.units import short_bandwidth
 
 #: Data sheets and drivers count a GPU's memory differently, by less than this.
 _MEMORY_TOLERANCE = 0.15
