@@ -73,7 +73,6 @@ def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> Campa
 
 
 def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
-    """The space without the parameter that sets a guarded variable."""
     owner = next((p for p in space.parameters if variable in p.variables), None)
     if owner is None:
         return space
@@ -85,7 +84,6 @@ def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
 
 
 def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
-    """The space without the values of a parameter in which a word occurs."""
     parameter = space.by_name.get(name)
     if parameter is None:
         return space

@@ -191,7 +191,6 @@ class SpaceEditor:
         )
 
     def _near_or_new(self, name: str) -> str:
-        """What may be meant by a name that the space doesn't have."""
         near = find_nearest(name, self.space.by_name, cutoff=0.8)
         return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 

@@ -62,7 +62,6 @@ def _names(family: str) -> tuple[str, ...]:
 
 
 def _family_of(name: str) -> tuple[str, Size]:
-    """The family of a shipped space, and its size in it."""
     for size in (Size.QUICK, Size.THOROUGH):
         family = name.removesuffix(f"-{size}")
         if family != name and family in _families():
@@ -189,8 +188,6 @@ class _Building:
         return load_document(folder / name, type(document.error("")))
 
     def _conditioned(self, space: Space) -> Space:
-        """The space with the conditions that follow from the catalogues."""
-
         def with_condition(parameter: Parameter) -> Parameter:
             return add_conditions(parameter, self._facts, space, self._places[parameter.name])
 

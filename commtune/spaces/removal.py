@@ -128,7 +128,6 @@ def cut_space_to_versions(
 
 
 def _cut_to_version(space: Space, catalogue: Catalogue, version: str, said: list[str]) -> Space:
-    """The same for one library."""
     from commtune.spaces.catalogue.loading import KnownVersion
 
     known = KnownVersion(catalogue, version)

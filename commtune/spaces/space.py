@@ -13,12 +13,7 @@ from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
 from commtune.spaces.building import nearest_value
 from commtune.spaces.enumeration import Enumeration
-from commtune.spaces.parameter import (
-    Constraint,
-    Lookup,
-    Parameter,
-    Value,
-)
+from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 #: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
 _OPERATIONS = set(Operation)

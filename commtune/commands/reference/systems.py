@@ -118,7 +118,6 @@ def _gbits(bytes_per_s: float | None) -> str:
 
 
 def _nominal_bounds(fabric: Fabric) -> _Found:
-    """The nominal bandwidth of the main operations, by operation and number of nodes."""
     memory = Memory.DEVICE if fabric.gpus else Memory.HOST
     each = fabric.gpus or 1
     return {

@@ -184,7 +184,6 @@ def _is_dangerous(value: str, variable: Variable) -> bool:
 
 
 def _inside(value: str, variable: Variable) -> bool:
-    """Whether a number is in the range that may be searched."""
     numbers = variable.range
     try:
         return numbers is not None and float(numbers.least) <= float(value) <= float(
@@ -255,7 +254,6 @@ def _misspelled_values(
 
 
 def _misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str] | None:
-    """The first misspelled word of a value, and what is meant by it."""
     legal = {word.casefold(): word for word in _legal(entry.variable)}
     for word in _words(value):
         if word.casefold() in legal:

@@ -53,7 +53,6 @@ def load_catalogue(library: str) -> Catalogue:
 
 
 def _matches_pattern(name: str, pattern: str) -> bool:
-    """Whether a name is meant by a pattern of the catalogue."""
     return name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
 
 
@@ -152,7 +151,6 @@ def _own_spelling(file: Catalogue, name: str) -> str:
 
 
 def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
-    """The interactions of a catalogue that name a variable."""
     return {
         key: interaction
         for key, interaction in file.interactions.items()

@@ -344,7 +344,6 @@ def _held(what: str, described: str, found: str, fits: bool) -> FactComparison:
 
 
 def _fact(what: str, described: str, found: str, fits: bool, why: str) -> FactComparison:
-    """What is found and whether it fits; where nothing is, why."""
     return _held(what, described, found, fits) if found else _unseen(what, described, why)
 
 
