@@ -15,7 +15,7 @@ from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
 from commtune.systems.detection.recognition import FactVerdict, compare_machine, recognize_system
 from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
-from commtune.systems.drafting.description import _Draft, draft_description
+from commtune.systems.drafting.description import Draft, draft_description
 from commtune.systems.loading import build_system
 from commtune.systems.nominal.fabric import Fabric, Link, fabric_of
 from commtune.systems.schema import System
@@ -24,7 +24,7 @@ DAY = date(2026, 11, 22)
 BARE = SeenMachine(Clues("vm"), "Some CPU", 1, 2, 1, 24 * GIB)
 
 
-def read(page: _Draft) -> System:
+def read(page: Draft) -> System:
     return build_system(parse_document(page.text, Path("new.yaml")))
 
 

@@ -30,7 +30,7 @@ _RESERVED = ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
 
 
 @dataclass(frozen=True)
-class _Draft:
+class Draft:
     """A description's text, keys whose value was not found, and what nobody can see."""
 
     text: str
@@ -51,7 +51,7 @@ def check_name(name: str) -> None:
         )
 
 
-def draft_description(name: str, seen: SeenMachine, day: date, partition: str = "") -> _Draft:
+def draft_description(name: str, seen: SeenMachine, day: date, partition: str = "") -> Draft:
     """Writes what was seen on a day as a description.
 
     Args:
@@ -90,7 +90,7 @@ def draft_description(name: str, seen: SeenMachine, day: date, partition: str = 
         placeholders=placeholders,
         **_facts(seen, own),
     )
-    return _Draft(text, tuple(placeholders), unknown)
+    return Draft(text, tuple(placeholders), unknown)
 
 
 def _environment() -> Environment:
