@@ -14,17 +14,12 @@ from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
 from commtune.wording import INCONCLUSIVE, format_speedup
 
-__all__ = ["ExportDocument", "list_formats", "render_profile"]
+__all__ = ["ExportDocument", "render_profile"]
 
 _FORMATS = {chosen.name: chosen for chosen in (*shells.FORMATS, *modules.FORMATS)}
 #: A guard operation may be slower by this share, at the lower end of its interval.
 _TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def list_formats() -> tuple[str, ...]:
-    """The names of all formats."""
-    return tuple(_FORMATS)
 
 
 def render_profile(
