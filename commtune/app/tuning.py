@@ -15,13 +15,7 @@ from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import (
-    CampaignError,
-    EnvironmentFault,
-    NoAnswer,
-    UnknownName,
-    UserError,
-)
+from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan

@@ -138,11 +138,6 @@ class Format:
     general: bool = False
 
 
-def comment_lines(lines: list[str], mark: str) -> str:
-    """Lines as comments, each closed by a newline."""
-    return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
-
-
 def profile_remarks(
     document: ExportDocument, guards: GuardVerdict, load: str, undo: str
 ) -> list[str]:

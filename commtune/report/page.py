@@ -16,12 +16,11 @@ from commtune import __version__, formatting
 from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
-from commtune.report import course, method, points
+from commtune.report import course, points, recommendations
 from commtune.report.figures import course as course_figures
 from commtune.report.figures import evidence
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
-from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
 from commtune.report.record import CampaignRecord
 from commtune.report.replicated_findings import replicate_findings, replication_lines
 from commtune.systems.findings import DESCRIBED
@@ -60,7 +59,7 @@ class Page:
         self.record = record
         self.banner = _picture_banner(record)
         self.points = points.size_points(record)
-        self.cards = answer_cards(record, self.points)
+        self.cards = recommendations.answer_cards(record, self.points)
         self.importance = _importance(record)
         self.costs = course.phase_costs(record)
         self.outside_s = course.outside_s(record)
@@ -69,9 +68,9 @@ class Page:
         self.scheduled = course.scheduler_share(record)
         self.noise = course.default_noise(record, runs)
         self.run_parts = course.run_parts(record.run_costs)
-        self.method = method.method_paragraphs(record)
-        self.missing = method.missing_parts(record)
-        self.borders = find_boundaries(record.profiles)
+        self.method = recommendations.method_paragraphs(record)
+        self.missing = recommendations.missing_parts(record)
+        self.borders = recommendations.find_boundaries(record.profiles)
         blocks = tuple(sorted({pair.block for p in self.points for pair in p.pairs}))
         self.blocks, self.more_blocks = blocks[:_MOST_BLOCKS], max(0, len(blocks) - _MOST_BLOCKS)
         self.nominal = points.nominal_of(record)
@@ -298,8 +297,8 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
 def _capped(share: float) -> str:
     return (
         formatting.format_percent(share)
-        if share < HOPELESS
-        else f"over {formatting.format_percent(HOPELESS)}"
+        if share < recommendations.HOPELESS
+        else f"over {formatting.format_percent(recommendations.HOPELESS)}"
     )
 
 

@@ -14,13 +14,7 @@ import pytest
 import simulated
 from quiet import QuietReporter
 from scipy.stats import binom
-from simulated import (
-    Draw,
-    Effect,
-    MadeUpNoise,
-    Noise,
-    SimulatedBenchmark,
-)
+from simulated import Draw, Effect, MadeUpNoise, Noise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
