@@ -3,8 +3,8 @@
 For shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), values stand in single quotes, where
 each has its own few special characters. An env file has ``NAME=value`` lines, as ``docker
 --env-file`` and ``podman --env-file`` read them: no quotes, no escapes, all to the end of the
-line. JSON, for programs, has the evidence in numbers (seconds, bytes). Module files are Lua for Lmod, and Tcl for
-Environment Modules, which Lmod reads as well.
+line. JSON, for programs, has the evidence in numbers (seconds, bytes). Module files are Lua for
+Lmod, and Tcl for Environment Modules, which Lmod reads as well.
 """
 
 from __future__ import annotations
