@@ -14,6 +14,7 @@ from commtune.model import (
     JobRecord,
     Measurement,
     Outcome,
+    PointEvidence,
     Profile,
     Run,
     RunRequest,
@@ -264,6 +265,8 @@ class Progress:
         trials, runs: how many so far.
         best_gain: best ratio seen by the search so far; not evidence, and often a lucky run.
         used_s, budget_s: wall seconds of this phase.
+        confirmed: of the candidates whose confirmation has ended, the surest speedup; ``None``
+            before there is one.
     """
 
     phase: str
@@ -273,6 +276,7 @@ class Progress:
     used_s: float
     budget_s: float
     last: Outcome | None = None
+    confirmed: PointEvidence | None = None
 
 
 class Reporter(Protocol):

@@ -183,6 +183,7 @@ class ConfirmationPhase:
                 why = stop_reason(estimates, points, course)
                 if why and (not only_settled or is_settled(points, sizes)):
                     stopped[decision.candidates.index(candidate)] = why
+                    self._session.add_confirmed(points)
             if not last:
                 planned = self._grown(planned, made, len(still) - len(stopped), timer)
         return Look(made, planned, stopped)

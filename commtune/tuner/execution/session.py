@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Execution, Phase, Run
+from commtune.model import Configuration, Execution, Phase, PointEvidence, Run, Verdict
 from commtune.tuner.execution.reruns import Reruns
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
+from commtune.tuner.statistics.machine_states import ALL
 
 
 class Timer:
@@ -48,12 +50,14 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
+        confirmed: the surest speedup of the candidates whose confirmation has ended.
     """
 
     plan: Plan
     runner: Runner
     reporter: Reporter
     best_log_gain: float = 0.0
+    confirmed: PointEvidence | None = None
     reruns: Reruns = field(init=False)
 
     def __post_init__(self) -> None:
@@ -68,6 +72,12 @@ class Session:
         """How many blocks can be made at the same time."""
         return self.runner.batches.most_in_flight
 
+    def add_confirmed(self, points: Iterable[PointEvidence]) -> None:
+        """Takes in what is stated of a candidate whose confirmation has ended."""
+        faster = [p for p in points if p.verdict is Verdict.FASTER and p.speed == ALL]
+        known = [self.confirmed] if self.confirmed else []
+        self.confirmed = max([*known, *faster], key=lambda p: p.gain.low, default=None)
+
     def report(self, run: Run, timer: Timer) -> None:
         """Keeps the lock alive, and tells the progress, after a run."""
         self.runner.store.touch(self.runner.campaign_id)
@@ -80,6 +90,7 @@ class Session:
                 used_s=timer.used(),
                 budget_s=timer.budget_s,
                 last=run.outcome,
+                confirmed=self.confirmed,
             )
         )
 
