@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from commtune import model
 from commtune.app.profile_use import export_profile
 from commtune.app.progress import LineReporter
-from commtune.campaign import file as campaign_files
+from commtune.campaign import loading as campaign_files
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignSummary, ProfileAnswer

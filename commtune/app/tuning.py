@@ -8,7 +8,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value

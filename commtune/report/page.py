@@ -16,9 +16,9 @@ from commtune import __version__, formatting
 from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
-from commtune.report import course, points, recommendations
-from commtune.report.figures import course as course_figures
+from commtune.report import points, recommendations, timeline
 from commtune.report.figures import evidence
+from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
@@ -55,19 +55,19 @@ class Page:
     """
 
     def __init__(self, record: CampaignRecord) -> None:
-        runs = course.default_runs(record)
+        runs = timeline.default_runs(record)
         self.record = record
         self.banner = _picture_banner(record)
         self.points = points.size_points(record)
         self.cards = recommendations.answer_cards(record, self.points)
         self.importance = _importance(record)
-        self.costs = course.phase_costs(record)
-        self.outside_s = course.outside_s(record)
-        self.failures = course.list_failures(record)
-        self.losses = course.list_losses(record)
-        self.scheduled = course.scheduler_share(record)
-        self.noise = course.default_noise(record, runs)
-        self.run_parts = course.run_parts(record.run_costs)
+        self.costs = timeline.phase_costs(record)
+        self.outside_s = timeline.outside_s(record)
+        self.failures = timeline.list_failures(record)
+        self.losses = timeline.list_losses(record)
+        self.scheduled = timeline.scheduler_share(record)
+        self.noise = timeline.default_noise(record, runs)
+        self.run_parts = timeline.run_parts(record.run_costs)
         self.method = recommendations.method_paragraphs(record)
         self.missing = recommendations.missing_parts(record)
         self.borders = recommendations.find_boundaries(record.profiles)
@@ -100,7 +100,7 @@ class Page:
         speeds = {p.evidence.speed for p in self.points} - {ALL}
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
-    def _draw(self, runs: Sequence[course.DefaultRun]) -> Iterator[Picture]:
+    def _draw(self, runs: Sequence[timeline.DefaultRun]) -> Iterator[Picture]:
         if any(p.is_judged for p in self.points):
             yield evidence.draw_speedups(self.points, self.record.profiles[0].minimum_gain)
             if self.nominal.bytes_per_s and self.busbw:

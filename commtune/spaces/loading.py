@@ -29,9 +29,9 @@ from commtune.spaces.building import build_constraints
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
 from commtune.spaces.customizing import SpaceEditor, in_order
 from commtune.spaces.parameter import Parameter, Size
-from commtune.spaces.removal import remove_parameters
 from commtune.spaces.schema import Model, SpaceDocument
 from commtune.spaces.space import Space
+from commtune.spaces.version_filter import remove_parameters
 
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.loading import KnownVariable

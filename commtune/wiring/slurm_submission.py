@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all

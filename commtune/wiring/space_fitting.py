@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.protected import apply_protected, check_pins, protected_settings
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import Memory, choose_preset, is_version_in, list_presets, load_space
-from commtune.spaces.removal import cut_space_to_versions
 from commtune.spaces.space import Space
+from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
 from commtune.wiring.library_versions import with_versions
@@ -110,7 +110,7 @@ def fit_campaign(
 ) -> CampaignSpec:
     """The campaign with its space cut to what this machine has, and what is to say of it.
 
-    The last steps after ``campaign.file``. What is measured and stored is the cut space.
+    The last steps after ``campaign.loading``. What is measured and stored is the cut space.
     Fitting it again changes nothing.
 
     Args:

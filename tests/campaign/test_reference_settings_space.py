@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, _fit_set
 from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document

@@ -11,7 +11,7 @@ from commtune.app.comparison import _read_operand
 from commtune.app.profile_use import _write
 from commtune.app.progress import LineReporter
 from commtune.app.reporting import _places
-from commtune.campaign.file import load_campaign, parse_campaign
+from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation

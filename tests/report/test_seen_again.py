@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stored_campaigns import Made
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
 from commtune.commands.campaigns.tune import _replicated
 from commtune.db.codec import load_model

@@ -13,7 +13,7 @@ import pytest
 from pydantic import BaseModel, TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.schema import CampaignFile
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import parse_document

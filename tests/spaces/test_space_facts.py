@@ -12,8 +12,8 @@ from commtune.spaces.catalogue.loading import load_catalogue
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import build_space, load_space
 from commtune.spaces.parameter import Risk, Size
-from commtune.spaces.removal import cut_space_to_versions
 from commtune.spaces.space import Space
+from commtune.spaces.version_filter import cut_space_to_versions
 
 
 def space_of(parameters: str, more: str = "", size: Size = Size.STANDARD) -> Space:

@@ -16,7 +16,7 @@ from mpi_fixture import BUILT, session_mpi
 
 from commtune.app.doctor import _check_environment, _versions_below
 from commtune.app.tuning import prepare_campaign
-from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
@@ -26,7 +26,7 @@ from commtune.errors import CampaignChanged, CommtuneError, UserError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import load_space
-from commtune.spaces.removal import cut_space_to_versions
+from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring import library_versions, space_fitting
 from commtune.wiring.campaign_records import record_of
 from commtune.wiring.job_handover import _GIVEN_VARIABLE, given_versions, hand_over_versions

@@ -11,7 +11,7 @@ import typer
 
 from commtune.app import tuning
 from commtune.app.progress import LineReporter
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
 from commtune.wiring import slurm_submission

@@ -8,8 +8,8 @@ from dataclasses import asdict
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app import management, nominal_share
-from commtune.app.management import CampaignSummary
+from commtune.app import nominal_share, stored_campaigns
+from commtune.app.stored_campaigns import CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
 
@@ -19,7 +19,7 @@ _NO_REASON = ("", "None", "(null)")
 
 def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
-    listed = management.list_campaigns(db)
+    listed = stored_campaigns.list_campaigns(db)
     shared = [(campaign, nominal_share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
         print(json.dumps([_plain(*both) for both in shared], indent=2, default=dict))
@@ -40,8 +40,8 @@ def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict
         "failed": campaign.failed,
         "lost": campaign.lost,
         "of_nominal": share.plain() if share else None,
-        "node_hours_budget": management.node_hours_budget(campaign.settings),
-        "excluded_nodes": list(management.excluded_nodes(campaign.settings)),
+        "node_hours_budget": stored_campaigns.node_hours_budget(campaign.settings),
+        "excluded_nodes": list(stored_campaigns.excluded_nodes(campaign.settings)),
     }
 
 
@@ -103,7 +103,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
-    if without := management.excluded_nodes(campaign.settings):
+    if without := stored_campaigns.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
     if not campaign.jobs:
@@ -114,7 +114,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
 
 
 def _spent(campaign: CampaignSummary) -> str:
-    budget = management.node_hours_budget(campaign.settings)
+    budget = stored_campaigns.node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 

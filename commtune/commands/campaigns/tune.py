@@ -15,7 +15,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
-from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary

@@ -14,6 +14,6 @@ def db_path_command(db: DbOption = None) -> None:
 
 def db_upgrade_command(db: DbOption = None) -> None:
     """Upgrade the database's schema to this version of commtune."""
-    from commtune.app.management import upgrade_database
+    from commtune.app.stored_campaigns import upgrade_database
 
     print(f"{upgrade_database(db)} has the schema of this version")

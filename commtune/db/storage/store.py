@@ -22,7 +22,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
-from commtune.db.storage.course import (
+from commtune.db.storage.results import (
     StoredCourse,
     StoredJobs,
     node_hours_by_campaign,

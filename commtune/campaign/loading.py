@@ -17,7 +17,7 @@ from commtune.campaign.reference_settings import (
 )
 from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
 from commtune.campaign.slurm import aggressor_of, check_asked, pin_by_system, request_of, system_of
-from commtune.campaign.values import load_named
+from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
