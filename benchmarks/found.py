@@ -25,7 +25,7 @@ from pathlib import Path
 
 from quiet import QuietReporter
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Budget
 from commtune.model import DEFAULT, Configuration, Profile
 from commtune.replay.benchmark import Grid, ReplayBenchmark, load_grid

@@ -22,7 +22,7 @@ from quiet import QuietReporter
 
 from commtune import formatting as text
 from commtune.app import tuning
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.model import Verdict

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from commtune.app.profile_use import render_export, write_export
+from commtune import model
+from commtune.app.profile_use import export_profile
 from commtune.app.progress import LineReporter
-from commtune.campaign import file as campaign_files
+from commtune.campaign import loading as campaign_files
 from commtune.db.connection.location import database_url
-from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
+from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignSummary, ProfileAnswer
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.python_bench import Pattern as Pattern
 from commtune.model import Configuration as Configuration
-from commtune.model import PointEvidence, Verdict
+from commtune.model import PointEvidence
 from commtune.spaces.loading import load_space as load_space
 from commtune.spaces.space import Space as Space
 from commtune.tuner.campaign import CampaignResult
@@ -60,8 +61,8 @@ class _Table:
         return pandas.DataFrame(self.rows())
 
 
-@dataclass(frozen=True)
-class Profile(_Table):
+@dataclass(frozen=True, kw_only=True)
+class Profile(_Table, model.Profile):
     """A stored profile: settings for an operation and a range of sizes, with their evidence.
 
     Attributes:
@@ -77,21 +78,9 @@ class Profile(_Table):
 
     number: int
     campaign: str
-    name: str
-    operation: str
-    backend: str
-    ranks: int
-    nodes: int
-    bytes_low: int
-    bytes_high: int
-    configuration: Configuration
     pinned: Mapping[str, str]
-    verdict: Verdict
-    points: tuple[PointEvidence, ...]
-    level: float
     system: str
     stack: str
-    simulated: bool
     created: float
     _answer: ProfileAnswer
 
@@ -130,12 +119,12 @@ class Profile(_Table):
         Raises:
             ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
         """
-        text = render_export(
-            self._answer, format or _format_of(file), allow_unguarded=allow_unguarded
+        return export_profile(
+            self._answer,
+            format or _format_of(file),
+            None if file is None else Path(file),
+            allow_unguarded=allow_unguarded,
         )
-        if file is not None:
-            write_export(Path(file), text)
-        return text
 
 
 def _point_row(point: PointEvidence) -> _Row:
@@ -160,18 +149,16 @@ def _format_of(file: str | Path | None) -> str:
 
 
 def _profile(answer: ProfileAnswer) -> Profile:
-    found = answer.profile
-    own: dict[str, Any] = {
-        "number": answer.id,
-        "campaign": answer.campaign,
-        "pinned": answer.pinned,
-        "system": answer.system.name,
-        "stack": answer.stack.text,
-        "created": answer.created,
-        "_answer": answer,
-    }
-    same = {one.name: getattr(found, one.name) for one in fields(Profile) if one.name not in own}
-    return Profile(**own, **same)
+    return Profile(
+        **vars(answer.profile),
+        number=answer.id,
+        campaign=answer.campaign,
+        pinned=answer.pinned,
+        system=answer.system.name,
+        stack=answer.stack.text,
+        created=answer.created,
+        _answer=answer,
+    )
 
 
 class _Profiles(_Table, Sequence[Profile]):
@@ -282,14 +269,13 @@ class Store:
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
         """
-        from commtune.app.best import rank_answers
+        from commtune.app.best import best
 
-        size = _bytes(bytes)
-        rows = best_profiles(
-            self.url, operation, size,
-            ranks=ranks, nodes=nodes, system=system, backend=backend, campaign=campaign,
-        )  # fmt: skip
-        return self.profile(rank_answers(rows, size)[0].id)
+        filters = {
+            "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
+            "campaign": campaign,
+        }  # fmt: skip
+        return self.profile(best(operation, _bytes(bytes), filters, db=self.url)[0].id)
 
 
 def _bytes(size: int | str) -> int:
@@ -319,12 +305,14 @@ def open_store(where: str | Path | None = None) -> Store:
     return Store(where)
 
 
-def load_campaign(source: str | Path | Mapping[str, Any]) -> Campaign:
-    """A campaign from its file, or from the same keys as a mapping.
+def load_campaign(source: Campaign | str | Path | Mapping[str, Any]) -> Campaign:
+    """A campaign from its file, or from the same keys as a mapping; one that is loaded stays.
 
     Raises:
         CampaignError: something in it is wrong; with the line of a file.
     """
+    if isinstance(source, Campaign):
+        return source
     if isinstance(source, Mapping):
         return campaign_files.parse_campaign(json.dumps({"campaign": 1, **source}), Path.cwd())
     return campaign_files.load_campaign(Path(source))
@@ -355,8 +343,7 @@ def tune(
     from commtune.replay.recording import load_grid
 
     reporter = _reporter(on_progress)
-    spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
-    opened = store._database
+    spec, opened = load_campaign(campaign), store._database
     if replay is not None:
         grid = load_grid(Path(replay))
         found = replay_campaign(spec, grid, opened, reporter, take_over=take_over)
@@ -388,8 +375,8 @@ def record(
     """
     from commtune.app.recording import record_campaign
 
-    spec = campaign if isinstance(campaign, Campaign) else load_campaign(campaign)
-    record_campaign(spec, Path(file), _reporter(on_progress), runs=runs, limit_s=_seconds(limit))
+    reporter, limit_s = _reporter(on_progress), _seconds(limit)
+    record_campaign(load_campaign(campaign), Path(file), reporter, runs=runs, limit_s=limit_s)
     return Path(file)
 
 

@@ -19,14 +19,15 @@ from typer.core import TyperCommand, TyperGroup
 
 from commtune.errors import CommtuneError
 from commtune.interrupts import signals_interrupt
-from commtune.progress import ON_STEP, print_step
+from commtune.progress import ON_STEP
 
 #: click inherits none of it: each command and group is told.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
 #: Commands by the heading that they stand under in the help, in its order: each with its module
-#: below ``commtune.commands``. Its function is called as the command: ``tune_command``.
+#: below ``commtune.commands``. Its function is called as the command: ``tune_command``. Commands
+#: of two words make a group, which stands under the heading.
 _COMMANDS = {
     "Tune": {
         "tune": "campaigns.tune",
@@ -53,44 +54,35 @@ _COMMANDS = {
         "compare": "measure.compare",
         "trace": "measure.trace",
     },
-    "Reference": {"findings": "reference.findings"},
-    "Set-up": {"doctor": "setup.doctor", "build": "setup.build"},
+    "Reference": {
+        "findings": "reference.findings",
+        "spaces list": "reference.spaces",
+        "spaces show": "reference.spaces",
+        "spaces explain": "reference.explain",
+        "spaces validate": "reference.spaces",
+        "systems list": "reference.systems",
+        "systems show": "reference.systems",
+        "systems reference-settings": "reference.system_settings",
+        "systems validate": "reference.systems",
+        "systems detect": "reference.system_detect",
+        "systems new": "reference.system_new",
+    },
+    "Set-up": {
+        "doctor": "setup.doctor",
+        "build": "setup.build",
+        "mpi list": "setup.mpi",
+        "mpi install": "setup.mpi",
+        "db path": "setup.database",
+        "db upgrade": "setup.database",
+    },
 }
 
-#: Groups of commands: the heading that each stands under, its help, its commands.
+#: Groups of commands, with their help.
 _GROUPS = {
-    "spaces": (
-        "Reference",
-        "Search spaces and their variables.",
-        {
-            "list": "reference.spaces",
-            "show": "reference.spaces",
-            "explain": "reference.explain",
-            "validate": "reference.spaces",
-        },
-    ),
-    "systems": (
-        "Reference",
-        "Descriptions of machines and the settings that they recommend.",
-        {
-            "list": "reference.systems",
-            "show": "reference.systems",
-            "reference-settings": "reference.system_settings",
-            "validate": "reference.systems",
-            "detect": "reference.system_detect",
-            "new": "reference.system_new",
-        },
-    ),
-    "mpi": (
-        "Set-up",
-        "Find MPI libraries, or install them from wheels.",
-        {"list": "setup.mpi", "install": "setup.mpi"},
-    ),
-    "db": (
-        "Set-up",
-        "The database of campaigns: location and schema.",
-        {"path": "setup.database", "upgrade": "setup.database"},
-    ),
+    "spaces": "Search spaces and their variables.",
+    "systems": "Descriptions of machines and the settings that they recommend.",
+    "mpi": "Find MPI libraries, or install them from wheels.",
+    "db": "The database of campaigns: location and schema.",
 }
 
 #: Names that commands had before: they work, and no help lists them.
@@ -156,16 +148,21 @@ class _LazyGroup(TyperGroup):
         return self.commands[name].help or ""
 
 
-def _group(name: str, summary: str, modules: dict[str, str]) -> TyperGroup:
+def _group(name: str, modules: dict[str, str]) -> TyperGroup:
     group = _LazyGroup(
         name=name,
-        help=summary,
+        help=_GROUPS[name],
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings=_HELP,
     )
-    group.prefix, group.modules = f"{name} ", modules
-    group.headings = {"Commands": list(modules)}
+    group.prefix = f"{name} "
+    group.modules = {
+        full.removeprefix(group.prefix): module
+        for full, module in modules.items()
+        if full.startswith(group.prefix)
+    }
+    group.headings = {"Commands": list(group.modules)}
     return group
 
 
@@ -200,17 +197,18 @@ def make_app() -> TyperGroup:
     top = typer.main.get_command(application)  # with options that install completion
     assert isinstance(top, _LazyGroup)
     top.modules = {name: module for names in _COMMANDS.values() for name, module in names.items()}
-    top.headings = {heading: list(names) for heading, names in _COMMANDS.items()}
-    for name, (heading, summary, modules) in _GROUPS.items():
-        top.commands[name] = _group(name, summary, modules)
-        top.headings[heading].append(name)
+    top.headings = {
+        heading: list(dict.fromkeys(name.split()[0] for name in names))
+        for heading, names in _COMMANDS.items()
+    }
+    top.commands.update({name: _group(name, top.modules) for name in _GROUPS})
     return top
 
 
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     try:
-        ON_STEP.set(print_step)
+        ON_STEP.set(_print_step)
         with signals_interrupt():
             # What was interrupted comes back with its exit code, other commands with nothing.
             sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
@@ -224,6 +222,18 @@ def main() -> NoReturn:
         sys.exit(141)
     except Exception as error:
         _usage_or_bug(error)
+
+
+def _print_step(text: str, done: int, total: int) -> None:
+    """Prints to standard error: one line that counts on a terminal, else the beginning alone."""
+    if not sys.stderr.isatty():
+        if not total:
+            print(text, file=sys.stderr, flush=True)
+        return
+    count = f": {done} of {total}" if total else ""
+    # The last step leaves an empty line for what comes next.
+    line = "" if total and done == total else f"{text}{count}"
+    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 
 def _fail(error: CommtuneError) -> NoReturn:

@@ -28,7 +28,7 @@ from commtune.interrupts import Interrupts
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller
 #: finds what a killed one left behind, whatever process group or session it moved to.
-MARKER = "COMMTUNE_RUN_ID"
+_MARKER = "COMMTUNE_RUN_ID"
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
@@ -98,7 +98,7 @@ def run_process(
     """
     _become_subreaper()
     others = set(_child_pids())
-    full_environment = {**environment, **({MARKER: marker} if marker else {})}
+    full_environment = {**environment, **({_MARKER: marker} if marker else {})}
     with _output_file() as output, Interrupts() as interrupts:
         started = time.monotonic()
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
@@ -352,7 +352,7 @@ def _runs(process: psutil.Process, program: str, argument: str) -> bool:
 
 def _marker_of(process: psutil.Process) -> str | None:
     try:
-        return process.environ().get(MARKER)
+        return process.environ().get(_MARKER)
     except (psutil.Error, OSError):  # another user's, or gone meanwhile
         return None
 

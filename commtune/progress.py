@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from contextvars import ContextVar
 
@@ -17,15 +16,3 @@ def _ignore_step(text: str, done: int, total: int) -> None:
 # A context variable and not an argument: a build may be needed below any use case. Users of the
 # Python API hear nothing unless they set it; the command line prints.
 ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=_ignore_step)
-
-
-def print_step(text: str, done: int, total: int) -> None:
-    """Prints to standard error: one line that counts on a terminal, else the beginning alone."""
-    if not sys.stderr.isatty():
-        if not total:
-            print(text, file=sys.stderr, flush=True)
-        return
-    count = f": {done} of {total}" if total else ""
-    # The last step leaves an empty line for what comes next.
-    line = "" if total and done == total else f"{text}{count}"
-    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)

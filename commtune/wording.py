@@ -54,17 +54,6 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str, str]:
     )
 
 
-def describe_point(point: PointEvidence, other: str) -> str:
-    """A point as a sentence.
-
-    Args:
-        other: what stands beside the default: ``tuned``, or ``best candidate``.
-    """
-    state = "" if point.speed == "all" else f" in the {point.speed} machine state"
-    size, default, tuned, speedup, pairs = point_cells(point)
-    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}, {pairs} pairs"
-
-
 def format_outcomes(counts: Mapping[Outcome, int]) -> str:
     """``2 crashed, 1 node-failure``."""
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())

@@ -14,12 +14,12 @@ from catalogue_pages import plain
 
 from commtune import formatting
 from commtune.commands.reference.systems import nominal_lines, pair_lines
+from commtune.documents.quantities import format_bandwidth
 from commtune.spaces.catalogue.loading import list_libraries
 from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.reference_settings import ReferenceSettings, all_reference_settings
 from commtune.systems.schema import Partition, Qos, Slurm, Sourced, System
-from commtune.systems.units import format_bandwidth
 
 if TYPE_CHECKING:
     from mkdocs.config.defaults import MkDocsConfig

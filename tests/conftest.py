@@ -10,6 +10,12 @@ _SUPPORT = Path(__file__).parent / "support"
 sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "stored", "runs")]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
+from postgresql_fixture import (  # noqa: E402
+    migrated_postgresql,
+    new_postgresql_url,
+    postgresql_socket,
+    postgresql_url,
+)
 from slurm_fixture import isolated_slurm, shared_slurm, slurm  # noqa: E402
 
 # Whether a test fails must depend neither on chance nor on what else the machine does.
@@ -25,4 +31,12 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
-__all__ = ["isolated_slurm", "shared_slurm", "slurm"]
+__all__ = [
+    "isolated_slurm",
+    "migrated_postgresql",
+    "new_postgresql_url",
+    "postgresql_socket",
+    "postgresql_url",
+    "shared_slurm",
+    "slurm",
+]

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Outcome
 from commtune.replay.recording import Grid, RecordedRun

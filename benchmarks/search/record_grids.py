@@ -15,7 +15,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 
 GRIDS = Path(__file__).parent.parent / "grids"
 #: Three runs of each configuration for the search, three to judge it by.

@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.model import Configuration, Outcome
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
 

@@ -7,26 +7,25 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
+from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
-from commtune.model import Backend, Conditions, Operation, PointEvidence, Timing, Verdict, Workload
-from commtune.tuner.outcome.detectability import describe_detectability, is_ruled_out
-from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.model import Backend, Conditions, Operation, Timing, Verdict, Workload
+from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
     from commtune.app.nominal_share import Share
 
 
 def best(
-    operation: Operation, size: int, filters: Mapping[str, Any], *, db: str | None = None
+    operation: str, size: int, filters: Mapping[str, Any], *, db: str | None = None
 ) -> list[BestRow]:
     """Answers to what is best at a size in bytes, the one to take first.
 
@@ -38,7 +37,7 @@ def best(
         NoAnswer: there is none; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    return rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
+    return _rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
 
 
 def best_by_size(
@@ -106,35 +105,7 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     return why or row.note or "too little evidence"
 
 
-class Standing(StrEnum):
-    """What an answer shows at the measured size nearest to the one asked for."""
-
-    GAIN = "gain shown"
-    NONE = "gain ruled out"
-    OPEN = "undecided"
-
-    @property
-    def is_decided(self) -> bool:
-        """Whether more runs would change nothing."""
-        return self is not Standing.OPEN
-
-
-def find_standing(row: BestRow) -> Standing:
-    """What an answer shows: a profile may gain at some sizes of its range, not at others."""
-    if row.verdict == Verdict.FASTER:
-        shown = any(point.verdict is Verdict.FASTER for point in sure_points(row))
-        return Standing.GAIN if shown else Standing.OPEN
-    nearest = row.nearest_bytes
-    ruled_out = nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain)
-    return Standing.NONE if ruled_out or row.verdict == Verdict.DEFAULT else Standing.OPEN
-
-
-def sure_points(row: BestRow) -> Sequence[PointEvidence]:
-    """The evidence over all machine states; that of each speed where there is no such."""
-    return tuple(overall_points(row.points).values()) or row.points
-
-
-def rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
+def _rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     """Answers about a size in bytes, the one to give first.
 
     First by ``_class``. Of answers to different questions (another machine, software, number of
@@ -183,7 +154,7 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
         row.simulated,
         not row.conditions.are_usual,
         _nativeness(row),
-        not find_standing(row).is_decided,
+        not row.standing.is_decided,
     )
 
 
@@ -213,12 +184,12 @@ def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
     # gain, as `status` has it; then the newest.
     # A profile made for a narrow range is surer at a size than one for all sizes.
     narrowest = sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created))
-    campaigns = _group(narrowest, lambda row: (find_standing(row), row.campaign))
+    campaigns = _group(narrowest, lambda row: (row.standing, row.campaign))
 
     def preference(same: list[BestRow]) -> tuple[bool, float, float, float]:
         first = same[0]
-        gains = find_standing(first) is Standing.GAIN
-        surest = max((point.gain.low for point in sure_points(first)), default=0.0)
+        gains = first.standing is Standing.GAIN
+        surest = max((point.gain.low for point in first.sure_points), default=0.0)
         nearest = first.nearest_bytes
         apart = math.inf if nearest is None else _distance(nearest, size)
         return (not gains, apart, -surest if gains else 0.0, -first.created)

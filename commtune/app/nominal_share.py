@@ -10,6 +10,7 @@ from commtune import formatting as text
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import benchmark_header
 from commtune.db.records import BestGain, BestRow, CampaignDescription, CampaignSummary
+from commtune.documents.quantities import short_bandwidth
 from commtune.model import Backend, Operation, RunResult, Verdict, Workload
 from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
 from commtune.systems.nominal.operations import (
@@ -19,7 +20,6 @@ from commtune.systems.nominal.operations import (
     stored_nominal,
     stored_question,
 )
-from commtune.systems.units import short_bandwidth
 
 #: Settings of a campaign that are a part of its workload.
 _OF_THE_WORKLOAD = ("emulated_nodes", "shape", "window", "flows")

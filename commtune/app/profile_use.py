@@ -24,8 +24,10 @@ from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.wiring import benchmark_setup
 
 
-def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool = False) -> str:
-    """The text of a file that sets a profile's variables.
+def export_profile(
+    answer: ProfileAnswer, format: str, file: Path | None, *, allow_unguarded: bool = False
+) -> str:
+    """The text of a file that sets a profile's variables, which is written where one is named.
 
     Args:
         format: env, sh, csh, fish, json, lmod or tcl.
@@ -34,6 +36,7 @@ def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool =
     Raises:
         UnknownName: there is no such format.
         ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
+        UserError: the file can't be written; the hint makes a missing folder.
     """
     document = ExportDocument(
         profile=answer.profile,
@@ -47,15 +50,13 @@ def render_export(answer: ProfileAnswer, format: str, *, allow_unguarded: bool =
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
-    return render_profile(format, document, allow_unguarded=allow_unguarded)
+    rendered = render_profile(format, document, allow_unguarded=allow_unguarded)
+    if file is not None:
+        _write(file, rendered)
+    return rendered
 
 
-def write_export(file: Path, rendered: str) -> None:
-    """Writes the file.
-
-    Raises:
-        UserError: it can't be written; the hint makes a missing folder.
-    """
+def _write(file: Path, rendered: str) -> None:
     try:
         file.write_text(rendered, encoding="utf-8")
     except OSError as error:

@@ -6,9 +6,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from commtune.formatting import format_count, format_wall_time
+from commtune.formatting import format_count, format_size, format_wall_time
 from commtune.model import Outcome
 from commtune.tuner.ports import Progress
+from commtune.wording import format_speedup
 
 _LINE_EVERY_S = 10.0
 #: Below it, the best single run is hardly worth a word.
@@ -48,6 +49,8 @@ class LineReporter:
 def describe_progress(progress: Progress, time: str) -> str:
     """``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.
 
+    From the confirmation on with the surest confirmed speedup, its interval and its size.
+
     Args:
         time: how the time is worded.
     """
@@ -55,6 +58,9 @@ def describe_progress(progress: Progress, time: str) -> str:
     if progress.best_gain > _WORTH_SAYING:
         # The best that the search saw is a lucky run as likely as not, and called so.
         parts.append(f"best {progress.best_gain:.2f}x (single unconfirmed run)")
+    if (point := progress.confirmed) is not None:
+        where = f"at {format_size(point.bytes)}"
+        parts.append(f"confirmed {format_speedup(point.gain)} {where}")
     parts.append(time)
     if progress.last not in (None, Outcome.OK):
         parts.append(f"last run: {progress.last}")

@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 
 from commtune import formatting
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.machine.description import describe_machine

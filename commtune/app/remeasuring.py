@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from commtune.campaign.file import CampaignSpec, load_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign
 from commtune.campaign.protected import apply_protected
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign

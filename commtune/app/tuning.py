@@ -8,21 +8,14 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import (
-    CampaignError,
-    EnvironmentFault,
-    MissingComponent,
-    NoAnswer,
-    UnknownName,
-    UserError,
-)
+from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
@@ -225,21 +218,6 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
             f"campaign {record.name} is finished: there is nothing left to measure",
             hint=f"give it a larger 'budget' in {on.spec.file}, or another name",
         )
-
-
-def try_script(on: SlurmCampaign, script: str) -> str:
-    """What ``sbatch --test-only`` says of a script.
-
-    Raises:
-        EnvironmentFault: there is no sbatch here.
-        SlurmFault: Slurm would not take it.
-    """
-    try:
-        return slurm_submission.test_script(on, script)
-    except MissingComponent as error:
-        raise EnvironmentFault(
-            "there is no sbatch here to ask", hint="try it on a login node"
-        ) from error
 
 
 def cancel_campaign(name: str, db: str | None) -> Cancelled:

@@ -15,7 +15,7 @@ from commtune.spaces.customizing import customize_space
 if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
     from pathlib import Path
 
-    from commtune.campaign.file import CampaignSpec
+    from commtune.campaign.loading import CampaignSpec
     from commtune.spaces.space import Space
 
 #: Values that need what a guard switches off, or are about nothing else: for a guard and its
@@ -73,7 +73,6 @@ def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> Campa
 
 
 def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
-    """The space without the parameter that sets a guarded variable."""
     owner = next((p for p in space.parameters if variable in p.variables), None)
     if owner is None:
         return space
@@ -85,7 +84,6 @@ def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
 
 
 def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
-    """The space without the values of a parameter in which a word occurs."""
     parameter = space.by_name.get(name)
     if parameter is None:
         return space
@@ -103,7 +101,7 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
     """The space without what a guard leaves without effect, by the catalogue."""
     from commtune.spaces.catalogue_facts import idle_under  # needed only where a guard is set
-    from commtune.spaces.removal import remove_parameters
+    from commtune.spaces.version_filter import remove_parameters
 
     idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
     smaller = remove_parameters(space, idle) if idle else space

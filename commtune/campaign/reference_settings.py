@@ -192,7 +192,7 @@ class CampaignSets:
                     reasons[setting] = LeftOut(f"in no catalogue ({reader})")
         unmet = replace(extended, reasons=reasons)
         return tuple(
-            fit_set(one.name, one.settings, space, self._barred, unmet) for one in self.sets
+            _fit_set(one.name, one.settings, space, self._barred, unmet) for one in self.sets
         )
 
     def list_remarks(self, tried: tuple[TriedFirst, ...], library: str) -> list[str]:
@@ -225,7 +225,7 @@ def _warnings(one: ReferenceSettings, system: System | None, library: str) -> li
     return said
 
 
-def fit_set(
+def _fit_set(
     name: str,
     settings: Mapping[str, str],
     space: Space,
@@ -339,7 +339,7 @@ def first_within(
             said.append(f"note: {configuration} is not tried first: {why}")
             continue
         # Of a named set, as much is kept as the space still has.
-        part = fit_set(name, configuration, space, {})
+        part = _fit_set(name, configuration, space, {})
         said.append(f"note: in the space that is left, {part.words}")
         kept += [part.configuration] if part.configuration else []
     return tuple(dict.fromkeys(kept)), said

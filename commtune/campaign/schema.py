@@ -12,7 +12,7 @@ from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
 from commtune.campaign.slurm import AggressorPart, SlurmPart
 from commtune.campaign.timing import TimingPart
-from commtune.campaign.values import Part, Seconds, Share, Words, parse_share, require_within
+from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, format_seconds

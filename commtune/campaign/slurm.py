@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from commtune.campaign import values
+from commtune.campaign import value_types
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError, UserError
@@ -44,7 +44,10 @@ _BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
 
 def _nodes(written: Any) -> tuple[str, ...]:
     names = [
-        name for word in values.parse_words(written) for name in _BETWEEN_NODES.split(word) if name
+        name
+        for word in value_types.parse_words(written)
+        for name in _BETWEEN_NODES.split(word)
+        if name
     ]
     return tuple(_option(name) for name in names)
 
@@ -62,10 +65,10 @@ _Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 #: The value of one of sbatch's options.
 _Option = Annotated[Text, AfterValidator(_option)]
 #: Names of nodes, also as n[1-3].
-_Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), values.WORDS_SCHEMA]
+_Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_SCHEMA]
 
 
-class SlurmPart(values.Part):
+class SlurmPart(value_types.Part):
     """What is asked of Slurm; empty where the system's description decides, or the site."""
 
     account: _Option = ""
@@ -74,35 +77,35 @@ class SlurmPart(values.Part):
     constraint: _Option = ""
     reservation: _Option = ""
     gres: _Option = ""
-    gpus_per_node: Annotated[Whole, values.require_within(0, 1024)] = 0
-    cpus_per_rank: Annotated[Whole, values.require_within(0, 4096)] = 0
+    gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
     memory: _Option = ""
     exclusive: Truth | None = None
     launcher: Launcher = ""
     mpi: Mpi = ""
-    launcher_options: values.Words = ()
+    launcher_options: value_types.Words = ()
     cpu_bind: Text = ""
     gpu_bind: Text = ""
-    modules: values.Words = ()
+    modules: value_types.Words = ()
     container: Text = ""
-    container_command: values.Words = ("apptainer", "exec")
-    prefix: values.Words = ()
+    container_command: value_types.Words = ("apptainer", "exec")
+    prefix: value_types.Words = ()
     before: Text = ""
     after: Text = ""
     templates: Text = ""
-    jobs: Annotated[Whole, values.require_within(1, 1000)] = 4
+    jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
     placement: Placement = "any"
     exclude: _Nodes = ()
-    time: values.Seconds | None = Field(default=None, description="length of an allocation")
-    poll: values.Seconds = 5.0
+    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
+    poll: value_types.Seconds = 5.0
 
 
-class AggressorPart(values.Part):
+class AggressorPart(value_types.Part):
     """Traffic on purpose, on further nodes of each job, beside what is measured."""
 
     pattern: AggressorPattern
-    nodes: Annotated[Whole, values.require_within(1, 4096)]
-    ranks_per_node: Annotated[Whole, values.require_within(1, 1024)] = 1
+    nodes: Annotated[Whole, value_types.require_within(1, 4096)]
+    ranks_per_node: Annotated[Whole, value_types.require_within(1, 1024)] = 1
     message: _Bytes = 128 * 1024
     burst: _Span = 0.0
     pause: _Span = 0.0
@@ -114,7 +117,7 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
         return None
     hint = "shipped: commtune systems list"
     what = ("system", "system description")
-    system = values.load_named(document, what, name, folder, load_system, hint)
+    system = value_types.load_named(document, what, name, folder, load_system, hint)
     if system.scheduler:
         kind = system.scheduler.kind.upper()
         raise document.error(

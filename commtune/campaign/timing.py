@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from commtune.campaign.values import Part, Seconds, Share, require_within
+from commtune.campaign.value_types import Part, Seconds, Share, require_within
 from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload

@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from commtune.campaign.patterns import PatternFields, matrix_path
-from commtune.campaign.values import Part, require_within
+from commtune.campaign.value_types import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.documents.yaml_document import Document

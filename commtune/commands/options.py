@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
@@ -19,12 +20,10 @@ from commtune.documents.quantities import (
     QuantityError,
     parse_bytes,
     parse_seconds,
-    read_operation,
-    read_sizes,
 )
 from commtune.errors import InvalidKey, UserError
 from commtune.formatting import without_infinities
-from commtune.model import Backend, Configuration, Operation
+from commtune.model import Backend, Operation
 
 DbOption = Annotated[
     str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
@@ -58,9 +57,6 @@ TakeOverOption = Annotated[
     bool, typer.Option("--take-over", help="take over the lock of a controller that died")
 ]
 ProfileArgument = Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")]
-CampaignArgument = Annotated[
-    str | None, typer.Argument(help="name of the campaign [the only one there is]")
-]
 
 #: No user's command: only campaigns describe one.
 _BACKENDS = [backend for backend in Backend if backend is not Backend.COMMAND]
@@ -159,7 +155,7 @@ def operation_flag(word: str) -> Operation:
         UserError: no operation is called so.
     """
     with reading_flag("--op"):
-        operation, remark = read_operation(word)
+        operation, remark = _read_operation(word)
     _note("--op", remark)
     return operation
 
@@ -172,7 +168,7 @@ def sizes_flag(written: str) -> tuple[int, ...]:
     """
     from commtune.campaign.workload import parse_sizes  # slow, and `best` needs no ranges
 
-    spelt, remark = read_sizes(written)
+    spelt, remark = _read_sizes(written)
     with reading_flag("--sizes"):
         found = parse_sizes(spelt if ".." in spelt else spelt.split(","))
     _note("--sizes", remark)
@@ -185,7 +181,7 @@ def bytes_flag(written: str) -> int:
     Raises:
         UserError: with how sizes are written.
     """
-    spelt, remark = read_sizes(written)
+    spelt, remark = _read_sizes(written)
     try:
         found = parse_bytes(spelt)
     except QuantityError as error:
@@ -197,21 +193,6 @@ def bytes_flag(written: str) -> int:
 def _note(flag: str, remark: str) -> None:
     if remark:
         print(f"note: {flag} {remark}", file=sys.stderr)
-
-
-def settings_flag(settings: Iterable[str]) -> Configuration:
-    """``-x NAME=VALUE``, as often as it was given.
-
-    Raises:
-        UserError: one of them has no name, or no value.
-    """
-    values = {}
-    for setting in settings:
-        name, equals, value = setting.partition("=")
-        if not equals or not name:
-            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
-        values[name] = value
-    return Configuration(values)
 
 
 def seconds_flag(flag: str, written: str) -> float:
@@ -230,3 +211,60 @@ def seconds_flag(flag: str, written: str) -> float:
 def print_json(data: Any) -> None:
     """Prints plain data for programs; ``null`` stands where JSON has no word for a number."""
     print(json.dumps(without_infinities(data), indent=2, allow_nan=False))
+
+
+#: Words of MPI, OSU, IMB and nccl-tests that spelling alone does not tell.
+_OTHER_WORDS = {
+    "bcast": Operation.BROADCAST,
+    "latency": Operation.PING_PONG,
+    "sendrecv": Operation.RING,
+    "bibw": Operation.BIDIRECTIONAL,
+}
+#: What comes before and after an operation in the names of programs: osu_bcast, all_reduce_perf.
+_PROGRAM = re.compile(r"^(osu|imb|mpi)_|_(perf|test)$")
+#: nccl-tests and OSU mean powers of 1024 by these.
+_SHORT_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGkmg])(?![A-Za-z0-9])")
+
+
+# Whoever reads a word this way says so: both return that remark beside what they read, empty
+# where the word is our own.
+
+
+def _read_operation(word: str) -> tuple[Operation, str]:
+    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``.
+
+    Raises:
+        UserError: no operation is called so; the hint names the nearest.
+    """
+    try:
+        return Operation(word), ""
+    except ValueError:
+        pass
+    bare = _PROGRAM.sub("", _PROGRAM.sub("", word.lower()))
+    found = _OTHER_WORDS.get(bare) or _by_letters(bare)
+    if found is None:
+        raise UserError(
+            f"{quote_value(word)} is not known here", hint=suggest(word, list(Operation))
+        )
+    return found, f"{word} is read as {found}"
+
+
+def _by_letters(word: str) -> Operation | None:
+    """The operation with the same letters, whatever stands between them."""
+    letters = re.sub(r"[^a-z]", "", word)
+    return next((op for op in Operation if op.replace("-", "") == letters), None)
+
+
+def _read_sizes(written: str) -> tuple[str, str]:
+    """Sizes with short units spelt out: ``1M`` is 1MiB, as nccl-tests and OSU have it.
+
+    ``1MB`` stays, for the parser to refuse: some mean 10^6 bytes by it.
+    """
+    remarks = []
+
+    def spell(short: re.Match[str]) -> str:
+        meant = f"{short[1]}{short[2].upper()}iB"
+        remarks.append(f"{short[0]} is read as {meant}")
+        return meant
+
+    return _SHORT_SIZE.sub(spell, written), ", ".join(dict.fromkeys(remarks))

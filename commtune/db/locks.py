@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import os
 import socket
 import time
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -66,7 +68,7 @@ def _start_of(pid: int, proc: Path = _PROC) -> int | None:
     return None if state in "ZX" else int(fields[18])
 
 
-def death_of(
+def _death_of(
     holder: LockOwner, asker: LockOwner, silent_s: float, stale_after_s: float, proc: Path = _PROC
 ) -> str:
     """Why the holder of a lock is taken for dead; empty if it may live.
@@ -105,7 +107,7 @@ def acquire_lock(
         raise _locked(connection, campaign_id, None)
     holder = LockOwner.from_row(row)
     if holder != owner:
-        reason = death_of(holder, owner, time.time() - row["heartbeat"], _STALE_AFTER_S)
+        reason = _death_of(holder, owner, time.time() - row["heartbeat"], _STALE_AFTER_S)
         reason = reason or ("taken over by request" if take_over else "")
         if not (reason and _replace(connection, row, owner)):
             raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
@@ -143,7 +145,18 @@ def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> 
     connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
 
 
-def describe_holder(row: RowMapping) -> str:
+def living_holders(connection: Connection) -> Mapping[int, str]:
+    """Who works on what, by campaign, but for those seen to be dead; silence may be a long run."""
+    us = LockOwner.current()
+    rows = connection.execute(select(Lock.__table__)).mappings()
+    return {
+        row["campaign_id"]: _describe_holder(row)
+        for row in rows
+        if not _death_of(LockOwner.from_row(row), us, 0.0, math.inf)
+    }
+
+
+def _describe_holder(row: RowMapping) -> str:
     """Who holds a lock, by its row, for a person."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
     return f"process {row['pid']} on {row['host']}, since {when}"
@@ -186,7 +199,7 @@ def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
 
 def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:
     name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
-    who = describe_holder(row) if row else "another controller"
+    who = _describe_holder(row) if row else "another controller"
     return CampaignLocked(
         f"campaign {name} is worked on by {who}",
         hint="wait until it ends, or stop it; if you know that it is dead: --take-over",

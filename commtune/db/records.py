@@ -7,9 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import Any
 
-from commtune.model import Conditions, Configuration, JobRecord, Outcome, PointEvidence, Profile
+from commtune.model import (
+    Conditions,
+    Configuration,
+    JobRecord,
+    Outcome,
+    PointEvidence,
+    Profile,
+    Verdict,
+)
+from commtune.tuner.outcome.detectability import is_ruled_out
+from commtune.tuner.outcome.displayed_points import overall_points
 
 #: In a stack's description: what MPI, NCCL and RCCL load by themselves, with versions.
 LIBRARIES = "libraries"
@@ -82,6 +93,19 @@ class StoredProfile:
     created: float
 
 
+class Standing(StrEnum):
+    """What an answer shows at the measured size nearest to the one asked for."""
+
+    GAIN = "gain shown"
+    NONE = "gain ruled out"
+    OPEN = "undecided"
+
+    @property
+    def is_decided(self) -> bool:
+        """Whether more runs would change nothing."""
+        return self is not Standing.OPEN
+
+
 @dataclass(frozen=True)
 class BestRow(StoredProfile):
     """One answer to "what is best for this size".
@@ -107,6 +131,21 @@ class BestRow(StoredProfile):
     workload: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
+
+    @property
+    def sure_points(self) -> tuple[PointEvidence, ...]:
+        """The evidence over all machine states; that of each speed where there is no such."""
+        return tuple(overall_points(self.points).values()) or self.points
+
+    @property
+    def standing(self) -> Standing:
+        """What it shows: a profile may gain at some sizes of its range, not at others."""
+        if self.verdict == Verdict.FASTER:
+            shown = any(point.verdict is Verdict.FASTER for point in self.sure_points)
+            return Standing.GAIN if shown else Standing.OPEN
+        nearest = self.nearest_bytes
+        ruled_out = nearest is not None and is_ruled_out(nearest, self.points, self.minimum_gain)
+        return Standing.NONE if ruled_out or self.verdict == Verdict.DEFAULT else Standing.OPEN
 
 
 @dataclass(frozen=True)

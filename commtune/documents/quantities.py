@@ -1,17 +1,15 @@
-"""Amounts as people write them: sizes, times and shares, read and written.
+"""Amounts as people write them: sizes, times, shares and bandwidths, read and written.
 
 Sizes are bytes and times seconds once read. Only binary suffixes are read (KiB is 1024 bytes),
-because the libraries disagree on what K means. Words and sizes as users of other benchmarks
-write them out of habit are understood at the end, where they have one meaning only.
+because the libraries disagree on what K means.
 """
 
 from __future__ import annotations
 
 import re
 
-from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
-from commtune.model import Operation
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -136,58 +134,48 @@ def _least(unit: str) -> float:
     return 2.0 if unit in ("h", "min") else 1.0
 
 
-#: Words of MPI, OSU, IMB and nccl-tests that spelling alone does not tell.
-_OTHER_WORDS = {
-    "bcast": Operation.BROADCAST,
-    "latency": Operation.PING_PONG,
-    "sendrecv": Operation.RING,
-    "bibw": Operation.BIDIRECTIONAL,
+# Prefixes are decimal, as networks use them: 1 Gb/s is 1e9 bits per second, 1 GB/s is 1e9 bytes
+# per second. The unit is always written, because the factor of eight is the most common mistake.
+_DECIMAL = {"M": 10**6, "G": 10**9, "T": 10**12}
+_BANDWIDTH_UNITS = {f"{prefix}b/s": factor / 8 for prefix, factor in _DECIMAL.items()} | {
+    f"{prefix}B/s": float(factor) for prefix, factor in _DECIMAL.items()
 }
-#: What comes before and after an operation in the names of programs: osu_bcast, all_reduce_perf.
-_PROGRAM = re.compile(r"^(osu|imb|mpi)_|_(perf|test)$")
-#: nccl-tests and OSU mean powers of 1024 by these.
-_SHORT_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGkmg])(?![A-Za-z0-9])")
+_BANDWIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(\S+)\Z")
+_LOOSE_BANDWIDTH = re.compile(r"([MGT])(b|bit|B|byte)s?(?:ps|/s|/sec)\Z")
+_BANDWIDTH_HINT = "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (bytes)"
 
 
-# Whoever reads a word this way says so: both return that remark beside what they read, empty
-# where the word is our own.
-
-
-def read_operation(word: str) -> tuple[Operation, str]:
-    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``.
+def parse_bandwidth(value: object) -> int:
+    """Reads a bandwidth in bytes per second: ``200 Gb/s``, ``50 GB/s``, ``1.6 TB/s``.
 
     Raises:
-        UserError: no operation is called so; the hint names the nearest.
+        QuantityError: not an amount, or without one of the known units.
     """
-    try:
-        return Operation(word), ""
-    except ValueError:
-        pass
-    bare = _PROGRAM.sub("", _PROGRAM.sub("", word.lower()))
-    found = _OTHER_WORDS.get(bare) or _by_letters(bare)
-    if found is None:
-        raise UserError(
-            f"{quote_value(word)} is not known here", hint=suggest(word, list(Operation))
+    text = str(value).strip()
+    match = _BANDWIDTH.match(text) if isinstance(value, str) else None
+    if match is None:
+        raise QuantityError(f"{quote_value(value)} is not a bandwidth", hint=_BANDWIDTH_HINT)
+    number, unit = match[1], match[2]
+    if unit not in _BANDWIDTH_UNITS:
+        raise QuantityError(
+            f"{quote_value(value)} has no known unit of bandwidth",
+            hint=_nearest_bandwidth(number, unit),
         )
-    return found, f"{word} is read as {found}"
+    return round(float(number) * _BANDWIDTH_UNITS[unit])
 
 
-def _by_letters(word: str) -> Operation | None:
-    """The operation with the same letters, whatever stands between them."""
-    letters = re.sub(r"[^a-z]", "", word)
-    return next((op for op in Operation if op.replace("-", "") == letters), None)
+def format_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second in both units that people use: ``200 Gb/s (25 GB/s)``."""
+    return f"{bytes_per_s * 8 / 1e9:.6g} Gb/s ({bytes_per_s / 1e9:.6g} GB/s)"
 
 
-def read_sizes(written: str) -> tuple[str, str]:
-    """Sizes with short units spelt out: ``1M`` is 1MiB, as nccl-tests and OSU have it.
+def short_bandwidth(bytes_per_s: float) -> str:
+    """Bytes per second in one unit, with four digits: ``25 GB/s``."""
+    return f"{bytes_per_s / 1e9:.4g} GB/s"
 
-    ``1MB`` stays, for the parser to refuse: some mean 10^6 bytes by it.
-    """
-    remarks = []
 
-    def spell(short: re.Match[str]) -> str:
-        meant = f"{short[1]}{short[2].upper()}iB"
-        remarks.append(f"{short[0]} is read as {meant}")
-        return meant
-
-    return _SHORT_SIZE.sub(spell, written), ", ".join(dict.fromkeys(remarks))
+def _nearest_bandwidth(number: str, unit: str) -> str:
+    loose = _LOOSE_BANDWIDTH.match(unit)
+    if loose is None:
+        return _BANDWIDTH_HINT
+    return f"nearest: {number} {loose[1]}{'b' if loose[2] in ('b', 'bit') else 'B'}/s"

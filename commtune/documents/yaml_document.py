@@ -78,7 +78,7 @@ class _WrittenFloat(float):
         return made
 
 
-class AmbiguousWord(str):
+class _AmbiguousWord(str):
     """An unquoted yes, no, on or off."""
 
 
@@ -88,7 +88,7 @@ def exact_text(value: object) -> str:
     Raises:
         _NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
     """
-    if isinstance(value, bool | AmbiguousWord):
+    if isinstance(value, bool | _AmbiguousWord):
         word = str(value).lower() if isinstance(value, bool) else str(value)
         raise _NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
     if isinstance(value, _WrittenFloat):
@@ -361,7 +361,7 @@ def _scalar(node: yaml.Node) -> Any:
         return _WrittenFloat(text)
     if kind == "bool":
         lower = text.lower()
-        return lower == "true" if lower in ("true", "false") else AmbiguousWord(text)
+        return lower == "true" if lower in ("true", "false") else _AmbiguousWord(text)
     return None if kind == "null" else text
 
 

@@ -1,6 +1,6 @@
 """Profiles as files that people load: env, sh, csh, fish, JSON, and module files.
 
-``render`` makes the text and decides what must not be written; it does no I/O.
+``render_profile`` makes the text and decides what must not be written; it does no I/O.
 """
 
 from __future__ import annotations
@@ -8,25 +8,18 @@ from __future__ import annotations
 import re
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import json_, modules, shells
-from commtune.export.document import ExportDocument, Format, GuardVerdict
-from commtune.export.remarks import profile_remarks
+from commtune.export.document import ExportDocument, Format, GuardVerdict, profile_remarks
+from commtune.export.formats import FORMATS
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
 from commtune.wording import INCONCLUSIVE, format_speedup
 
-__all__ = ["ExportDocument", "list_formats", "render_profile"]
+__all__ = ["ExportDocument", "render_profile"]
 
-_ALL = (*shells.FORMATS, json_.FORMAT, *modules.FORMATS)
-_FORMATS = {chosen.name: chosen for chosen in _ALL}
+_FORMATS = {chosen.name: chosen for chosen in FORMATS}
 #: A guard operation may be slower by this share, at the lower end of its interval.
 _TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-
-
-def list_formats() -> tuple[str, ...]:
-    """The names of all formats."""
-    return tuple(_FORMATS)
 
 
 def render_profile(

@@ -16,7 +16,7 @@ BLOCKING, BATCHED = "blocking", "batched"
 WALL, DEVICE = "wall", "device"
 
 #: Messages of a stream under way together, where nobody says it; the benchmark's own choice.
-STREAM_WINDOW = 64
+_STREAM_WINDOW = 64
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Workload:
         emulated_nodes: groups of ranks on one machine that the library takes for different
             nodes, so that it uses its network transport between them; 0 for none.
         window: messages under way together, of streams; 0 for the benchmark's own choice, which
-            is ``STREAM_WINDOW``.
+            is in ``stream_window``.
         own: the user's own benchmark; ``None`` for ours.
         shape: of operations made of messages between groups, of a matrix, and of striping.
         rotate: each operation is done at another place of the buffers, so that caches hold less.
@@ -133,11 +133,16 @@ class Workload:
         return ", ".join(filter(None, said))
 
     @property
+    def stream_window(self) -> int:
+        """Messages of a stream under way together."""
+        return self.window or _STREAM_WINDOW
+
+    @property
     def _streaming(self) -> str:
         """How many messages of a stream are under way; nobody knows that of a user's own."""
         if self.operation is not Operation.STREAM or self.own is not None:
             return ""
-        return f"window of {self.window or STREAM_WINDOW}"
+        return f"window of {self.stream_window}"
 
     @property
     def measured_a_size(self) -> int:

@@ -13,23 +13,18 @@ import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
+from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
-from commtune.report import course, method, points
-from commtune.report.figures import course as course_figures
-from commtune.report.figures import evidence, variables
+from commtune.report import points, recommendations, timeline
+from commtune.report.figures import evidence
+from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
-from commtune.report.recommendations import HOPELESS, answer_cards, find_boundaries
 from commtune.report.record import CampaignRecord
-from commtune.report.replicated_findings import (
-    CampaignSubject,
-    replicate_findings,
-    replication_lines,
-)
+from commtune.report.replicated_findings import replicate_findings, replication_lines
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
-from commtune.systems.units import format_bandwidth
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.search.scores import split_ranges
@@ -60,22 +55,22 @@ class Page:
     """
 
     def __init__(self, record: CampaignRecord) -> None:
-        runs = course.default_runs(record)
+        runs = timeline.default_runs(record)
         self.record = record
         self.banner = _picture_banner(record)
         self.points = points.size_points(record)
-        self.cards = answer_cards(record, self.points)
+        self.cards = recommendations.answer_cards(record, self.points)
         self.importance = _importance(record)
-        self.costs = course.phase_costs(record)
-        self.outside_s = course.outside_s(record)
-        self.failures = course.list_failures(record)
-        self.losses = course.list_losses(record)
-        self.scheduled = course.scheduler_share(record)
-        self.noise = course.default_noise(record, runs)
-        self.run_parts = course.run_parts(record.run_costs)
-        self.method = method.method_paragraphs(record)
-        self.missing = method.missing_parts(record)
-        self.borders = find_boundaries(record.profiles)
+        self.costs = timeline.phase_costs(record)
+        self.outside_s = timeline.outside_s(record)
+        self.failures = timeline.list_failures(record)
+        self.losses = timeline.list_losses(record)
+        self.scheduled = timeline.scheduler_share(record)
+        self.noise = timeline.default_noise(record, runs)
+        self.run_parts = timeline.run_parts(record.run_costs)
+        self.method = recommendations.method_paragraphs(record)
+        self.missing = recommendations.missing_parts(record)
+        self.borders = recommendations.find_boundaries(record.profiles)
         blocks = tuple(sorted({pair.block for p in self.points for pair in p.pairs}))
         self.blocks, self.more_blocks = blocks[:_MOST_BLOCKS], max(0, len(blocks) - _MOST_BLOCKS)
         self.nominal = points.nominal_of(record)
@@ -105,7 +100,7 @@ class Page:
         speeds = {p.evidence.speed for p in self.points} - {ALL}
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
-    def _draw(self, runs: Sequence[course.DefaultRun]) -> Iterator[Picture]:
+    def _draw(self, runs: Sequence[timeline.DefaultRun]) -> Iterator[Picture]:
         if any(p.is_judged for p in self.points):
             yield evidence.draw_speedups(self.points, self.record.profiles[0].minimum_gain)
             if self.nominal.bytes_per_s and self.busbw:
@@ -114,9 +109,9 @@ class Page:
             yield evidence.draw_pairs(self.points)
         for number, ablation in enumerate(self.record.conclusion.ablations, 1):
             if any(variable.effects for variable in ablation.variables):
-                yield variables.draw_ablation(number, ablation)
+                yield evidence.draw_ablation(number, ablation)
         if any(self.importance.values()):
-            yield variables.draw_importance(self.importance)
+            yield evidence.draw_importance(self.importance)
         if runs:
             yield course_figures.draw_noise(runs)
         if self.costs:
@@ -149,13 +144,13 @@ class Page:
             svg={name: Markup(text) for name, text in drawn.items()},
             version=__version__,
             now=datetime.now(UTC).timestamp(),
-            ranked=variables.rank_variables(self.importance),
+            ranked=evidence.rank_variables(self.importance),
             ratios={
                 (p.bytes, p.evidence.speed): {pair.block: pair.ratio for pair in p.pairs}
                 for p in self.points
             },
             default=Configuration(),
-            each_by_itself=formatting.each_by_itself(method.level_of(self.record)),
+            each_by_itself=formatting.each_by_itself(self.record.held_against("level")),
         )
 
 
@@ -222,10 +217,14 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
-    library = str(record.campaign.space.get("library") or "")
-    nodes = int(record.workload.get("nodes") or 1)
-    asked = CampaignSubject(system, library, record.operation, nodes)
-    seen = replicate_findings(asked, record.conclusion, record.campaign.space.get("pinned"))
+    seen = replicate_findings(
+        record.conclusion,
+        system=system,
+        library=str(record.campaign.space.get("library") or ""),
+        operation=record.operation,
+        nodes=int(record.workload.get("nodes") or 1),
+        pinned=record.campaign.space.get("pinned"),
+    )
     replayed = "replayed" if record.conclusion.replayed else "simulated"
     return tuple(replication_lines(seen, system, replayed if record.is_unreal else ""))
 
@@ -298,8 +297,8 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
 def _capped(share: float) -> str:
     return (
         formatting.format_percent(share)
-        if share < HOPELESS
-        else f"over {formatting.format_percent(HOPELESS)}"
+        if share < recommendations.HOPELESS
+        else f"over {formatting.format_percent(recommendations.HOPELESS)}"
     )
 
 

@@ -20,7 +20,7 @@ from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
 #: Speeds as they are listed.
-SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}
+_SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}
 
 
 @dataclass(frozen=True)
@@ -64,6 +64,11 @@ class SizePoint:
         return self.evidence.bytes
 
     @property
+    def state_rank(self) -> int:
+        """The place of its machine state where several are listed."""
+        return _SPEED_ORDER.get(self.evidence.speed, len(_SPEED_ORDER))
+
+    @property
     def is_recommended(self) -> bool:
         """Whether something else than the default is recommended here."""
         return self.profile.verdict is Verdict.FASTER
@@ -83,7 +88,7 @@ def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
         for point in profile.points
         if profile.bytes_low <= point.bytes <= profile.bytes_high
     ]
-    return tuple(sorted(found, key=lambda p: (p.bytes, SPEED_ORDER.get(p.evidence.speed, 9))))
+    return tuple(sorted(found, key=lambda p: (p.bytes, p.state_rank)))
 
 
 def _size_point(
@@ -132,7 +137,7 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
 def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
     """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
 
-    Those that the intervals are made of: of whole blocks, a run that was made again as it came
+    Those that the intervals are made of: of whole blocks, a re-run counts as it came
     out last. Pairs of a speed count for their size over all speeds as well.
     """
     fresh = [

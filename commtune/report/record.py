@@ -56,6 +56,12 @@ class CampaignRecord:
         found: Mapping[str, Any] = self.campaign.what.get("workload") or {}
         return found
 
+    def held_against(self, name: str) -> float | None:
+        """A number of the campaign's method; older ones have it among their settings."""
+        stored = getattr(self.conclusion.method, name)
+        found = self.campaign.settings.get(name) if stored is None else stored
+        return None if found is None else float(found)
+
     @property
     def beside(self) -> str:
         """What its runs stood beside on purpose, for people; empty where nothing was there."""

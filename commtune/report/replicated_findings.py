@@ -28,16 +28,6 @@ class Replication(StrEnum):
 
 
 @dataclass(frozen=True)
-class CampaignSubject:
-    """What a campaign was about."""
-
-    system: str
-    library: str
-    operation: str
-    nodes: int
-
-
-@dataclass(frozen=True)
 class _Measured:
     """The gain of a setting at a size.
 
@@ -69,37 +59,39 @@ class ReplicatedFinding:
 
 
 def replicate_findings(
-    asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str] | None = None
+    conclusion: Conclusion,
+    *,
+    system: str,
+    library: str,
+    operation: str,
+    nodes: int,
+    pinned: Mapping[str, str] | None = None,
 ) -> tuple[ReplicatedFinding, ...]:
     """All findings with a setting on the campaign's system, with what it says of them.
 
     Args:
+        library, operation, nodes: what the campaign was about.
         pinned: what its space sets in every run, the default's too.
     """
-    on_system = [
-        f for f in all_findings() if asked.system in f.finding.systems and f.finding.setting
-    ]
-    return tuple(_judged(found, asked, conclusion, pinned or {}) for found in on_system)
+    told = []
+    for named in all_findings():
+        found = named.finding
+        if system not in found.systems or not found.setting:
+            continue
+        # Set in the default's runs too, it can't be held against its absence.
+        is_fixed = not found.setting.keys().isdisjoint(pinned or {})
+        is_covered = not is_fixed and _is_about(found, library, operation, nodes)
+        measured = tuple(_measured(found, conclusion)) if is_covered else ()
+        told.append(ReplicatedFinding(named, _verdict(found, measured), measured))
+    return tuple(told)
 
 
-def _judged(
-    named: NamedFinding, asked: CampaignSubject, conclusion: Conclusion, pinned: Mapping[str, str]
-) -> ReplicatedFinding:
-    found = named.finding
-    # Set in the default's runs too, it can't be held against its absence.
-    is_fixed = not found.setting.keys().isdisjoint(pinned)
-    if is_fixed or not _is_about(found, asked):
-        return ReplicatedFinding(named, Replication.NOT_COVERED)
-    measured = tuple(_measured(found, conclusion))
-    return ReplicatedFinding(named, _verdict(found, measured), measured)
-
-
-def _is_about(found: Finding, asked: CampaignSubject) -> bool:
+def _is_about(found: Finding, library: str, operation: str, nodes: int) -> bool:
     return (
-        asked.library in found.libraries
-        and (not found.operations or asked.operation in found.operations)
-        and (found.least_nodes or 1) <= asked.nodes
-        and (found.most_nodes is None or asked.nodes <= found.most_nodes)
+        library in found.libraries
+        and (not found.operations or operation in found.operations)
+        and (found.least_nodes or 1) <= nodes
+        and (found.most_nodes is None or nodes <= found.most_nodes)
     )
 
 

@@ -299,7 +299,6 @@ def as_value(parameter: Parameter, word: str) -> str | None:
 
 
 def _require(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
-    """The parameter of a name."""
     if name not in known:
         raise at.error(
             f"{quote_value(name)} is not a parameter of the space", hint=suggest(name, known)

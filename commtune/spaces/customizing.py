@@ -178,7 +178,7 @@ class SpaceEditor:
             )
         # Pins may need each other, so the default is looked at when all are in.
         if wanted:
-            require_default(self.space, self._at / "pin")
+            self.require_default(self._at / "pin")
 
     def _searched(self, name: str, at: Place) -> Parameter:
         if name in self.space.by_name:
@@ -191,7 +191,6 @@ class SpaceEditor:
         )
 
     def _near_or_new(self, name: str) -> str:
-        """What may be meant by a name that the space doesn't have."""
         near = find_nearest(name, self.space.by_name, cutoff=0.8)
         return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 
@@ -246,7 +245,27 @@ class SpaceEditor:
         ordered = in_order(parameters, at)
         self.space = replace(self.space, parameters=ordered, **changes)
         if check:
-            require_default(self.space, at)
+            self.require_default(at)
+
+    def require_default(self, at: Place) -> None:
+        """Checks that the empty configuration is in the space.
+
+        Raises:
+            DocumentError: it is not; the place is that of the parameter or constraint at fault.
+        """
+        space = self.space
+        for i, parameter in enumerate(space.parameters):
+            if not parameter.unset and space.active(parameter, {}):
+                raise (at / i / "unset").error(
+                    f"the default is not in the space: {parameter.name} must not be unset",
+                    hint=f"leave out `unset: false`, give {parameter.name} a condition, or pin it",
+                )
+        for constraint in space.constraints:
+            if constraint.broken(space.lookup({})):
+                raise at.error(
+                    f"the default is not in the space: {constraint.explain(space.lookup({}))}",
+                    hint="a forbidden combination must name at least one value that is set",
+                )
 
 
 def _clause_place(at: Place, number: int) -> Place:
@@ -292,23 +311,3 @@ def _circle(
         f"conditions go round in a circle: {' -> '.join(names)}",
         hint="remove one of these conditions",
     )
-
-
-def require_default(space: Space, at: Place) -> None:
-    """Checks that the empty configuration is in a space.
-
-    Raises:
-        DocumentError: it is not; the place is that of the parameter or constraint at fault.
-    """
-    for i, parameter in enumerate(space.parameters):
-        if not parameter.unset and space.active(parameter, {}):
-            raise (at / i / "unset").error(
-                f"the default is not in the space: {parameter.name} must not be unset",
-                hint=f"leave out `unset: false`, give {parameter.name} a condition, or pin it",
-            )
-    for constraint in space.constraints:
-        if constraint.broken(space.lookup({})):
-            raise at.error(
-                f"the default is not in the space: {constraint.explain(space.lookup({}))}",
-                hint="a forbidden combination must name at least one value that is set",
-            )

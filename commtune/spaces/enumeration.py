@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
-Assignment = dict[str, Value]
+_Assignment = dict[str, Value]
 
 
 class Enumeration:
@@ -46,11 +46,11 @@ class Enumeration:
         """How many legal assignments there are."""
         return self._completions(0, {}) if self._root_allowed() else 0
 
-    def nth(self, number: int) -> Assignment:
+    def nth(self, number: int) -> _Assignment:
         """The assignment with a number, from 0 to count() - 1; number 0 leaves all unset."""
         if not 0 <= number < self.count():
             raise IndexError(number)
-        chosen: Assignment = {}
+        chosen: _Assignment = {}
         for index, parameter in enumerate(self._parameters):
             options = self._options(index, chosen)
             # All values have as many completions, so that division finds the one that is meant.
@@ -66,12 +66,12 @@ class Enumeration:
                 number -= completions
         return chosen
 
-    def __iter__(self) -> Iterator[Assignment]:
+    def __iter__(self) -> Iterator[_Assignment]:
         """All assignments, in the order of their numbers, made as they are asked for."""
         if self._root_allowed():
             yield from self._extend(0, {})
 
-    def _extend(self, index: int, chosen: Assignment) -> Iterator[Assignment]:
+    def _extend(self, index: int, chosen: _Assignment) -> Iterator[_Assignment]:
         if index == len(self._parameters):
             yield chosen
             return
@@ -81,12 +81,12 @@ class Enumeration:
             if self._completions(index + 1, extended):
                 yield from self._extend(index + 1, extended)
 
-    def _completions(self, index: int, chosen: Assignment) -> int:
+    def _completions(self, index: int, chosen: _Assignment) -> int:
         if index == len(self._parameters):
             return 1
         return sum(completions for _, completions in self._options(index, chosen))
 
-    def _options(self, index: int, chosen: Assignment) -> tuple[tuple[Value, int], ...]:
+    def _options(self, index: int, chosen: _Assignment) -> tuple[tuple[Value, int], ...]:
         """The values that a parameter may have, each with its completions; found once a state."""
         key = (index, tuple(chosen[name] for name in self._states[index]))
         if key not in self._found:
@@ -99,7 +99,7 @@ class Enumeration:
             self._found[key] = tuple(zip(legal, counts, strict=True))
         return self._found[key]
 
-    def _legal(self, index: int, chosen: Assignment) -> Iterator[Value]:
+    def _legal(self, index: int, chosen: _Assignment) -> Iterator[Value]:
         parameter = self._parameters[index]
         values: tuple[Value, ...] = (None,)
         if parameter.active(self._lookup(chosen)):

@@ -27,11 +27,11 @@ from commtune.errors import SpaceError, UnknownName
 from commtune.model import Operation
 from commtune.spaces.building import build_constraints
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
-from commtune.spaces.customizing import SpaceEditor, in_order, require_default
+from commtune.spaces.customizing import SpaceEditor, in_order
 from commtune.spaces.parameter import Parameter, Size
-from commtune.spaces.removal import remove_parameters
 from commtune.spaces.schema import Model, SpaceDocument
 from commtune.spaces.space import Space
+from commtune.spaces.version_filter import remove_parameters
 
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.loading import KnownVariable
@@ -62,7 +62,6 @@ def _names(family: str) -> tuple[str, ...]:
 
 
 def _family_of(name: str) -> tuple[str, Size]:
-    """The family of a shipped space, and its size in it."""
     for size in (Size.QUICK, Size.THOROUGH):
         family = name.removesuffix(f"-{size}")
         if family != name and family in _families():
@@ -152,8 +151,9 @@ class _Building:
             found = build_constraints(
                 model.forbidden, model.relations, work.space.declared, Place(document)
             )
-            space = replace(work.space, constraints=(*space.constraints, *found))
-            require_default(space, Place(document) / "forbidden")
+            work.space = replace(work.space, constraints=(*space.constraints, *found))
+            work.require_default(Place(document) / "forbidden")
+            space = work.space
         return self._conditioned(space)
 
     def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:
@@ -188,8 +188,6 @@ class _Building:
         return load_document(folder / name, type(document.error("")))
 
     def _conditioned(self, space: Space) -> Space:
-        """The space with the conditions that follow from the catalogues."""
-
         def with_condition(parameter: Parameter) -> Parameter:
             return add_conditions(parameter, self._facts, space, self._places[parameter.name])
 

@@ -349,7 +349,6 @@ def _has(space: Space, name: str, value: str) -> bool:
 
 
 def _with_value_in_rules(space: Space, parameter: Parameter, value: str) -> Space:
-    """The space with rules that know a value which a parameter has got."""
     # They are stored with the values that they were made for. Of a number, its neighbours
     # decide; a rule that holds for every value holds for the new one. In doubt, nothing becomes
     # legal by it.

@@ -4,13 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    WithJsonSchema,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
 from commtune.documents.quantities import parse_bytes
 from commtune.documents.yaml_document import exact_number, exact_text, exact_truth
@@ -79,11 +73,16 @@ _Words = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    # Editors show the docstrings of the keys.
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    # Editors show the docstrings of the keys, and the titles.
+    model_config = ConfigDict(
+        extra="forbid",
+        frozen=True,
+        use_attribute_docstrings=True,
+        model_title_generator=lambda model: model.__name__.strip("_"),
+    )
 
 
-class Restricted(Model):
+class _Restricted(Model):
     """A real value that is left out of the search unless a site opts in."""
 
     value: Text
@@ -105,7 +104,7 @@ class _Parameter(Model):
     """What can go wrong; all but abort need `opt_in: true`."""
     opt_in: Truth = False
     """Left out of the search unless a site asks for it by name."""
-    restricted: list[Restricted] = []
+    restricted: list[_Restricted] = []
     """Values left out of the search unless a site asks for them as NAME=VALUE."""
     note: str = ""
     """What else to know."""
@@ -211,7 +210,7 @@ class ForbiddenDocument(Model):
     """What happens then."""
 
 
-class Product(Model):
+class _Product(Model):
     """A product with a limit."""
 
     of: Annotated[list[str], Field(min_length=2)]
@@ -227,7 +226,7 @@ class RelationDocument(Model):
     """The first parameter is at most the second."""
     times: Annotated[int, Field(ge=1), IN_DIGITS] = 1
     """With at_most: so many times the first is at most the second."""
-    product_at_most: Product | None = None
+    product_at_most: _Product | None = None
     """The product of the parameters is at most the limit."""
     why: str
     """What happens otherwise."""

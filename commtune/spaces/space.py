@@ -12,13 +12,8 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import SpaceError
 from commtune.model import Configuration, Operation, content_key
 from commtune.spaces.building import nearest_value
-from commtune.spaces.enumeration import Assignment, Enumeration
-from commtune.spaces.parameter import (
-    Constraint,
-    Lookup,
-    Parameter,
-    Value,
-)
+from commtune.spaces.enumeration import Enumeration
+from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 #: Words of `Parameter.applies_to` that are operations; other words are transports or hardware.
 _OPERATIONS = set(Operation)
@@ -127,7 +122,7 @@ class Space:
             environment |= parameter.environment(value)
         return Configuration(environment)
 
-    def assignment(self, configuration: Mapping[str, str]) -> Assignment:
+    def assignment(self, configuration: Mapping[str, str]) -> dict[str, Value]:
         """The value of every parameter in a legal configuration; inverse of `configuration`.
 
         Raises:
@@ -147,7 +142,7 @@ class Space:
         Empty for a configuration of the space.
         """
         problems = self._unknown(configuration)
-        assignment: Assignment = {}
+        assignment: dict[str, Value] = {}
         for parameter in self.parameters:
             try:
                 assignment[parameter.name] = _decoded(parameter, configuration)

@@ -7,12 +7,25 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
-from commtune.systems.units import parse_bandwidth
+from commtune.documents.quantities import (
+    QuantityError,
+    parse_bandwidth,
+    parse_bytes,
+    parse_seconds,
+)
+from commtune.spaces.schema import (
+    IN_DIGITS,
+    Model,
+    Text,
+    Truth,
+    VariableName,
+    VersionOne,
+    as_list,
+    one_or_list,
+)
 
 
 def _parse_memory(value: str | int) -> int:
@@ -33,38 +46,15 @@ _Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
 Count = Annotated[int, Field(ge=1), IN_DIGITS]
 _Index = Annotated[int, Field(ge=0), IN_DIGITS]
 Name = Annotated[str, Field(pattern=_NAME)]
-Variable = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
-
-
-def _as_list(value: object) -> object:
-    return value if isinstance(value, list | dict) else [value]
 
 
 #: Names of entries in ``sources``: one, or a list.
 _Sources = Annotated[
     list[Name],
-    BeforeValidator(_as_list),
+    BeforeValidator(as_list),
     Field(min_length=1),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string"},
-                {"type": "array", "items": {"type": "string"}, "minItems": 1},
-            ]
-        }
-    ),
+    WithJsonSchema(one_or_list({"type": "string"})),
 ]
-
-
-class Model(BaseModel):
-    """Base: unknown keys are errors, everything is read-only."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        frozen=True,
-        use_attribute_docstrings=True,
-        model_title_generator=lambda model: model.__name__.strip("_"),  # editors show it
-    )
 
 
 class Sourced(Model):
@@ -200,7 +190,7 @@ class Slurm(Sourced):
     """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
 
 
-class OtherScheduler(Sourced):
+class _OtherScheduler(Sourced):
     """What runs jobs where Slurm doesn't. Described, not used: commtune submits to Slurm only."""
 
     kind: Literal["pbs", "lsf", "flux"]
@@ -209,12 +199,12 @@ class OtherScheduler(Sourced):
     """The queue for jobs of campaigns."""
 
 
-class Recognized(Sourced):
+class _Recognized(Sourced):
     """By what a machine is known to be this system; one of the three is enough."""
 
     cluster: list[Text] = []
     """Names that Slurm gives the cluster (ClusterName)."""
-    environment: dict[Variable, Text] = {}
+    environment: dict[VariableName, Text] = {}
     """Variables that the site sets for everybody, and their values."""
     hosts: list[Text] = []
     """Names of its login or compute nodes; * stands for anything."""
@@ -247,7 +237,7 @@ class _Launcher(Sourced):
 class PerRank(Sourced):
     """A variable whose value differs between the ranks of a node."""
 
-    variable: Variable
+    variable: VariableName
     """The environment variable."""
     value: Text
     """Its value; {local_rank} stands for the number of the rank within its node."""
@@ -328,7 +318,7 @@ class System(Model):
     """Whether commtune has measured on this system; otherwise all is from reading."""
     retired: Text = ""
     """When it went out of service, as exactly as is known; empty while it serves."""
-    recognized: Recognized | None = None
+    recognized: _Recognized | None = None
     """By what a machine is known to be this one."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
     """Where facts are from: a name, and what and where it is, with its date or version."""
@@ -344,7 +334,7 @@ class System(Model):
     """The network between nodes."""
     slurm: Slurm | None = None
     """What jobs must ask for, where Slurm runs them."""
-    scheduler: OtherScheduler | None = None
+    scheduler: _OtherScheduler | None = None
     """What runs jobs elsewhere."""
     launcher: _Launcher
     """What starts the ranks."""
@@ -352,9 +342,9 @@ class System(Model):
     """Communication libraries of the system."""
     binding: _Binding | None = None
     """Cores, GPU and NIC of each rank."""
-    guard: dict[Variable, _Guard] = {}
+    guard: dict[VariableName, _Guard] = {}
     """Variables that no configuration may set; what the site sets passes unchanged."""
-    pinned: dict[Variable, _Pinned] = {}
+    pinned: dict[VariableName, _Pinned] = {}
     """Variables with one value in every run."""
     modules: list[_ModuleLoad] = []
     """Modules to load."""

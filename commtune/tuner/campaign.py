@@ -9,8 +9,7 @@ from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
 from commtune.tuner.ablation.screening import screen_parameters
 from commtune.tuner.confirmation.comparison import Comparison

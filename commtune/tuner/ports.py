@@ -14,6 +14,7 @@ from commtune.model import (
     JobRecord,
     Measurement,
     Outcome,
+    PointEvidence,
     Profile,
     Run,
     RunRequest,
@@ -21,8 +22,7 @@ from commtune.model import (
     SubMeasurement,
     Trial,
 )
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 
 class Benchmark(Protocol):
@@ -265,6 +265,8 @@ class Progress:
         trials, runs: how many so far.
         best_gain: best ratio seen by the search so far; not evidence, and often a lucky run.
         used_s, budget_s: wall seconds of this phase.
+        confirmed: of the candidates whose confirmation has ended, the surest speedup; ``None``
+            before there is one.
     """
 
     phase: str
@@ -274,6 +276,7 @@ class Progress:
     used_s: float
     budget_s: float
     last: Outcome | None = None
+    confirmed: PointEvidence | None = None
 
 
 class Reporter(Protocol):
@@ -284,5 +287,5 @@ class Reporter(Protocol):
         ...
 
     def say(self, message: str) -> None:
-        """Something worth a line: a value set aside, a run made again."""
+        """Something worth a line: a value set aside, a re-run."""
         ...

@@ -9,7 +9,7 @@ from typing import Any
 
 import platformdirs
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.db.codec import to_json_value

@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
@@ -23,7 +23,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url
 from commtune.db.locks import LockOwner
 from commtune.db.storage.store import Store
-from commtune.errors import CampaignLocked, UserError
+from commtune.errors import CampaignLocked, EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.programs import watching_program
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
 from commtune.systems.detection.recognition import recognize_system, surest_matches
@@ -139,11 +139,21 @@ def example_script(on: SlurmCampaign, db: str | None, *, block: bool) -> str:
 
 
 def test_script(on: SlurmCampaign, script: str) -> str:
-    """What ``sbatch --test-only`` says of a script; raises ``SlurmFault`` if Slurm refuses it."""
+    """What ``sbatch --test-only`` says of a script.
+
+    Raises:
+        EnvironmentFault: there is no sbatch here.
+        SlurmFault: Slurm would not take it.
+    """
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         file = Path(folder) / "script.sh"
         file.write_bytes(script.encode("ascii"))
-        return on.scheduler.test_only(file, folder=Path(folder))
+        try:
+            return on.scheduler.test_only(file, folder=Path(folder))
+        except MissingComponent as error:
+            raise EnvironmentFault(
+                "there is no sbatch here to ask", hint="try it on a login node"
+            ) from error
 
 
 def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from commtune.campaign.file import CampaignSpec
+from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.protected import apply_protected, check_pins, protected_settings
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
@@ -110,7 +110,7 @@ def fit_campaign(
 ) -> CampaignSpec:
     """The campaign with its space cut to what this machine has, and what is to say of it.
 
-    The last steps of ``campaign.space_steps``. What is measured and stored is the cut space.
+    The last steps after ``campaign.loading``. What is measured and stored is the cut space.
     Fitting it again changes nothing.
 
     Args:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates.job_request import JobRequest

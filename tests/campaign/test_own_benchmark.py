@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError, DocumentError
 from commtune.model import Backend, Operation, Workload

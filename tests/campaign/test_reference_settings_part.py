@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.protected import apply_protected
-from commtune.campaign.reference_settings import fit_set
+from commtune.campaign.reference_settings import _fit_set
 from commtune.errors import CampaignError
 from commtune.model import Configuration
 from commtune.systems.reference_settings import all_reference_settings
@@ -167,33 +167,33 @@ def test_wrong_words_are_refused(written: str, words: str, hint: str) -> None:
 
 def test_a_value_without_its_condition_is_left_out(tmp_path: Path) -> None:
     space = small(tmp_path).plan.space
-    found = fit_set("x", {"LEVEL": "1", "OTHER": "2"}, space, {})
+    found = _fit_set("x", {"LEVEL": "1", "OTHER": "2"}, space, {})
     assert found.configuration == Configuration({"OTHER": "2"})
     assert found.left_out == {"LEVEL=1": "it needs MODE a"}
-    assert fit_set("x", {"LEVEL": "1", "MODE": "a"}, space, {}).left_out == {}
+    assert _fit_set("x", {"LEVEL": "1", "MODE": "a"}, space, {}).left_out == {}
 
 
 def test_a_value_that_is_left_out_takes_its_dependants_along(tmp_path: Path) -> None:
     space = small(tmp_path).plan.space
-    found = fit_set("x", {"MODE": "a", "LEVEL": "1"}, space, {"MODE": "guarded"})
+    found = _fit_set("x", {"MODE": "a", "LEVEL": "1"}, space, {"MODE": "guarded"})
     assert found.configuration.is_default
     assert found.left_out == {"MODE=a": "guarded", "LEVEL=1": "it needs MODE a"}
 
 
 def test_a_forbidden_combination_is_not_tried_at_all(tmp_path: Path) -> None:
-    found = fit_set("x", {"MODE": "b", "OTHER": "2"}, small(tmp_path).plan.space, {})
+    found = _fit_set("x", {"MODE": "b", "OTHER": "2"}, small(tmp_path).plan.space, {})
     assert found.configuration.is_default
     assert set(found.left_out) == {"MODE=b", "OTHER=2"}
 
 
 def test_a_value_that_the_space_lacks_is_named_with_those_it_has(tmp_path: Path) -> None:
-    found = fit_set("x", {"OTHER": "3"}, small(tmp_path).plan.space, {})
+    found = _fit_set("x", {"OTHER": "3"}, small(tmp_path).plan.space, {})
     assert found.left_out == {"OTHER=3": "the space small has other values of OTHER (1, 2)"}
 
 
 def test_half_of_a_group_is_no_choice_of_it() -> None:
     space = campaign("").plan.space
-    found = fit_set("x", {"NCCL_MIN_NCHANNELS": "4"}, space, {})
+    found = _fit_set("x", {"NCCL_MIN_NCHANNELS": "4"}, space, {})
     assert "channels" in found.left_out["NCCL_MIN_NCHANNELS=4"]
 
 
@@ -213,7 +213,7 @@ def test_a_guard_of_the_environment_takes_its_part_only() -> None:
     )
     spec = campaign(more)
     settings = {"NCCL_NVLS_ENABLE": "1", "NCCL_IB_TIMEOUT": "20"}
-    tried = fit_set("x", settings, spec.plan.space, {})
+    tried = _fit_set("x", settings, spec.plan.space, {})
     assert dict(tried.configuration) == settings
     plan = replace(spec.plan, first=(tried.configuration,))
     cut = apply_protected(

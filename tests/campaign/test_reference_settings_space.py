@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
-from commtune.campaign.reference_settings import CampaignSets, TriedFirst, fit_set
+from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, _fit_set
 from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document
 from commtune.errors import SpaceError
@@ -228,11 +228,11 @@ def test_a_half_of_a_group_stays_out() -> None:
 def test_a_number_that_stands_for_what_may_hang_needs_its_opt_in() -> None:
     settings = {"NCCL_P2P_LEVEL": "4"}
     larger = grown_nccl(settings)
-    tried = fit_set("x", settings, larger.space, {}, larger)
+    tried = _fit_set("x", settings, larger.space, {}, larger)
     why = 'needs an opt-in, opt_in: ["NCCL_P2P_LEVEL=SYS"]'
     assert tried.left_out == {"NCCL_P2P_LEVEL=4": why}
     opened = customize_space(larger.space, opt_in=["NCCL_P2P_LEVEL=SYS"])
-    tried = fit_set("x", settings, opened, {}, larger)
+    tried = _fit_set("x", settings, opened, {}, larger)
     assert tried.configuration == Configuration({"NCCL_P2P_LEVEL": "SYS"})
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import load_campaign, parse_campaign
+from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
 from commtune.model import PatternParameters, Workload

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.campaign.workload import rounded_words
 from commtune.errors import CampaignError

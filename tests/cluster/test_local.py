@@ -234,7 +234,7 @@ def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(
     word = f"orphan-{laboratory.folder.name}-{id(laboratory)}"
     orphan = subprocess.Popen(
         [sys.executable, "-S", "-c", "import time; time.sleep(600)", word],
-        env={process.MARKER: "run1"},
+        env={process._MARKER: "run1"},
         start_new_session=True,
     )
     wait_until_living(word, 1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
+from commtune.app.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.cluster.machine.doctor import Check, Status
-from commtune.commands.setup.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.model import MpiFlavour, MpiInstallation
 
 NCCL = {"nccl": "2.30.7"}

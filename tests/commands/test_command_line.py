@@ -16,8 +16,6 @@ def declared() -> Iterator[tuple[str, str]]:
     """Every command by its full name, and its module."""
     for entries in cli._COMMANDS.values():
         yield from entries.items()
-    for group, (_, _, entries) in cli._GROUPS.items():
-        yield from ((f"{group} {name}", module) for name, module in entries.items())
 
 
 @pytest.mark.parametrize(("name", "module"), [pytest.param(*one, id=one[0]) for one in declared()])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from commtune.app.doctor import _check_environment, _fix_commands
 from commtune.cluster.machine.doctor import _check_environment_settings
-from commtune.commands.setup.doctor import _check_environment, _fix_commands
 
 
 def proposed(home: Path, **variables: str) -> list[str]:

@@ -39,7 +39,7 @@ def store(database: Database) -> Store:
     for name in ("shm", "other"):
         campaign_id = store.open_campaign(given.campaign(name, what=what)).id
         store.add_trial(campaign_id, 1, given.TUNED, "user")
-        store.start_run(campaign_id, given.request(f"{name}-1"), "s1")
+        store.start_runs(campaign_id, [given.request(f"{name}-1")], "s1")
         store.finish_run(campaign_id, given.result(f"{name}-1", outcome=Outcome.OK), "allreduce")
         store.save_profiles(campaign_id, [given.profile("all-sizes")])
     return store

@@ -18,7 +18,7 @@ from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
-from commtune.export import list_formats, render_profile
+from commtune.export import _FORMATS, render_profile
 from commtune.model import Aggressor, AggressorPattern, Conditions, Verdict
 
 NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
@@ -135,7 +135,7 @@ def test_why_nothing_is_known_stands_apart_from_it(
     assert noise == f"measured {WORDS}"
 
 
-@pytest.mark.parametrize("name", list_formats())
+@pytest.mark.parametrize("name", _FORMATS)
 def test_exported_files_tell_of_it(name: str) -> None:
     profile = replace(DOCUMENT.profile, note="and more", conditions=Conditions(WORDS))
     document = replace(DOCUMENT, profile=profile)
@@ -153,7 +153,7 @@ def test_another_noise_is_another_question(
     stored(store, "night", before)
     # Without a good run it would begin anew.
     (night,) = (campaign.id for campaign in store.campaigns())
-    store.start_run(night, given.request(), "session")
+    store.start_runs(night, [given.request()], "session")
     store.finish_run(night, given.result(), "allreduce")
     with pytest.raises(CampaignChanged, match="aggressor"):
         stored(store, "night", after)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from io import StringIO
 
+from stated_profiles import point
+
+from commtune.app.progress import describe_progress
 from commtune.commands.campaigns.progress import _TerminalReporter
 from commtune.tuner.ports import Progress
 
@@ -27,3 +30,11 @@ def test_a_bar_without_a_budget_is_drawn_as_well() -> None:
     tell.progress(Progress("record", 1, 1, 1.0, 0.0, 0.0))
     tell.close()
     assert "1 run, 0 s left" in drawn.getvalue()
+
+
+def test_what_is_confirmed_stands_beside_it_with_its_interval() -> None:
+    confirmed = point(65536, 1.2, 1.5)
+    now = Progress("confirm", 3, 90, 1.61, 12.0, 50.0, confirmed=confirmed)
+    said = describe_progress(now, "38 s left")
+    shown = f"confirmed {confirmed.gain.ratio:.2f}x [1.20, 1.50] at 64 KiB"
+    assert said == f"90 runs, best 1.61x (single unconfirmed run), {shown}, 38 s left"

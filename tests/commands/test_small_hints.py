@@ -8,10 +8,10 @@ import pytest
 
 from commtune.app.benchmarking import list_settings_remarks
 from commtune.app.comparison import _read_operand
-from commtune.app.profile_use import write_export
+from commtune.app.profile_use import _write
 from commtune.app.progress import LineReporter
 from commtune.app.reporting import _places
-from commtune.campaign.file import load_campaign, parse_campaign
+from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation
@@ -63,7 +63,7 @@ def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
-        write_export(tmp_path / "no such" / "x", "text")
+        _write(tmp_path / "no such" / "x", "text")
     assert raised.value.hint == f"mkdir -p '{tmp_path}/no such'"
 
 

@@ -54,7 +54,7 @@ def begun(store: Store, name: str = "shm", **settings: Any) -> int:
 def made(store: Store, campaign_id: int, *outcomes: Outcome) -> None:
     """Runs that ended like this."""
     for number, outcome in enumerate(outcomes):
-        store.start_run(campaign_id, given.request(f"{campaign_id}-{number}"), "s1")
+        store.start_runs(campaign_id, [given.request(f"{campaign_id}-{number}")], "s1")
         result = given.result(f"{campaign_id}-{number}", outcome=outcome)
         store.finish_run(campaign_id, result, "allreduce")
 

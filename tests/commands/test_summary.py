@@ -10,7 +10,7 @@ import database_values as given
 import pytest
 from made_up_runs import made_up_run
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model

@@ -12,17 +12,19 @@ import pytest
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store as DatabaseStore
 from commtune.model import DEFAULT, Outcome, RunResult
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.ports import Store
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["memory", "sqlite", "postgresql"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
     if request.param == "memory":
         yield InMemoryStore()
         return
-    database = open_database(f"sqlite:///{tmp_path}/test.db")
+    on_server = request.param == "postgresql"
+    url = request.getfixturevalue("new_postgresql_url") if on_server else ""
+    database = open_database(url or f"sqlite:///{tmp_path}/test.db")
     found = DatabaseStore(database)
     assert found.open_campaign(given.campaign()).id == ID
     yield found

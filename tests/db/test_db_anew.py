@@ -33,7 +33,9 @@ def failed(store: Store, *outcomes: Outcome, name: str = "shm") -> int:
     store.add_trial(campaign_id, 0, DEFAULT, "baseline")
     for number, outcome in enumerate(outcomes):
         run_id = f"{name}-{number}"
-        store.start_run(campaign_id, given.request(run_id, configuration=DEFAULT, trial=0), "s1")
+        store.start_runs(
+            campaign_id, [given.request(run_id, configuration=DEFAULT, trial=0)], "s1"
+        )
         store.finish_run(campaign_id, given.result(run_id, outcome=outcome), "allreduce")
     return campaign_id
 

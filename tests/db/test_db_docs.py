@@ -33,7 +33,7 @@ def test_the_query_of_costs_gives_what_commands_show(sqlite_url: str) -> None:
     store = Store(database)
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     result = given.result(header=header, footer=footer, end_s=0.0625)
     store.finish_run(campaign_id, result, "allreduce")
     (cost,) = store.costs(campaign_id).values()
@@ -51,7 +51,7 @@ def test_the_program_that_reads_samples_works(sqlite_url: str) -> None:
     store = Store(database)
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     store.finish_run(campaign_id, given.result(), "allreduce")
     database.close()
     path = sqlite_url.removeprefix("sqlite:///")

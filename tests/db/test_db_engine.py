@@ -132,7 +132,7 @@ def test_a_full_disk_is_said_and_may_pass(tmp_path: Path) -> None:
     store = Store(database)
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, DEFAULT, "baseline")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     measurements = given.result().measurements * 100
     with database.read() as connection:
         pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
@@ -188,7 +188,7 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
     store = Store(database)
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     with pytest.raises(DatabaseFault) as refusal, database.write() as connection:
         mine = connection.execute(text("SELECT pg_backend_pid()")).scalar()
         run_sql(postgresql_url, f"SELECT pg_terminate_backend({mine})")

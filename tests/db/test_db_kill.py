@@ -39,7 +39,7 @@ store.finish_run(campaign_id, given.result(), "allreduce")
 def test_no_half_run_is_left(url: str, store: Store, moment: str) -> None:
     campaign_id = store.open_campaign(given.campaign()).id
     store.add_trial(campaign_id, 1, given.TUNED, "user")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     arguments = [
         sys.executable,
         "-c",

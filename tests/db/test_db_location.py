@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.db.connection.location import check_schema, database_url, shown_url, sqlite_path
+from commtune.db.connection.location import _check_schema, database_url, shown_url, sqlite_path
 from commtune.errors import DatabaseFault
 
 
@@ -80,5 +80,5 @@ def test_no_password_is_shown(url: str) -> None:
 )
 def test_other_schemas_are_refused(revision: str, words: str, hint: str) -> None:
     with pytest.raises(DatabaseFault, match=words) as refusal:
-        check_schema(revision, "here")
+        _check_schema(revision, "here")
     assert hint in refusal.value.hint

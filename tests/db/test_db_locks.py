@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from commtune.db import locks
-from commtune.db.locks import LockOwner, _start_of, death_of
+from commtune.db.locks import LockOwner, _death_of, _start_of
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 
@@ -83,7 +83,7 @@ def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path
 )
 def test_who_is_dead(tmp_path: Path, holder: LockOwner, silent_s: float, reason: str) -> None:
     proc = fake_proc(tmp_path, 7, "my (odd) name", "S", 900)
-    assert death_of(holder, ME, silent_s, 300.0, proc) == reason
+    assert _death_of(holder, ME, silent_s, 300.0, proc) == reason
 
 
 def test_a_zombie_does_not_live(tmp_path: Path) -> None:

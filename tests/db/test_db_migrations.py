@@ -26,8 +26,7 @@ from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import DatabaseFault
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 MIGRATIONS = Path(str(commtune.db.__file__)).parent / "migrations"
 RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))

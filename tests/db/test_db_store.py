@@ -26,7 +26,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner import ports
 
 
@@ -60,7 +60,7 @@ def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> 
     ]
     for result in results:
         phase = Phase.GUARD if result.run_id == "guard" else Phase.SEARCH
-        store.start_run(campaign_id, given.request(result.run_id, phase=phase), "s1")
+        store.start_runs(campaign_id, [given.request(result.run_id, phase=phase)], "s1")
         store.finish_run(campaign_id, result, "allreduce")
     found = store.costs(campaign_id)
     assert list(found) == ["r1", "r2"]
@@ -143,21 +143,21 @@ def test_an_open_run_is_rebuilt_as_it_was_asked_for(store: Store, campaign_id: i
         configuration=DEFAULT,
         trial=0,
     )
-    store.start_run(campaign_id, given.request("r1"), "s1")
-    store.start_run(campaign_id, asked, "s1")
-    store.start_run(campaign_id, asked, "s1")
+    store.start_runs(campaign_id, [given.request("r1")], "s1")
+    store.start_runs(campaign_id, [asked], "s1")
+    store.start_runs(campaign_id, [asked], "s1")
     assert store.open_runs(campaign_id) == [given.request("r1"), asked]
     assert list(store.runs(campaign_id)) == []
 
 
 def test_a_run_needs_its_trial(store: Store, campaign_id: int) -> None:
     with pytest.raises(DatabaseFault, match="unknown trial 9"):
-        store.start_run(campaign_id, given.request(trial=9), "s1")
+        store.start_runs(campaign_id, [given.request(trial=9)], "s1")
     assert given.count(store, "runs") == 0
 
 
 def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     assert store.finish_run(campaign_id, given.result(), "allreduce") is True
     assert store.finish_run(campaign_id, given.result(wall_s=99.0), "allreduce") is False
     assert store.open_runs(campaign_id) == []
@@ -170,7 +170,7 @@ def test_a_result_is_stored_once(store: Store, campaign_id: int) -> None:
 
 
 def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     result = given.result()
     store.finish_run(campaign_id, result, "allreduce")
     (run,) = store.runs(campaign_id)
@@ -193,7 +193,7 @@ def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:
 
 
 def test_a_failed_run_keeps_what_it_measured_and_said(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     store.finish_run(
         campaign_id,
         given.result(
@@ -218,7 +218,7 @@ def test_a_failed_run_keeps_what_it_measured_and_said(store: Store, campaign_id:
 
 
 def test_headers_that_json_does_not_know_are_stored(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     header = {"speed": math.nan, "path": Path("/opt/mpi"), "text": "a\0b", "sizes": (8, 16)}
     assert store.finish_run(campaign_id, given.result(header=header), "allreduce")
 
@@ -230,11 +230,11 @@ def test_what_an_aggressor_sent_beside_runs_that_count_is_a_range(
     outcomes = [Outcome.OK, Outcome.OK, Outcome.OK, Outcome.CRASHED]
     for number, (outcome, rate) in enumerate(zip(outcomes, (3.5, 0.25, 11, 99), strict=True)):
         header = {"library": "MPICH", "beside": {"gigabits_per_s": rate}}
-        store.start_run(campaign_id, given.request(f"r{number}"), "s1")
+        store.start_runs(campaign_id, [given.request(f"r{number}")], "s1")
         store.finish_run(
             campaign_id, given.result(f"r{number}", outcome=outcome, header=header), "a"
         )
-    store.start_run(campaign_id, given.request("without"), "s1")
+    store.start_runs(campaign_id, [given.request("without")], "s1")
     store.finish_run(campaign_id, given.result("without"), "a")
     assert store.traffic(campaign_id) == (0.25, 11.0)
     other = store.open_campaign(given.campaign("other")).id
@@ -246,7 +246,7 @@ def test_parts_of_an_operation_are_kept_by_run_and_pairs_are_not(
 ) -> None:
     """There is no table for them: they stand in the footer, without their samples."""
     for run in ("r1", "r2", "r3"):
-        store.start_run(campaign_id, given.request(run), "s1")
+        store.start_runs(campaign_id, [given.request(run)], "s1")
     pieces = (
         SubMeasurement(given.measurement(8, 2e-6), "split", None),
         SubMeasurement(given.measurement(1024, 3e-6), "split", None),
@@ -268,14 +268,14 @@ def test_a_result_of_no_known_run_is_refused(store: Store, campaign_id: int) -> 
     with pytest.raises(DatabaseFault, match="r1 was never registered"):
         store.finish_run(campaign_id, given.result(), "allreduce")
     other = store.open_campaign(given.campaign("other")).id
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     with pytest.raises(DatabaseFault, match="r1 was never registered"):
         store.finish_run(other, given.result(), "allreduce")
     assert given.count(store, "measurements") == 0
 
 
 def test_an_interrupted_run_is_closed(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     store.mark_interrupted("r1", "its controller died")
     assert store.open_runs(campaign_id) == []
     assert store.finish_run(campaign_id, given.result(), "allreduce") is False
@@ -285,7 +285,7 @@ def test_an_interrupted_run_is_closed(store: Store, campaign_id: int) -> None:
 
 
 def test_a_stored_run_is_not_interrupted_later(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     store.finish_run(campaign_id, given.result(), "allreduce")
     store.mark_interrupted("r1", "its controller died")
     (run,) = store.runs(campaign_id)
@@ -300,8 +300,8 @@ def test_runs_come_in_order_over_pages_and_only_this_campaign(
     store.add_trial(other, 1, given.TUNED, "user")
     names = [f"r{number}" for number in range(8)]
     for name in names:
-        store.start_run(campaign_id, given.request(name), "s1")
-        store.start_run(other, given.request(f"other-{name}"), "s1")
+        store.start_runs(campaign_id, [given.request(name)], "s1")
+        store.start_runs(other, [given.request(f"other-{name}")], "s1")
         store.finish_run(campaign_id, given.result(name), "allreduce")
         store.finish_run(other, given.result(f"other-{name}"), "allreduce")
     runs = list(store.runs(campaign_id))
@@ -311,11 +311,11 @@ def test_runs_come_in_order_over_pages_and_only_this_campaign(
 
 def test_writing_goes_on_while_runs_are_read(store: Store, campaign_id: int) -> None:
     for name in ("r1", "r2"):
-        store.start_run(campaign_id, given.request(name), "s1")
+        store.start_runs(campaign_id, [given.request(name)], "s1")
         store.finish_run(campaign_id, given.result(name), "allreduce")
     reading = store.runs(campaign_id)
     assert next(reading).run_id == "r1"
-    store.start_run(campaign_id, given.request("r3"), "s1")
+    store.start_runs(campaign_id, [given.request("r3")], "s1")
     assert next(reading).run_id == "r2"
 
 
@@ -353,10 +353,10 @@ def test_profiles_are_stored_all_or_none(store: Store, campaign_id: int) -> None
 def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None:
     outcomes = [Outcome.OK, Outcome.OK, Outcome.TIMED_OUT]
     for number, outcome in enumerate(outcomes):
-        store.start_run(campaign_id, given.request(f"r{number}"), "s1")
+        store.start_runs(campaign_id, [given.request(f"r{number}")], "s1")
         result = given.result(f"r{number}", outcome=outcome, started_at=100.0 + number)
         store.finish_run(campaign_id, result, "allreduce")
-    store.start_run(campaign_id, given.request("open"), "s1")
+    store.start_runs(campaign_id, [given.request("open")], "s1")
     store.save_profiles(campaign_id, [given.profile()])
     store.finish_campaign(campaign_id)
     store.lock(campaign_id, LockOwner("node7", "boot", 4711, 1, 2))  # it goes on

@@ -20,7 +20,7 @@ def campaign_id(store: Store) -> int:
     """A campaign with the trial that runs belong to, and a run of a single operation."""
     number = store.open_campaign(given.campaign()).id
     store.add_trial(number, 1, given.TUNED, "user")
-    store.start_run(number, given.request("alone"), "session")
+    store.start_runs(number, [given.request("alone")], "session")
     store.finish_run(number, given.result("alone"), "allreduce")
     return number
 
@@ -29,12 +29,12 @@ def test_a_run_that_is_under_way_comes_back_with_all_it_was_to_measure(
     store: Store, campaign_id: int
 ) -> None:
     request = given.request(workload=_SEVERAL)
-    store.start_run(campaign_id, request, "session")
+    store.start_runs(campaign_id, [request], "session")
     assert store.open_runs(campaign_id) == [request]
 
 
 def test_each_operation_has_its_own_sizes(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(workload=_SEVERAL), "session")
+    store.start_runs(campaign_id, [given.request(workload=_SEVERAL)], "session")
     names = ("", *_LATER)
     measured = tuple(
         replace(given.measurement(size, (place + 1) * 1e-6), operation=str(name))
@@ -56,7 +56,7 @@ def test_each_operation_has_its_own_sizes(store: Store, campaign_id: int) -> Non
 
 
 def test_one_that_failed_was_to_measure_all(store: Store, campaign_id: int) -> None:
-    store.start_run(campaign_id, given.request(workload=_SEVERAL), "session")
+    store.start_runs(campaign_id, [given.request(workload=_SEVERAL)], "session")
     crashed = given.result(measurements=(), outcome=Outcome.CRASHED)
     store.finish_run(campaign_id, crashed, "broadcast")
     for name in _SEVERAL.operations:

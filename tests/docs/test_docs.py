@@ -13,7 +13,7 @@ import yaml
 from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.campaign.schema import CampaignFile
 from commtune.cli import make_app
 from commtune.spaces.loading import list_presets, load_space

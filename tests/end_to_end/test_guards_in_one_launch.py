@@ -33,7 +33,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.spaces.loading import build_space
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.runner import Runner

@@ -18,7 +18,7 @@ from typing import Protocol
 import pytest
 from recorded_grids import GRIDS, ONE, SIZES, TWO, small_grid, small_plan, written
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError, UserError
 from commtune.model import (

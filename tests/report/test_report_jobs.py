@@ -19,10 +19,10 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.db.tables import Campaign
 from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
-from commtune.report import course
-from commtune.report.course import scheduler_share
+from commtune.report import timeline
 from commtune.report.page import Page
 from commtune.report.record import CampaignRecord, read_record
+from commtune.report.timeline import scheduler_share
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def campaign(store: Store, **settings: Any) -> int:
 def run(store: Store, campaign_id: int, name: str, **result: Any) -> None:
     """One more run, of the default."""
     request = replace(given.request(name), configuration=DEFAULT, trial=0, block=900)
-    store.start_run(campaign_id, request, "another session")
+    store.start_runs(campaign_id, [request], "another session")
     store.finish_run(campaign_id, given.result(name, **result), "allreduce")
 
 
@@ -66,7 +66,7 @@ def shown(page: str) -> str:
 def test_a_campaign_on_this_machine_has_no_jobs(store: Store, url: str) -> None:
     campaign(store, node_hours=64)
     record = recorded(store, url)
-    assert scheduler_share(record) is None and course.list_losses(record) == ()
+    assert scheduler_share(record) is None and timeline.list_losses(record) == ()
     page = Page(record).render()
     assert "Jobs and node-hours" not in page and 'href="#jobs"' not in page
     assert "that were lost" not in page
@@ -97,11 +97,11 @@ def test_lost_runs_are_apart_from_failed_ones(store: Store, url: str) -> None:
     run(store, campaign_id, "c", outcome=Outcome.NEVER_STARTED, wall_s=0.0, started_at=0.0)
     run(store, campaign_id, "d", outcome=Outcome.OUT_OF_MEMORY, wall_s=2.0)
     record = recorded(store, url)
-    found = {loss.outcome: loss for loss in course.list_losses(record)}
+    found = {loss.outcome: loss for loss in timeline.list_losses(record)}
     assert set(found) == {Outcome.NODE_FAILURE, Outcome.NEVER_STARTED}
     assert (found[Outcome.NODE_FAILURE].runs, found[Outcome.NODE_FAILURE].wall_s) == (2, 7.0)
-    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in course.list_failures(record)}
-    then, now = (course.phase_costs(r)[0] for r in (before, record))
+    assert Outcome.OUT_OF_MEMORY in {failure.outcome for failure in timeline.list_failures(record)}
+    then, now = (timeline.phase_costs(r)[0] for r in (before, record))
     assert (now.failed - then.failed, now.lost, now.lost_s) == (1, 3, 7.0)
     assert now.failed_s - then.failed_s == pytest.approx(2.0)
     said = shown(Page(record).render())
@@ -178,7 +178,7 @@ def test_places_are_counted(store: Store, url: str) -> None:
 def test_time_outside_of_runs_that_may_overlap(
     spans: list[tuple[float, float]], gaps: float
 ) -> None:
-    assert course._gaps_s(spans) == gaps
+    assert timeline._gaps_s(spans) == gaps
 
 
 @pytest.mark.parametrize(

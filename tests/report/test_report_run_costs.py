@@ -29,7 +29,7 @@ def page(folder: Path, ends_s: list[float | None]) -> str:
     store.add_trial(campaign_id, 0, DEFAULT, "baseline")
     for number, end_s in enumerate(ends_s):
         request = given.request(f"r{number}", trial=0, configuration=DEFAULT)
-        store.start_run(campaign_id, request, "s1")
+        store.start_runs(campaign_id, [request], "s1")
         good = given.result(f"r{number}", header=_HEADER, footer=_FOOTER, wall_s=1.0)
         store.finish_run(campaign_id, replace(good, end_s=end_s), "allreduce")
     database.close()

@@ -18,7 +18,7 @@ from commtune.db.storage.store import Store
 from commtune.model import Interval, PointEvidence, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.report.figures.evidence import _ticks
-from commtune.report.method import method_paragraphs
+from commtune.report.recommendations import method_paragraphs
 from commtune.report.record import read_record
 from commtune.wording import point_cells
 

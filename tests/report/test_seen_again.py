@@ -6,11 +6,12 @@ import re
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
+from typing import Any
 
 import pytest
 from stored_campaigns import Made
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
 from commtune.commands.campaigns.tune import _replicated
 from commtune.db.codec import load_model
@@ -28,7 +29,6 @@ from commtune.model.conclusion import (
 from commtune.report.page import Page
 from commtune.report.record import read_record
 from commtune.report.replicated_findings import (
-    CampaignSubject,
     ReplicatedFinding,
     Replication,
     _measured,
@@ -42,7 +42,13 @@ from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.wiring.campaign_records import _settings
 
-ALPS = CampaignSubject("alps", "nccl", "allreduce", 2)
+
+def subject(system: str, library: str, operation: str, nodes: int) -> dict[str, Any]:
+    """What a campaign was about."""
+    return {"system": system, "library": library, "operation": operation, "nodes": nodes}
+
+
+ALPS = subject("alps", "nccl", "allreduce", 2)
 GDR = {"NCCL_NET_GDR_LEVEL": "3"}
 NAME = "gdr-level-allreduce"  # 3 times as fast
 
@@ -87,55 +93,56 @@ def of(name: str, seen: tuple[ReplicatedFinding, ...]) -> ReplicatedFinding:
     ],
 )
 def test_verdicts(effects: tuple[ConfirmedEffect, ...], again: Replication) -> None:
-    assert of(NAME, replicate_findings(ALPS, confirmed(GDR, *effects))).again is again
-    assert of(NAME, replicate_findings(ALPS, ablated(GDR, *effects))).again is again
+    assert of(NAME, replicate_findings(confirmed(GDR, *effects), **ALPS)).again is again
+    assert of(NAME, replicate_findings(ablated(GDR, *effects), **ALPS)).again is again
 
 
 def test_the_same_setting_written_otherwise() -> None:
-    found = replicate_findings(ALPS, confirmed({"NCCL_NET_GDR_LEVEL": "PHB"}, effect(1.2, 1.4)))
+    found = replicate_findings(confirmed({"NCCL_NET_GDR_LEVEL": "PHB"}, effect(1.2, 1.4)), **ALPS)
     assert of(NAME, found).again is Replication.SEEN
 
 
 def test_a_setting_beside_others_is_no_evidence_for_it() -> None:
     both = confirmed({**GDR, "NCCL_ALGO": "Ring"}, effect(1.2, 1.4))
-    assert of(NAME, replicate_findings(ALPS, both)).again is Replication.NOT_COVERED
+    assert of(NAME, replicate_findings(both, **ALPS)).again is Replication.NOT_COVERED
     other = confirmed({"NCCL_NET_GDR_LEVEL": "PIX"}, effect(1.2, 1.4))
-    assert of(NAME, replicate_findings(ALPS, other)).again is Replication.NOT_COVERED
+    assert of(NAME, replicate_findings(other, **ALPS)).again is Replication.NOT_COVERED
 
 
 def test_what_is_set_in_every_run_is_not_covered() -> None:
-    found = replicate_findings(ALPS, confirmed(GDR, effect(1.2, 1.4)), GDR)
+    found = replicate_findings(confirmed(GDR, effect(1.2, 1.4)), **ALPS, pinned=GDR)
     assert of(NAME, found).again is Replication.NOT_COVERED
 
 
 @pytest.mark.parametrize(
     "asked",
     [
-        CampaignSubject("alps", "nccl", "alltoall", 2),
-        CampaignSubject("alps", "cray-mpich", "allreduce", 2),
+        subject("alps", "nccl", "alltoall", 2),
+        subject("alps", "cray-mpich", "allreduce", 2),
     ],
 )
-def test_other_operations_and_libraries_say_nothing(asked: CampaignSubject) -> None:
-    found = replicate_findings(asked, confirmed(GDR, effect(1.2, 1.4)))
+def test_other_operations_and_libraries_say_nothing(asked: dict[str, Any]) -> None:
+    found = replicate_findings(confirmed(GDR, effect(1.2, 1.4)), **asked)
     assert of(NAME, found).again is Replication.NOT_COVERED
 
 
 def test_nodes_and_sizes_bound_a_finding() -> None:
     ignore = confirmed({"NCCL_IGNORE_CPU_AFFINITY": "1"}, effect(1.2, 1.4))
-    one = CampaignSubject("alps", "nccl", "allreduce", 1)
-    assert of("affinity-allreduce", replicate_findings(ALPS, ignore)).again is Replication.SEEN
+    one = subject("alps", "nccl", "allreduce", 1)
+    assert of("affinity-allreduce", replicate_findings(ignore, **ALPS)).again is Replication.SEEN
     assert (
-        of("affinity-allreduce", replicate_findings(one, ignore)).again is Replication.NOT_COVERED
+        of("affinity-allreduce", replicate_findings(ignore, **one)).again
+        is Replication.NOT_COVERED
     )
     block = confirmed({"MPICH_GPU_ALLREDUCE_BLK_SIZE": "134217728"}, effect(1.2, 1.4))
     for nodes, again in ((1, Replication.SEEN), (2, Replication.NOT_COVERED)):
-        asked = CampaignSubject("alps", "cray-mpich", "allreduce", nodes)
-        assert of("allreduce-block", replicate_findings(asked, block)).again is again
-    asked = CampaignSubject("alps", "cray-mpich", "ping-pong", 1)
+        asked = subject("alps", "cray-mpich", "allreduce", nodes)
+        assert of("allreduce-block", replicate_findings(block, **asked)).again is again
+    asked = subject("alps", "cray-mpich", "ping-pong", 1)
     small, large = effect(0.9, 1.1, 2048), effect(1.2, 1.4, 4096)
     found = of(
         "ipc-threshold",
-        replicate_findings(asked, confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large)),
+        replicate_findings(confirmed({"MPICH_GPU_IPC_THRESHOLD": "1"}, small, large), **asked),
     )
     assert (found.again, [m.bytes for m in found.measured]) == (Replication.NOT_SEEN, [2048])
 
@@ -152,18 +159,18 @@ def test_what_is_confirmed_counts_before_ablation() -> None:
         confirmed=confirmed(GDR, effect(1.2, 1.4, 8)).confirmed,
         ablations=ablated(GDR, effect(0.7, 0.9, 8), effect(1.1, 1.2, 64)).ablations,
     )
-    found = of(NAME, replicate_findings(ALPS, both))
+    found = of(NAME, replicate_findings(both, **ALPS))
     assert [(m.bytes, m.confirmed) for m in found.measured] == [(8, True), (64, False)]
     assert found.again is Replication.SEEN
 
 
 def test_nothing_is_said_where_nothing_is_covered() -> None:
-    assert replication_lines(replicate_findings(ALPS, Conclusion()), "alps") == []
-    assert replicate_findings(CampaignSubject("mine", "nccl", "allreduce", 2), Conclusion()) == ()
+    assert replication_lines(replicate_findings(Conclusion(), **ALPS), "alps") == []
+    assert replicate_findings(Conclusion(), **subject("mine", "nccl", "allreduce", 2)) == ()
 
 
 def test_words() -> None:
-    seen = replicate_findings(ALPS, ablated(GDR, effect(1.2, 1.4)))
+    seen = replicate_findings(ablated(GDR, effect(1.2, 1.4)), **ALPS)
     head, line, rest = replication_lines(seen, "alps")
     assert head == "What papers found on alps, and what this campaign measured"
     assert line.startswith(

@@ -7,8 +7,8 @@ import pytest
 from commtune.spaces.catalogue.checking import (
     EnvironmentSetting,
     SettingRemark,
+    _is_misspelling,
     check_settings,
-    is_misspelling,
 )
 from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 
@@ -115,14 +115,14 @@ def test_what_the_site_sets_is_its_own_business() -> None:
     ],
 )  # fmt: skip
 def test_misspellings_are_told_from_other_variables(name: str, known: str, expected: bool) -> None:
-    assert is_misspelling(name, known) is expected
+    assert _is_misspelling(name, known) is expected
 
 
 @pytest.mark.parametrize("library", list_libraries())
 def test_no_variable_is_taken_for_a_misspelling_of_another(library: str) -> None:
     """If two real names were that alike, an unlisted one would be as well."""
     names = [n for n in load_catalogue(library).variables if not n.startswith("MPIR_CVAR_")]
-    alike = [(a, b) for a in names for b in names if is_misspelling(a, b)]
+    alike = [(a, b) for a in names for b in names if _is_misspelling(a, b)]
     assert alike == []
 
 
@@ -130,5 +130,5 @@ def test_unlisted_names_of_a_family_are_rarely_taken_for_misspelled() -> None:
     """Of the names that NCCL reads and nobody has described, none is a letter away from one."""
     file = load_catalogue("nccl")
     assert len(file.others) > 50
-    alike = [(o, k) for o in file.others for k in file.variables if is_misspelling(o, k)]
+    alike = [(o, k) for o in file.others for k in file.variables if _is_misspelling(o, k)]
     assert alike == []

@@ -14,7 +14,7 @@ from json_schemas import check_shipped_schema
 
 from commtune.documents.yaml_document import load_shipped
 from commtune.spaces.catalogue.loading import (
-    as_numbers,
+    _as_numbers,
     list_libraries,
     load_catalogue,
     look_up,
@@ -75,7 +75,7 @@ def test_names_are_found_without_reading_the_file(library: str) -> None:
 def test_the_history_of_a_default_ends_with_it() -> None:
     for _, name, variable in entries():
         if variable.history:
-            versions = [as_numbers(version) for version in variable.history]
+            versions = [_as_numbers(version) for version in variable.history]
             assert versions == sorted(versions) and len(versions) > 1, name
             last = list(variable.history.values())[-1]
             assert (variable.default or "auto").startswith(last), name

@@ -18,7 +18,6 @@ from commtune.errors import UnknownName
 from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 from commtune.spaces.catalogue.schema import (
     Catalogue,
-    Checked,
     Danger,
     Interaction,
     KnownFrom,
@@ -26,12 +25,13 @@ from commtune.spaces.catalogue.schema import (
     Need,
     NotVariable,
     Operations,
-    Part,
     Range,
     Role,
     Scope,
     Variable,
     Wrong,
+    _Checked,
+    _Part,
 )
 
 ROOT = Path(__file__).parents[2]
@@ -57,7 +57,7 @@ def test_what_an_unknown_name_is_told() -> None:
 
 
 @pytest.mark.parametrize(
-    "model", [Catalogue, Variable, Range, Need, Interaction, NotVariable, Checked, Part]
+    "model", [Catalogue, Variable, Range, Need, Interaction, NotVariable, _Checked, _Part]
 )
 def test_every_key_is_described(model: type[BaseModel]) -> None:
     for key in model.model_fields:

@@ -9,7 +9,7 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, Where
 from commtune.errors import DocumentError
-from commtune.spaces.catalogue.loading import list_libraries, matches_pattern, names_in
+from commtune.spaces.catalogue.loading import _matches_pattern, list_libraries, names_in
 from commtune.spaces.catalogue.schema import Catalogue, Need
 
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -166,10 +166,10 @@ def _known(
 ) -> Iterator[DocumentError]:
     """Names of other libraries are looked up in the text of their files."""
     names = [*found.variables, *found.others]
-    if any(matches_pattern(name, pattern) for name in names):
+    if any(_matches_pattern(name, pattern) for name in names):
         return
     if any(
-        matches_pattern(name, pattern) for other in list_libraries() for name in names_in(other)
+        _matches_pattern(name, pattern) for other in list_libraries() for name in names_in(other)
     ):
         return
     yield document.error(

@@ -119,7 +119,7 @@ class CommandLine:
     def left_over(self) -> dict[int, str]:
         """Processes of the campaign's runs that still live, with the run's identifier."""
         runs = {row[0] for row in self.query("SELECT run_id FROM runs")}
-        marker = f"{process.MARKER}=".encode()
+        marker = f"{process._MARKER}=".encode()
         found = {}
         for file in Path("/proc").glob("[0-9]*/environ"):
             try:

@@ -13,8 +13,7 @@ from seen_machines import A100_NODE, GIB, LOGIN_NODE
 
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
-from commtune.systems.detection.comparison import FactVerdict, compare_machine
-from commtune.systems.detection.recognition import recognize_system
+from commtune.systems.detection.recognition import FactVerdict, compare_machine, recognize_system
 from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
 from commtune.systems.drafting.description import Draft, draft_description
 from commtune.systems.loading import build_system

@@ -18,12 +18,11 @@ from commtune.systems.nominal.fabric import (
     Link,
     Ports,
     _round_robin_ports,
+    _shortest_paths,
     fabric_of,
     packed_ports,
 )
-from commtune.systems.nominal.operations import group_bandwidth, nominal_bandwidth, self_bounds
-from commtune.systems.nominal.operations import pair_bandwidths as pair_matrix
-from commtune.systems.nominal.routes import _shortest_paths, disjoint_rings, edge_loads, node_cuts
+from commtune.systems.nominal.operations import nominal_bandwidth
 from commtune.systems.nominal.traffic import Memory, NominalQuestion
 
 GBIT = 1e9 / 8
@@ -51,7 +50,7 @@ def asked(operation: str, ranks: int, nodes: int = 1, **more: object) -> Nominal
 
 
 def test_pairs_of_a_lumi_node() -> None:
-    matrix = pair_matrix(LUMI)
+    matrix = LUMI.pair_bandwidths()
     widths = [matrix[0, gpu] / GBIT for gpu in range(1, 8)]
     assert widths == [1600, 400, 400, 400, 400, 800, 800]
     assert len(matrix) == 8 * 7
@@ -59,7 +58,7 @@ def test_pairs_of_a_lumi_node() -> None:
 
 @pytest.mark.parametrize(("fabric", "pair"), [(ALPS, 1200), (LEONARDO, 800), (NVSWITCH, 3600)])
 def test_a_pair_of_a_node_that_is_alike_everywhere(fabric: Fabric, pair: float) -> None:
-    assert {width / GBIT for width in pair_matrix(fabric).values()} == {pair}
+    assert {width / GBIT for width in fabric.pair_bandwidths().values()} == {pair}
     found = nominal_bandwidth(fabric, asked("ping-pong", fabric.gpus))
     assert gbits(found) == pair
     assert (
@@ -85,7 +84,7 @@ def test_injection_of_a_gpu() -> None:
 def test_edge_forwarding_index_of_an_mi250x_node() -> None:
     """The study: four shortest paths cross 1-5 and 3-7, so 100 Gb/s for each pair of dies."""
     everyone = [(a, b, 1.0) for a in range(8) for b in range(8) if a != b]
-    found = edge_loads(LUMI, everyone)
+    found = LUMI.edge_loads(everyone)
     busiest = min(LUMI.capacity[edge] / load for edge, load in found.items())
     edges = {e for e, load in found.items() if LUMI.capacity[e] / load == pytest.approx(busiest)}
     assert edges == {(1, 5), (5, 1), (3, 7), (7, 3)}
@@ -106,7 +105,7 @@ def test_alltoall_inside_a_node() -> None:
 
 
 def test_the_cut_that_the_reference_names() -> None:
-    capacity = dict(node_cuts(LUMI))[frozenset({0, 1, 6, 7})]
+    capacity = dict(LUMI.node_cuts())[frozenset({0, 1, 6, 7})]
     assert capacity / GBIT == 6 * 400
     assert capacity / GBIT / 16 == 150
 
@@ -124,7 +123,7 @@ def test_allreduce_of_a_full_mesh(fabric: Fabric, bus: float, algorithm: float) 
 
 def test_allreduce_of_an_mi250x_node() -> None:
     """The study: four rings of 400 Gb/s, so 800 Gb/s where every byte is sent twice."""
-    assert disjoint_rings(LUMI, tuple(range(8))) == (2, 400 * GBIT)  # two, each both ways
+    assert LUMI.disjoint_rings(tuple(range(8))) == (2, 400 * GBIT)  # two, each both ways
     found = nominal_bandwidth(LUMI, asked("allreduce", 8))
     assert gbits(found) == 4 * 400
     assert gbits(found) / 2 == 800
@@ -133,9 +132,9 @@ def test_allreduce_of_an_mi250x_node() -> None:
 
 
 def test_rings_share_no_link() -> None:
-    assert disjoint_rings(LEONARDO, (0, 1, 2, 3)) == (6, 200 * GBIT)  # all 12 links of each GPU
-    assert disjoint_rings(NVSWITCH, tuple(range(8))) == (0, 0.0)
-    assert disjoint_rings(LUMI, (0, 1)) == (0, 0.0)
+    assert LEONARDO.disjoint_rings((0, 1, 2, 3)) == (6, 200 * GBIT)  # all 12 links of each GPU
+    assert NVSWITCH.disjoint_rings(tuple(range(8))) == (0, 0.0)
+    assert LUMI.disjoint_rings((0, 1)) == (0, 0.0)
 
 
 @pytest.mark.parametrize("operation", ["allgather", "reduce-scatter"])
@@ -207,25 +206,25 @@ def test_packed_sharing_is_equation_1_of_commbench(gpus_a_port: int) -> None:
     )
     for k in range(1, gpus + 1):
         whole = f * (1 + max(0, k - gpus_a_port) / gpus_a_port)
-        assert group_bandwidth(fabric, k) == pytest.approx(
+        assert fabric.group_bandwidth(k) == pytest.approx(
             whole if k <= gpus_a_port else k * f / gpus_a_port
         )
-        assert group_bandwidth(fabric, k) == pytest.approx(whole)
+        assert fabric.group_bandwidth(k) == pytest.approx(whole)
 
 
 def test_round_robin_is_equation_2_of_commbench() -> None:
     f = 25 * GBYTE  # Aurora: 12 tiles, 8 ports
     fabric = Fabric("Aurora", 12, ports=Ports(8, f, _round_robin_ports(12, 8)))
     for k in range(1, 13):
-        assert group_bandwidth(fabric, k) == pytest.approx(f * k / -(-k // 8))
-    assert group_bandwidth(fabric, 8) == 200 * GBYTE
-    assert group_bandwidth(fabric, 9) == 112.5 * GBYTE  # the ninth has to share
+        assert fabric.group_bandwidth(k) == pytest.approx(f * k / -(-k // 8))
+    assert fabric.group_bandwidth(8) == 200 * GBYTE
+    assert fabric.group_bandwidth(9) == 112.5 * GBYTE  # the ninth has to share
 
 
 @pytest.mark.parametrize("operation", ["rail", "symmetric", "asymmetric"])
 @pytest.mark.parametrize("active", [1, 2, 3, 4, 8])
 def test_group_patterns_are_what_active_gpus_send(operation: str, active: int) -> None:
-    sent = group_bandwidth(LUMI, active)
+    sent = LUMI.group_bandwidth(active)
     assert sent is not None
     for direction, both in (("outbound", 1), ("bidirectional", 2)):
         question = asked(operation, 32, 4, group_size=8, active=active, direction=direction)
@@ -279,10 +278,10 @@ def test_a_matrix_is_as_fast_as_its_busiest_link() -> None:
 
 def test_a_gpu_with_itself() -> None:
     """The reference: every byte is read and written, so 85 % of 1.55 TB/s are 2b/t."""
-    assert self_bounds(LUMI) == (0.82e12, 1.64e12)
+    assert LUMI.self_bounds() == (0.82e12, 1.64e12)
     found = nominal_bandwidth(LUMI, asked("self", 8))
     assert found.bytes_per_s == 0.82e12
-    assert self_bounds(LEONARDO) is None
+    assert LEONARDO.self_bounds() is None
     assert "memory is not described" in nominal_bandwidth(LEONARDO, asked("self", 4)).why
 
 

@@ -7,23 +7,24 @@ from dataclasses import replace
 import pytest
 from seen_machines import A100_NODE, GIB, LOGIN_NODE, hdr_ports
 
-from commtune.systems.detection.comparison import FactVerdict, compare_machine
 from commtune.systems.detection.recognition import (
+    FactVerdict,
+    _is_same_adapter,
+    _is_same_gpu,
     adapter_name,
+    compare_machine,
     gpu_names,
-    is_same_adapter,
-    is_same_gpu,
     look_alikes,
     recognize_system,
     surest_matches,
 )
 from commtune.systems.detection.seen import Clues, SeenGpus, SeenMachine, SeenPort
 from commtune.systems.loading import load_system
-from commtune.systems.schema import OtherScheduler, Recognized, System
+from commtune.systems.schema import System, _OtherScheduler, _Recognized
 
 LEONARDO = load_system("leonardo")
 LINKS = "links of the GPUs"
-BY_ALL = Recognized(
+BY_ALL = _Recognized(
     source=["site"],
     cluster=["leonardo", "leo2"],
     environment={"SITE": "cineca", "OTHER": "x"},
@@ -186,7 +187,7 @@ def test_partitions_that_differ() -> None:
 
 
 def test_another_scheduler() -> None:
-    pbs = OtherScheduler(source=["site"], kind="pbs")
+    pbs = _OtherScheduler(source=["site"], kind="pbs")
     system = LEONARDO.model_copy(update={"slurm": None, "scheduler": pbs})
     assert verdicts(replace(A100_NODE, slurm=None), system)["scheduler PBS"] is FactVerdict.UNSEEN
     seen = replace(A100_NODE, slurm=None, scheduler="lsf")
@@ -216,7 +217,7 @@ def test_a_node_without_gpus_that_is_described_so() -> None:
     ],
 )
 def test_names_of_gpus(described: str, found: str, same: bool) -> None:
-    assert is_same_gpu(described, found) is same
+    assert _is_same_gpu(described, found) is same
 
 
 def test_a_target_stands_for_several_gpus() -> None:
@@ -235,12 +236,12 @@ def test_names_of_adapters(device: str, name: str) -> None:
 
 
 def test_adapters_that_may_be_the_same() -> None:
-    assert is_same_adapter("ConnectX-6, HDR100 ports", "ConnectX-6") is True
-    assert is_same_adapter("Cassini", "HPE Slingshot 11") is True
-    assert is_same_adapter("ConnectX-6", "ConnectX-7") is False
-    assert is_same_adapter("ConnectX-6", "mlx5_core") is None
-    assert is_same_adapter("Mellanox HDR", "ConnectX-6") is None
-    assert is_same_adapter("virtio_net", "virtio_net") is True
+    assert _is_same_adapter("ConnectX-6, HDR100 ports", "ConnectX-6") is True
+    assert _is_same_adapter("Cassini", "HPE Slingshot 11") is True
+    assert _is_same_adapter("ConnectX-6", "ConnectX-7") is False
+    assert _is_same_adapter("ConnectX-6", "mlx5_core") is None
+    assert _is_same_adapter("Mellanox HDR", "ConnectX-6") is None
+    assert _is_same_adapter("virtio_net", "virtio_net") is True
 
 
 def test_a_speed_in_the_place_of_a_model_is_no_other_model() -> None:

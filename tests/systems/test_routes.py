@@ -8,9 +8,7 @@ from itertools import combinations, pairwise, permutations
 
 import pytest
 
-from commtune.systems.nominal.fabric import Fabric, Link
-from commtune.systems.nominal.operations import pair_bandwidths
-from commtune.systems.nominal.routes import _shortest_paths, disjoint_rings, widest_path
+from commtune.systems.nominal.fabric import Fabric, Link, _shortest_paths
 from commtune.systems.nominal.traffic import NominalQuestion, traffic_of
 
 
@@ -22,18 +20,18 @@ def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:
 def test_of_paths_that_are_as_short_the_widest_counts() -> None:
     found = fabric(4, (0, 1, 1), (1, 3, 9), (0, 2, 3), (2, 3, 4))
     assert set(_shortest_paths(found, 0, 3)) == {(0, 1, 3), (0, 2, 3)}
-    assert widest_path(found, 0, 3) == (0, 2, 3)
-    assert pair_bandwidths(found)[0, 3] == 3
+    assert found.widest_path(0, 3) == (0, 2, 3)
+    assert found.pair_bandwidths()[0, 3] == 3
 
 
 def test_a_shorter_path_goes_before_a_wider_one() -> None:
-    assert widest_path(fabric(3, (0, 2, 1), (0, 1, 8), (1, 2, 8)), 0, 2) == (0, 2)
+    assert fabric(3, (0, 2, 1), (0, 1, 8), (1, 2, 8)).widest_path(0, 2) == (0, 2)
 
 
 def test_gpus_that_nothing_joins_have_no_path() -> None:
     found = fabric(4, (0, 1, 1), (2, 3, 1))
-    assert widest_path(found, 0, 2) is None
-    assert (0, 2) not in pair_bandwidths(found)
+    assert found.widest_path(0, 2) is None
+    assert (0, 2) not in found.pair_bandwidths()
 
 
 def most_rings(gpus: int, free: Counter[frozenset[int]]) -> int:
@@ -52,7 +50,7 @@ def test_rings_are_the_most_there_are(seed: int) -> None:
     counts = {pair: chance.randint(0, 3) for pair in combinations(range(5), 2)}
     found = fabric(5, *((a, b, count) for (a, b), count in counts.items() if count))
     free = Counter({frozenset(pair): count for pair, count in counts.items()})
-    assert disjoint_rings(found, (0, 1, 2, 3, 4))[0] == most_rings(5, free)
+    assert found.disjoint_rings((0, 1, 2, 3, 4))[0] == most_rings(5, free)
 
 
 @pytest.mark.parametrize(

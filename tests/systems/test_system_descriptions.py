@@ -15,7 +15,6 @@ from json_schemas import check_shipped_schema
 from commtune.spaces.loading import list_presets, load_space
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.nominal.fabric import fabric_of
-from commtune.systems.nominal.operations import group_bandwidth, pair_bandwidths
 from commtune.systems.schema import System
 
 PACKAGE = resources.files("commtune.systems")
@@ -23,7 +22,7 @@ GBIT = 10**9 // 8
 
 
 def _path_bandwidth(system: System, a: int, b: int) -> float:
-    return pair_bandwidths(fabric_of(system)).get((a, b), 0)
+    return fabric_of(system).pair_bandwidths().get((a, b), 0)
 
 
 def _node_bandwidth(system: System) -> float:
@@ -185,7 +184,7 @@ def test_what_studies_call_the_ceiling_between_nodes() -> None:
     # CommBench's models: ports that neighbours share (packed), or that are dealt out (Aurora).
     def nodes(name: str) -> list[float]:
         fabric = fabric_of(load_system(name))
-        found = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
+        found = [fabric.group_bandwidth(k) for k in range(1, fabric.gpus + 1)]
         return [bytes_per_s / 10**9 for bytes_per_s in found if bytes_per_s]
 
     assert nodes("perlmutter") == [25, 50, 75, 100]

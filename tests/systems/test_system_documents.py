@@ -8,13 +8,11 @@ from pathlib import Path
 import pytest
 
 from commtune.commands.reference import systems as command
-from commtune.documents.quantities import QuantityError
+from commtune.documents.quantities import QuantityError, format_bandwidth, parse_bandwidth
 from commtune.errors import DocumentError, UnknownName
 from commtune.systems.loading import load_system
 from commtune.systems.nominal.fabric import fabric_of
-from commtune.systems.nominal.operations import pair_bandwidths
 from commtune.systems.schema import System
-from commtune.systems.units import format_bandwidth, parse_bandwidth
 
 PLAIN = """\
 system: 1
@@ -43,7 +41,7 @@ launcher: {command: srun, source: me}
 
 
 def _path_bandwidth(system: System, a: int, b: int) -> float:
-    return pair_bandwidths(fabric_of(system)).get((a, b), 0)
+    return fabric_of(system).pair_bandwidths().get((a, b), 0)
 
 
 #: The same where PBS runs jobs.

@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.systems.findings import all_findings
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.reference_settings import all_reference_settings

@@ -10,11 +10,12 @@ from pydantic import BaseModel
 
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError
+from commtune.spaces.schema import Model
 from commtune.systems import schema
 from commtune.systems.loading import build_system
 
 PAGE = (Path(__file__).parents[2] / "docs" / "systems.md").read_text(encoding="utf-8")
-MODELS = [m for m in vars(schema).values() if isinstance(m, type) and issubclass(m, schema.Model)]
+MODELS = [m for m in vars(schema).values() if isinstance(m, type) and issubclass(m, Model)]
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.protected import apply_protected, protected_settings
 from commtune.errors import CampaignError
 from commtune.spaces.loading import list_presets

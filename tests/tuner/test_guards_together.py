@@ -23,7 +23,7 @@ from commtune.model import (
     RunResult,
     Workload,
 )
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.wiring.benchmark_setup import command_by_hand, prepare_benchmark
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from commtune import process
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.site import Site

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from components import require_component
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Status
 from commtune.cluster.machine.gpus import Gpu

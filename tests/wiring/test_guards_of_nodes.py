@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import CampaignSpec, parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.errors import CampaignError
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.wiring.benchmark_setup import prepare_benchmark

@@ -14,12 +14,12 @@ from command_line import ROOT, CommandLine
 from components import require_component
 from mpi_fixture import BUILT, session_mpi
 
+from commtune.app.doctor import _check_environment, _versions_below
 from commtune.app.tuning import prepare_campaign
-from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.commands.setup.doctor import _check_environment, _versions_below
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CommtuneError, UserError
@@ -140,7 +140,7 @@ def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> Campaig
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
     if handle.is_new:  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
-        store.start_run(handle.id, values.request(configuration=DEFAULT, trial=0), "s1")
+        store.start_runs(handle.id, [values.request(configuration=DEFAULT, trial=0)], "s1")
         store.finish_run(handle.id, values.result(), "allreduce")
     return fitted
 

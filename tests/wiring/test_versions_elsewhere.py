@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.file import parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
 from commtune.db.records import CampaignDescription, StackRecord, SystemRecord

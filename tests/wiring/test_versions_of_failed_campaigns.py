@@ -24,7 +24,7 @@ def test_what_a_failing_default_could_not_tell_is_asked_again(tmp_path: Path) ->
         for number, outcome in enumerate((Outcome.FAILED, Outcome.OK)):
             run_id = f"{name}-{number}"
             request = values.request(run_id, configuration=DEFAULT, trial=0)
-            store.start_run(campaign_id, request, f"s{number}")
+            store.start_runs(campaign_id, [request], f"s{number}")
             before = library_versions.begun_with(url, name)
             assert before == (cut or None)  # the campaign may begin anew: so nothing binds it
             store.finish_run(campaign_id, values.result(run_id, outcome=outcome), "allreduce")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.answers import read_time
 from commtune.cluster.slurm.client import SlurmFault, ask_slurm
+from commtune.cluster.slurm.command_output import read_time
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome
 

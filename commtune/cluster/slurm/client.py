@@ -12,7 +12,7 @@ from pathlib import Path
 from commtune import process
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot, SchedulerFault
-from commtune.cluster.slurm.answers import (
+from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
     JOB_ID,

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.answers import FIELD, RECORD, read_count
 from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 

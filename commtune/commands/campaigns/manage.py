@@ -9,7 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.management import (
+from commtune.app.stored_campaigns import (
     CampaignDescription,
     ProfileAnswer,
     StoredProfile,

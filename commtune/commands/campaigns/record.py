@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.documents.quantities import QuantityError, parse_seconds

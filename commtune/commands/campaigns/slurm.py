@@ -11,7 +11,7 @@ import typer
 
 from commtune.app import tuning
 from commtune.app.progress import LineReporter
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
 from commtune.wiring import slurm_submission
@@ -46,7 +46,7 @@ def submit_command(
         if dry_run:
             print(script, end="")
         if test_only:
-            print(tuning.try_script(on, script))
+            print(slurm_submission.test_script(on, script))
         return
     name, (number, output) = on.spec.plan.name, tuning.submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"

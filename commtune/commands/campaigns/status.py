@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app import nominal_share
+from commtune.app import nominal_share, stored_campaigns
+from commtune.app.stored_campaigns import CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
-from commtune.db.records import CampaignSummary, excluded_nodes, node_hours_budget
-from commtune.db.storage.store import Store
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
-from commtune.wiring import campaign_control, slurm_submission
 
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
@@ -21,25 +19,17 @@ _NO_REASON = ("", "None", "(null)")
 
 def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
-    with campaign_control.opened_database(db) as opened:
-        stored = Store(opened).campaigns()
-    # Jobs that no controller watches, as Slurm describes them now.
-    now = slurm_submission.jobs_now([job for c in stored if not c.locked_by for job in c.jobs])
-    campaigns = [
-        replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
-    ]
-    shares = [nominal_share.of_best(campaign, db) for campaign in campaigns]
+    listed = stored_campaigns.list_campaigns(db)
+    shared = [(campaign, nominal_share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        plain = [_plain(*both) for both in zip(campaigns, shares, strict=True)]
-        print(json.dumps(plain, indent=2, default=dict))
+        print(json.dumps([_plain(*both) for both in shared], indent=2, default=dict))
         return
-    if not campaigns:
+    if not listed:
         print("no campaigns yet; start one with: commtune tune")
         return
-    rows = [_row(*both) for both in zip(campaigns, shares, strict=True)]
+    rows = [_row(*both) for both in shared]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
-    for campaign in campaigns:
-        is_old = not campaign.locked_by and any(job.key not in now for job in campaign.jobs)
+    for campaign, is_old in listed:
         if said := _jobs(campaign, is_old=is_old):
             print(f"\n{said}")
 
@@ -50,8 +40,8 @@ def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict
         "failed": campaign.failed,
         "lost": campaign.lost,
         "of_nominal": share.plain() if share else None,
-        "node_hours_budget": node_hours_budget(campaign.settings),
-        "excluded_nodes": list(excluded_nodes(campaign.settings)),
+        "node_hours_budget": stored_campaigns.node_hours_budget(campaign.settings),
+        "excluded_nodes": list(stored_campaigns.excluded_nodes(campaign.settings)),
     }
 
 
@@ -113,7 +103,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
-    if without := excluded_nodes(campaign.settings):
+    if without := stored_campaigns.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
     if not campaign.jobs:
@@ -124,7 +114,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
 
 
 def _spent(campaign: CampaignSummary) -> str:
-    budget = node_hours_budget(campaign.settings)
+    budget = stored_campaigns.node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 

@@ -10,12 +10,11 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.tuning import conclusion_data
+from commtune.app.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
-from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
@@ -205,7 +204,9 @@ def _brings(profile: Profile, name: str) -> str:
     telling = {
         size: gain
         for size, gain in measured.items()
-        if size in _inside(profile) and _is_telling(gain)
+        if size in _inside(profile)
+        and gain.pairs > 1
+        and not text.is_too_noisy(gain.low, gain.high)
     }
     if not telling:
         return ""
@@ -216,10 +217,6 @@ def _brings(profile: Profile, name: str) -> str:
         f"{telling[best].pairs} pairs, derived by ablation"
     )
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
-
-
-def _is_telling(gain: Interval) -> bool:
-    return gain.pairs > 1 and not text.is_too_noisy(gain.low, gain.high)
 
 
 def _name(profile: Profile) -> str:

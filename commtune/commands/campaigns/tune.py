@@ -15,7 +15,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
-from commtune.campaign.file import CampaignSpec, load_campaign, parse_campaign
+from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
@@ -26,7 +26,6 @@ from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
 from commtune.report.replicated_findings import (
-    CampaignSubject,
     ReplicatedFinding,
     replicate_findings,
     replication_lines,
@@ -241,10 +240,14 @@ def _replicated(spec: CampaignSpec, result: CampaignResult) -> tuple[ReplicatedF
     if spec.system is None or plan.beside or plan.emulated:
         return ()
     workload = plan.workload
-    asked = CampaignSubject(
-        spec.system.name, plan.space.library, str(workload.operation), workload.nodes
+    return replicate_findings(
+        result.conclusion,
+        system=spec.system.name,
+        library=plan.space.library,
+        operation=str(workload.operation),
+        nodes=workload.nodes,
+        pinned=plan.space.pinned,
     )
-    return replicate_findings(asked, result.conclusion, plan.space.pinned)
 
 
 def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:

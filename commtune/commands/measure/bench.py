@@ -25,6 +25,7 @@ from commtune.model import (
     BLOCKING,
     WALL,
     Backend,
+    Configuration,
     Direction,
     Operation,
     Outcome,
@@ -160,8 +161,18 @@ def request_of(options: BenchOptions) -> RunRequest:
     if operation is Operation.PAIRS:
         _check_pairs(workload)
     timing = _timing(options, workload, time_cap_s)
-    settings = flags.settings_flag(options.settings or ())
+    settings = _settings(options.settings or ())
     return RunRequest(uuid.uuid4().hex, settings, workload, timing)
+
+
+def _settings(written: Sequence[str]) -> Configuration:
+    values = {}
+    for setting in written:
+        name, equals, value = setting.partition("=")
+        if not equals or not name:
+            raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
+        values[name] = value
+    return Configuration(values)
 
 
 def _check_range(key: str, number: int | None, least: int, most: int) -> None:

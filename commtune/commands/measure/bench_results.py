@@ -26,7 +26,6 @@ from commtune.model import (
 )
 from commtune.model.operations import ACTIVE
 from commtune.model.run_costs import RunCost
-from commtune.model.workload import STREAM_WINDOW
 from commtune.systems.nominal.collectives import Nominal
 
 #: A median so many times the minimum: most samples waited for something that others did not.
@@ -337,7 +336,7 @@ def _counted(workload: Workload) -> int | None:
     if operation in ACTIVE:
         return shape.active * (1 if shape.direction == Direction.OUTBOUND else 2)
     if operation is Operation.STREAM:
-        return workload.window or STREAM_WINDOW
+        return workload.stream_window
     return workload.ranks - 1 if operation in (Operation.INCAST, Operation.ONE_TO_MANY) else 1
 
 

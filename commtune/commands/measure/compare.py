@@ -24,6 +24,8 @@ from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOpt
 from commtune.model import Backend
 from commtune.wiring.campaign_records import MPI_NAMES
 
+#: What ``--json`` has of the runs as it stands.
+_OF_THE_RUNS = ("blocks", "level", "interrupted", "oversubscribed", "repeats", "lost", "failures")
 #: What is said of a whole comparison; rows of one machine state have intervals of their own.
 _LEVEL = 0.95
 
@@ -167,13 +169,7 @@ def _comparison_data(result: ComparisonResult) -> dict[str, Any]:
         "workload": asdict(result.workload),
         "library": result.library,
         "mpi": {"flavour": result.mpi.flavour, "version": result.mpi.version},
-        "blocks": found.blocks,
-        "level": found.level,
-        "interrupted": found.interrupted,
-        "oversubscribed": found.oversubscribed,
-        "repeats": found.repeats,
-        "lost": found.lost,
-        "failures": found.failures,
+        **{name: getattr(found, name) for name in _OF_THE_RUNS},
         "failure": {
             arm: {"detail": detail, "output_tail": tail}
             for arm, (detail, tail) in found.details.items()

@@ -15,18 +15,15 @@ from commtune.app.best import (
     best,
     best_by_size,
     conditions_of,
-    find_standing,
     nominal_share_of,
-    sure_points,
     why_inconclusive,
 )
 from commtune.commands.options import DbOption, JsonOption, bytes_flag, operation_flag, print_json
-from commtune.model import Verdict
+from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import (
     INCONCLUSIVE,
-    describe_point,
     format_speedup,
     point_cells,
 )
@@ -80,12 +77,12 @@ def _size_table(answers: dict[int, BestRow]) -> str:
     rows = []
     used: dict[str, BestRow] = {}
     for row in answers.values():
-        points = sure_points(row)
+        points = row.sure_points
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
         where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
         use = name if faster else "the default"
-        if not find_standing(row).is_decided:
+        if not row.standing.is_decided:
             use += f" ({INCONCLUSIVE} here)"
         for point in points[:1]:
             rows.append((*point_cells(point), use, where + _marks(row)))
@@ -114,7 +111,7 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
     other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
-    lines += [f"  {describe_point(point, other)}" for point in displayed_points(row.points)]
+    lines += [f"  {_describe_point(point, other)}" for point in displayed_points(row.points)]
     if share is not None:
         used = "with it" if row.verdict == Verdict.FASTER else "the default"
         lines.append(f"  {used}: {share} by {share.nominal.model}")
@@ -126,6 +123,13 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     if row.verdict == Verdict.FASTER:
         lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
     return "\n".join(lines)
+
+
+def _describe_point(point: PointEvidence, other: str) -> str:
+    """A point as a sentence; ``other`` says what stands beside the default."""
+    state = "" if point.speed == "all" else f" in the {point.speed} machine state"
+    size, default, tuned, speedup, pairs = point_cells(point)
+    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}, {pairs} pairs"
 
 
 def _heading(row: BestRow, size: int, why: str) -> str:
@@ -175,9 +179,9 @@ def _others(rows: list[BestRow]) -> str:
 
 def _finding(row: BestRow) -> str:
     """What another answer shows, in a few words."""
-    found = find_standing(row)
+    found = row.standing
     if found is Standing.GAIN:
-        surest = max(sure_points(row), key=lambda point: point.gain.low)
+        surest = max(row.sure_points, key=lambda point: point.gain.low)
         return f"speedup {format_speedup(surest.gain)} at {text.format_size(surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
@@ -191,7 +195,7 @@ def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "configuration": dict(row.configuration),
         "conditions": asdict(row.conditions),
-        "finding": find_standing(row),
+        "finding": row.standing,
         "points": [asdict(point) for point in row.points],
         "why": why_inconclusive(row, size, db),
         "of_nominal": share.plain() if share else None,

@@ -8,11 +8,15 @@ from typing import Annotated
 import typer
 
 from commtune.app.reporting import write_campaign_report, write_plot
-from commtune.commands.options import CampaignArgument, DbOption
+from commtune.commands.options import DbOption
+
+_Campaign = Annotated[
+    str | None, typer.Argument(help="name of the campaign [the only one there is]")
+]
 
 
 def report_command(
-    campaign: CampaignArgument = None,
+    campaign: _Campaign = None,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures"),
@@ -27,7 +31,7 @@ def report_command(
 
 def plot_command(
     output: Annotated[Path, typer.Option("--output", "-o", help="SVG, PNG or PDF file")],
-    campaign: CampaignArgument = None,
+    campaign: _Campaign = None,
     db: DbOption = None,
 ) -> None:
     """Plot default and tuned times of a campaign's confirmation."""

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from commtune import process
-from commtune.app.profile_use import apply_profile, render_export, write_export
+from commtune.app.profile_use import apply_profile, export_profile
 from commtune.app.remeasuring import find_profile
 from commtune.commands.options import DbOption, ProfileArgument
 
@@ -32,12 +32,8 @@ def export_command(
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
     answer, _ = find_profile(profile, db)
-    rendered = render_export(answer, format_, allow_unguarded=allow_unguarded)
-    if output is None:
-        print(rendered, end="")
-        return
-    write_export(output, rendered)
-    print(f"wrote {output}")
+    rendered = export_profile(answer, format_, output, allow_unguarded=allow_unguarded)
+    print(f"wrote {output}\n" if output else rendered, end="")
 
 
 def run_command(

@@ -147,7 +147,6 @@ def _find_described(asked: str) -> list[loading.KnownVariable]:
 
 
 def _list_variables(found: list[loading.KnownVariable], *, json_output: bool) -> None:
-    """Prints a line for each of the variables."""
     if json_output:
         print(json.dumps([_brief(entry) for entry in found], indent=2))
         return

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commtune.campaign.file import load_campaign
+from commtune.campaign.loading import load_campaign
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.nearest import quote_value, suggest

@@ -3,28 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Annotated, Any
 
 import typer
 
 from commtune import formatting as text
-from commtune.cluster.machine.inventory import inspect_machine
+from commtune.app.systems import Detection, HeldAgainst, detect_system
 from commtune.commands.options import JsonOption, called_as
-from commtune.systems.detection.comparison import FactComparison, FactVerdict, compare_machine
-from commtune.systems.detection.recognition import (
-    Match,
-    look_alikes,
-    recognize_system,
-    surest_matches,
-)
-from commtune.systems.detection.seen import SeenMachine
-from commtune.systems.loading import list_systems, load_system
-from commtune.systems.schema import System
+from commtune.systems.detection.recognition import FactComparison, FactVerdict
+from commtune.systems.loading import list_systems
 
 #: Exit code where the machine is none of the described ones.
 #: The same as where the database has no answer (``errors.NoAnswer``).
@@ -33,71 +24,21 @@ _NOT_RECOGNIZED = 4
 _WORDS = {FactVerdict.DIFFERS: "DIFFERS"}
 
 
-@dataclass(frozen=True)
-class _Held:
-    """A description, and how the machine stands to it.
-
-    Attributes:
-        is_it: whether the machine was recognized as this system.
-        by: by what; or what looks alike.
-        named: what the user called it by; empty for a shipped one that was found.
-    """
-
-    system: System
-    is_it: bool
-    by: tuple[str, ...]
-    named: str
-    facts: tuple[FactComparison, ...]
-
-
-def detect_system(
-    seen: SeenMachine, names: Sequence[str], *, json_output: bool, program: str
-) -> None:
-    """Says which described system a machine is; exits with 4 if it is none.
-
-    Args:
-        names: descriptions of the user's own, by path, or shipped ones, to be held against
-            whether or not they are recognized.
-    """
-    own = {name: load_system(name) for name in names}
-    mine = {system.name for system in own.values()}
-    known = [*own.values(), *(load_system(name) for name in list_systems() if name not in mine)]
-    certain = surest_matches(recognize_system(seen.clues, known))
-    alike = [] if certain else look_alikes(seen, known)
-    held = _held(seen, certain, alike, own)
+def print_detection(found: Detection, *, json_output: bool, program: str) -> None:
+    """Says which described system a machine is; exits with 4 if it is none."""
     if json_output:
-        print(json.dumps(_plain(seen, certain, held), indent=2))
+        print(json.dumps(_plain(found), indent=2))
     else:
-        _say(seen, certain, alike, held, len(known), program)
-    if not certain:
+        _say(found, program)
+    if not found.certain:
         sys.exit(_NOT_RECOGNIZED)
 
 
-def _held(
-    seen: SeenMachine, certain: list[Match], alike: list[Match], own: dict[str, System]
-) -> list[_Held]:
-    """What the machine is held against: what it is, what was named, what is nearest in shape."""
-    asked = {id(system): name for name, system in own.items()}
-    by = {id(match.system): match.by for match in (*certain, *alike)}
-    recognized = [match.system for match in certain]
-    chosen = [*recognized, *(system for system in own.values() if system not in recognized)]
-    return [
-        _Held(
-            system=system,
-            is_it=system in recognized,
-            by=by.get(id(system), ()),
-            named=asked.get(id(system), ""),
-            facts=tuple(compare_machine(seen, system)),
-        )
-        for system in chosen or [match.system for match in alike]
-    ]
-
-
-def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[str, Any]:
+def _plain(found: Detection) -> dict[str, Any]:
     return {
-        "recognized": [match.system.name for match in certain],
-        "host": seen.clues.host,
-        "cluster": seen.clues.cluster,
+        "recognized": [match.system.name for match in found.certain],
+        "host": found.seen.clues.host,
+        "cluster": found.seen.clues.cluster,
         "systems": [
             {
                 "name": one.system.name,
@@ -106,19 +47,13 @@ def _plain(seen: SeenMachine, certain: list[Match], held: list[_Held]) -> dict[s
                 "retired": one.system.retired,
                 "facts": [asdict(fact) for fact in one.facts],
             }
-            for one in held
+            for one in found.held
         ],
     }
 
 
-def _say(
-    seen: SeenMachine,
-    certain: list[Match],
-    alike: list[Match],
-    held: list[_Held],
-    count: int,
-    program: str,
-) -> None:
+def _say(found: Detection, program: str) -> None:
+    clues, certain, held = found.seen.clues, found.certain, found.held
     for one in (one for one in held if one.is_it):
         file = f" ({one.named})" if one.named else ""
         print(f"this is {one.system.name}{file}, by {_and(one.by)}")
@@ -127,9 +62,11 @@ def _say(
     if len(certain) > 1:
         print("  these descriptions name the same things: the facts below tell them apart")
     if not certain:
-        where = f" (Slurm's cluster {seen.clues.cluster})" if seen.clues.cluster else ""
-        print(f"not recognized: {seen.clues.host}{where} is none of the {count} described systems")
-    for match in alike:
+        where = f" (Slurm's cluster {clues.cluster})" if clues.cluster else ""
+        print(
+            f"not recognized: {clues.host}{where} is none of the {found.known} described systems"
+        )
+    for match in found.alike:
         print(f"looks like {match.system.name}, with {_and(match.by)}; others have such nodes too")
     for one in held[: max(1, len(certain) + sum(bool(h.named) for h in held))]:
         _show(one)
@@ -137,10 +74,10 @@ def _say(
     differing = {fact.what for fact in facts if fact.verdict is FactVerdict.DIFFERS}
     if differing & {"GPU model", "GPUs"}:
         print("\nits GPUs differ: another kind of node, or another machine of the same name")
-    print(f"\n{_next(certain, held, program)}")
+    print(f"\n{_next(found, program)}")
 
 
-def _show(one: _Held) -> None:
+def _show(one: HeldAgainst) -> None:
     print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
     together = _unseen_together(one.facts)
     rows = [
@@ -173,8 +110,9 @@ def _and(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def _next(certain: list[Match], held: list[_Held], program: str) -> str:
+def _next(found: Detection, program: str) -> str:
     """What to type now."""
+    certain, held = found.certain, found.held
     if certain:
         name = next((one.named for one in held if one.is_it and one.named), certain[0].system.name)
         return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
@@ -191,5 +129,5 @@ def systems_detect_command(
     json_output: JsonOption = False,
 ) -> None:
     """Find the description that matches this machine, and where it differs."""
-    seen = inspect_machine(os.environ)
-    detect_system(seen, descriptions or (), json_output=json_output, program=called_as())
+    found = detect_system(descriptions or ())
+    print_detection(found, json_output=json_output, program=called_as())

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from commtune.cluster.machine.inventory import inspect_machine
+from commtune.app.systems import draft_system
 from commtune.commands.options import called_as
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
-from commtune.systems.drafting.description import check_name, draft_description
+from commtune.systems.drafting.description import check_name
 from commtune.systems.loading import build_system, list_systems
 
 
@@ -58,9 +56,7 @@ def systems_new_command(
         raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
     if file.exists():
         raise _exists(file)
-    page = draft_description(
-        name, inspect_machine(os.environ), datetime.now(UTC).date(), partition
-    )
+    page = draft_system(name, partition)
     build_system(parse_document(page.text, file))
     _write(file, page.text)
     print(f"wrote {file}")

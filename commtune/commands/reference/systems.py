@@ -10,6 +10,7 @@ from typing import Any
 
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
+from commtune.documents.quantities import format_bandwidth
 from commtune.formatting import (
     format_count,
     format_size,
@@ -21,16 +22,10 @@ from commtune.systems.findings import all_findings
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.fabric import Fabric, fabric_of
-from commtune.systems.nominal.operations import (
-    group_bandwidth,
-    nominal_bandwidth,
-    pair_bandwidths,
-    self_bounds,
-)
+from commtune.systems.nominal.operations import nominal_bandwidth
 from commtune.systems.nominal.traffic import Memory, NominalQuestion
 from commtune.systems.reference_settings import all_reference_settings
 from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced, System
-from commtune.systems.units import format_bandwidth
 
 #: With one rank a GPU; the last is far enough for what bandwidths tend to.
 _NODES = (1, 2, 256)
@@ -100,7 +95,7 @@ def pair_lines(system: System) -> Iterator[str]:
     fabric = fabric_of(system)
     yield "\nbetween GPUs: Gb/s of the widest of the shortest paths; sent: of all links of a GPU"
     numbers = [str(gpu) for gpu in range(fabric.gpus)]
-    widths = pair_bandwidths(fabric)
+    widths = fabric.pair_bandwidths()
     rows = [
         (str(a), *(_gbits(widths.get((a, b))) for b in range(fabric.gpus)),
          _gbits(fabric.injection(a)))
@@ -123,7 +118,6 @@ def _gbits(bytes_per_s: float | None) -> str:
 
 
 def _nominal_bounds(fabric: Fabric) -> _Found:
-    """The nominal bandwidth of the main operations, by operation and number of nodes."""
     memory = Memory.DEVICE if fabric.gpus else Memory.HOST
     each = fabric.gpus or 1
     return {
@@ -183,10 +177,10 @@ def _reasons(found: _Found) -> Iterator[str]:
 
 def _of_gpus(fabric: Fabric) -> Iterator[str]:
     if fabric.ports and fabric.gpus:
-        sent = [group_bandwidth(fabric, k) for k in range(1, fabric.gpus + 1)]
+        sent = [fabric.group_bandwidth(k) for k in range(1, fabric.gpus + 1)]
         numbers = ", ".join(_short(s) for s in sent)
         yield wrap_text(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
-    if both := self_bounds(fabric):
+    if both := fabric.self_bounds():
         yield wrap_text(
             f"a GPU's copy to itself: {format_bandwidth(both[0])} copied, which are "
             f"{format_bandwidth(both[1])} read and written"

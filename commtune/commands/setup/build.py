@@ -3,39 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from commtune import formatting as text
+from commtune.app.installation import Build, build_benchmark
 from commtune.commands.options import JsonOption
-from commtune.documents.nearest import quote_value, suggest
-from commtune.errors import UserError
-from commtune.kernels.build import BuiltBenchmark
-from commtune.kernels.toolchains import Toolchain
-from commtune.model import GpuKind, MpiInstallation
-from commtune.wiring import benchmark_setup, gpu_toolchains
-
-_GPUS = ("auto", *GpuKind)
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """What is told of a build: all backends, and why some are waived."""
-
-    mpi: MpiInstallation
-    toolchain: Toolchain | None
-    built: BuiltBenchmark
-    backends: Sequence[str]
-    waived: Mapping[str, str]
-
-    @property
-    def log(self) -> Path | None:
-        """Where what the compilers said is kept."""
-        return self.built.log if self.built.log.is_file() else None
 
 
 def build_command(
@@ -50,36 +26,28 @@ def build_command(
     json_output: JsonOption = False,
 ) -> None:
     """Build the benchmark; say which backends it has, and why others are missing."""
-    if gpu not in _GPUS:
-        raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
-    if arch and gpu == GpuKind.NONE:
-        raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
-    found = benchmark_setup.find_named_mpi(mpi)
-    toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(arch or ()))
-    built, backends = benchmark_setup.build_for(found, toolchain, log, again=again)
-    waived = gpu_toolchains.waived_backends(toolchain, why, backends)
-    answer = _Answer(found, toolchain, built, tuple(backends), waived)
+    found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
-        print(json.dumps(_plain(answer), indent=2))
+        print(json.dumps(_plain(found), indent=2))
     else:
-        print("\n".join(_lines(answer)))
+        print("\n".join(_lines(found)))
 
 
-def _lines(answer: _Answer) -> Iterator[str]:
-    mpi, built = answer.mpi, answer.built
+def _lines(build: Build) -> Iterator[str]:
+    mpi, built = build.mpi, build.built
     yield f"{mpi.flavour} {mpi.version}, {mpi.compiler}"
-    yield from _gpu_lines(answer.toolchain)
+    yield from _gpu_lines(build)
     yield f"{built.executable}"
     if not built.is_new:
         yield "Nothing was compiled: it was built before. --again builds it anew."
-    rows = [(name, _state(name, answer.waived)) for name in answer.backends]
+    rows = [(name, _state(name, build.waived)) for name in build.backends]
     yield f"\n{text.format_table(('backend', 'state'), rows)}"
-    if answer.log is not None and answer.toolchain is not None and answer.waived:
-        yield f"\nWhat CMake and the compilers said: {answer.log}"
+    if build.log is not None and build.toolchain is not None and build.waived:
+        yield f"\nWhat CMake and the compilers said: {build.log}"
 
 
-def _gpu_lines(toolchain: Toolchain | None) -> list[str]:
-    if toolchain is None:
+def _gpu_lines(build: Build) -> list[str]:
+    if (toolchain := build.toolchain) is None:
         return []
     kind, xccl = str(toolchain.kind).upper(), toolchain.xccl
     lines = [
@@ -97,18 +65,18 @@ def _state(backend: str, waived: Mapping[str, str]) -> str:
     return f"waived: {waived[backend]}" if first == backend else f"waived, as {first}"
 
 
-def _plain(answer: _Answer) -> dict[str, Any]:
-    mpi, built = answer.mpi, answer.built
+def _plain(build: Build) -> dict[str, Any]:
+    mpi, built = build.mpi, build.built
     return {
         "mpi": {
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "compiler": str(mpi.compiler),
         },
-        "gpu": answer.toolchain.plain() if answer.toolchain else None,
+        "gpu": build.toolchain.plain() if build.toolchain else None,
         "executable": str(built.executable),
         "compiled": built.is_new,
-        "log": str(answer.log) if answer.log else None,
-        "backends": [name for name in answer.backends if name not in answer.waived],
-        "waived": dict(answer.waived),
+        "log": str(build.log) if build.log else None,
+        "backends": [name for name in build.backends if name not in build.waived],
+        "waived": dict(build.waived),
     }

@@ -3,28 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import shlex
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable
 from dataclasses import asdict
-from pathlib import Path
 
-from commtune.cluster.local.launch import base_environment
-from commtune.cluster.machine.description import Machine, describe_machine
-from commtune.cluster.machine.doctor import Check, Status, collect_checks, examine_machine
-from commtune.cluster.mpi.discovery import find_mpi
+from commtune.app.doctor import Check, Status, diagnose_machine
 from commtune.commands.options import DbOption, JsonOption
-from commtune.db.connection.location import database_url, sqlite_path
-from commtune.errors import CommtuneError
-from commtune.kernels.library_versions import probe_library_versions
-from commtune.model import MpiInstallation
-from commtune.spaces.catalogue import checking
-from commtune.spaces.catalogue import settings_files as files
-from commtune.wiring.gpu_doctor import check_backends
-from commtune.wiring.gpu_toolchains import find_user_toolchain
-from commtune.wiring.job_handover import given_versions
-from commtune.wiring.library_versions import libraries_named
 
 _STYLES = {Status.OK: "green", Status.MISSING: "bold red", Status.WARNING: "yellow"}
 #: Wider than any line: what is not a terminal, such as grep, gets each finding in one line.
@@ -33,22 +17,13 @@ _UNCUT = 10_000
 
 def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """Check this machine: what is there, what is missing, and how to install it."""
-    machine, mpi = describe_machine(), _default_mpi()
-
-    def of_variables() -> Iterable[Check]:
-        found = _installed_versions(mpi, _xccl(machine)) | _versions_below(mpi, os.environ)
-        return _check_environment(os.environ, found)
-
-    general = examine_machine(database=sqlite_path(database_url(db)))
-    variables = collect_checks("environment", of_variables)
-    backends = collect_checks("backend", lambda: check_backends(machine, mpi))
-    checks = [*general, *variables, *backends]
+    found = diagnose_machine(db)
     if json_output:
-        print(json.dumps([asdict(check) for check in checks], indent=2))
+        print(json.dumps([asdict(check) for check in found.checks], indent=2))
         return
-    _print_checks(checks)
-    if lines := _fix_commands([*general, *backends], variables, os.environ):
-        print("\n".join(["\nTo fix:", *(f"  {line}" for line in lines)]))
+    _print_checks(found.checks)
+    if found.fixes:
+        print("\n".join(["\nTo fix:", *(f"  {line}" for line in found.fixes)]))
 
 
 def _print_checks(checks: Iterable[Check]) -> None:
@@ -64,157 +39,3 @@ def _print_checks(checks: Iterable[Check]) -> None:
         console.print(table)
     # Rich fills every line up to the longest one.
     print("\n".join(line.rstrip() for line in printed.get().splitlines()))
-
-
-def _default_mpi() -> MpiInstallation | None:
-    """The one that campaigns take; that there is none, or that it is closed, is a check's."""
-    try:
-        return find_mpi("auto")
-    except (CommtuneError, OSError):
-        return None
-
-
-def _installed_versions(
-    mpi: MpiInstallation | None, xccl: tuple[str, str] | None
-) -> dict[str, str]:
-    """Versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
-    found = {mpi.flavour.library: mpi.version} if mpi else {}
-    return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
-
-
-def _xccl(machine: Machine) -> tuple[str, str] | None:
-    """Name and version of NCCL or RCCL, where there are GPUs for it."""
-    toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
-    found = toolchain.xccl if toolchain else None
-    return (found.name, found.version) if found else None
-
-
-#: Locations, labels and what containers set, which are not NCCL's.
-_NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
-
-
-def _versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Versions of the libraries that an MPI loads by itself, of those that variables are set of.
-
-    Asked by starting the MPI in a process of its own, as it would start in this environment.
-
-    Raises:
-        UserError: versions that the environment gives can't be read.
-    """
-    wanted = libraries_named(environment.keys() - _NOT_ASKED)
-    if mpi is None or not wanted:
-        return {}
-    found = given_versions(environment)
-    if found is None:
-        # Where a setting keeps it from starting, or a library from being loaded: without them.
-        bare = base_environment(environment, mpi)
-        found = probe_library_versions(mpi, environment) or probe_library_versions(mpi, bare)
-    return {name: version for name, version in (found or {}).items() if name in wanted}
-
-
-def _check_environment(
-    environment: Mapping[str, str], found: Mapping[str, str], etc: Path = Path("/etc")
-) -> Iterator[Check]:
-    """A finding for each setting that is wrong, void or dangerous.
-
-    Args:
-        found: versions of the libraries that are here, by their names in the catalogue.
-        etc: the site's folder of settings files.
-    """
-    named = sorted((n, v) for n, v in environment.items() if n not in _NOT_ASKED)
-    here = [checking.EnvironmentSetting(n, v) for n, v in named]
-    said = [*checking.check_settings(here, found)]
-    for library in ("nccl", "rccl"):
-        contents = files.read_settings_files(library, environment, etc)
-        said += files.overridden_settings(environment, contents)
-        in_files = [one for settings in contents for one in settings]
-        said += checking.check_settings([s for s in in_files if s.name == s.name.strip()], found)
-    said += files.differing_settings(environment)
-    # Two libraries may say the same of one setting. What is mended alike may be wrong for
-    # different reasons: each of them is said.
-    known: dict[str, checking.SettingRemark] = {}
-    for remark in said:
-        known.setdefault(remark.key, remark)
-    for remark in known.values():
-        yield Check("environment", Status.WARNING, remark.what, remark.mend)
-
-
-#: Variables with their new values; ``None`` takes one away.
-_Changes = Mapping[str, str | None]
-
-
-def _fix_commands(
-    general: Iterable[Check], of_variables: Iterable[Check], names: Iterable[str] = ()
-) -> list[str]:
-    """The command lines that mend what was found: each variable is changed by one of them.
-
-    Args:
-        general: findings about the machine, and about the environment as a whole.
-        of_variables: findings about single variables of it.
-        names: of what is set, whether anything is said of it or not: a guard is none of ours.
-    """
-    # Several findings may speak of one variable, and what mends one may undo what mends another.
-    # So what the catalogue says of a variable goes before ``unset`` of all that are set, which
-    # takes the rest; taking a variable away goes before correcting it; and a misspelled one that
-    # is set under its right name too is taken away, for the other is what programs read so far.
-    others, singly = _mends(general), _mends(of_variables)
-    here = {n: None for mend in others if _unsets(mend) for n in _read(mend)}
-    decided = _decided([_read(mend) for mend in singly], {*here, *names})
-    return [
-        *(mend for mend in others if not _unsets(mend)),
-        *_lines([*map(_read, singly), {n: None for n in here if n not in decided}], decided),
-    ]
-
-
-def _mends(findings: Iterable[Check]) -> list[str]:
-    return [*dict.fromkeys(f.mend for f in findings if f.mend and f.status is not Status.OK)]
-
-
-def _unsets(mend: str) -> bool:
-    return mend.startswith("unset ")
-
-
-def _read(mend: str) -> _Changes:
-    """What a command such as ``export A=1; unset B C`` changes."""
-    changes: dict[str, str | None] = {}
-    words = shlex.shlex(mend, posix=True, punctuation_chars=";")
-    words.whitespace_split = True
-    exports = False
-    for word in words:
-        if word in ("export", "unset", ";"):
-            exports = word == "export"
-        else:
-            name, _, value = word.partition("=")
-            changes[name] = value if exports else None
-    return changes
-
-
-def _decided(wanted: Iterable[_Changes], here: Iterable[str]) -> _Changes:
-    """What becomes of each variable; ``here`` are those that are set now."""
-    wanted, here = [*wanted], set(here)
-    decided: dict[str, str | None] = {}
-    for changes in wanted:
-        if set(changes.values()) == {None}:
-            decided.update(changes)
-    for changes in wanted:
-        is_renaming = None in changes.values()
-        for name, value in changes.items():
-            if value is None or not (is_renaming and name in here):
-                decided.setdefault(name, value)
-    return decided
-
-
-def _lines(wanted: Iterable[_Changes], decided: _Changes) -> Iterator[str]:
-    """A line for each of the changes, without what is changed otherwise or was before."""
-    done: set[str] = set()
-    for changes in wanted:
-        kept = {
-            name: value
-            for name, value in changes.items()
-            if name not in done and decided.get(name) == value
-        }
-        done |= kept.keys()
-        sets = [f"export {name}={shlex.quote(v)}" for name, v in kept.items() if v is not None]
-        gone = [shlex.quote(name) for name, value in kept.items() if value is None]
-        if parts := [*sets, *([f"unset {' '.join(gone)}"] if gone else [])]:
-            yield "; ".join(parts)

@@ -9,17 +9,14 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
-from commtune.cluster.mpi.wheels import WHEELS
+from commtune.app.installation import install_mpi, list_mpi
 from commtune.commands.options import JsonOption
-from commtune.errors import CommtuneError
 from commtune.model import MpiInstallation
 
 
 def mpi_list_command(json_output: JsonOption = False) -> None:
     """List the MPI libraries found here."""
-    names = ["path", *(f"wheel:{name}" for name in WHEELS)]
-    found = {name: _attempt(name) for name in names}
+    found = list_mpi()
     if json_output:
         print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
         return
@@ -32,15 +29,8 @@ def mpi_install_command(
     root: Annotated[Path | None, typer.Option(help="folder to install into")] = None,
 ) -> None:
     """Install an MPI from its Python wheel into a folder of its own."""
-    mpi = install_wheel(name, root.absolute() if root else data_root())
+    mpi = install_mpi(name, root)
     print(f"{mpi.flavour} {mpi.version} is in {mpi.prefix}; use it with --mpi wheel:{name}")
-
-
-def _attempt(name: str) -> MpiInstallation | str:
-    try:
-        return find_mpi(name)
-    except CommtuneError as error:
-        return error.message
 
 
 def _cells(mpi: MpiInstallation | str) -> tuple[str, str]:

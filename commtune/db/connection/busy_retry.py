@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from commtune.db.connection.faults import explain_fault
+from commtune.db.connection.location import explain_fault
 from commtune.errors import DatabaseFault
 
 _T = TypeVar("_T")

@@ -20,8 +20,6 @@ from sqlalchemy.pool import NullPool
 
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.faults import explain_fault
-from commtune.db.connection.filesystems import network_type
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 
@@ -185,7 +183,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     if path is None:
         return _server_engine(make_url(url), pool), ""
     _make_folder(path.parent, url)
-    network = network_type(path.parent)
+    network = location.network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         json_serializer=_dump_json,
@@ -270,7 +268,7 @@ def _is_ready(engine: Engine, shown: str) -> bool:
     with _begin(engine, writes=True) as connection:
         revision = _revision(connection, shown)
     if revision:
-        location.check_schema(revision, shown)
+        location.check_revision(revision, (), shown)
     return bool(revision)
 
 
@@ -304,7 +302,7 @@ def _migrate(url: str, *, only_empty: bool) -> None:
         revision = _revision(connection, location.shown_url(url))
         # Looked at again under the lock: two that open an empty database at once make one schema.
         if revision and (only_empty or revision >= location.SCHEMA):
-            location.check_schema(revision, location.shown_url(url))
+            location.check_revision(revision, (), location.shown_url(url))
         else:
             _run_migrations(connection)
 
@@ -330,7 +328,7 @@ def _faults(url: str) -> Iterator[None]:
     except (exc.DBAPIError, sqlite3.Error) as error:
         said = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
         lost = isinstance(error, exc.OperationalError | exc.InterfaceError)
-        raise explain_fault(_without(said, url), shown, transient=lost) from error
+        raise location.explain_fault(_without(said, url), shown, transient=lost) from error
     except (exc.ArgumentError, exc.NoSuchModuleError) as error:
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
@@ -342,7 +340,7 @@ def _faults(url: str) -> Iterator[None]:
             hint=install_command("commtune[postgresql]"),
         ) from error
     except exc.SQLAlchemyError as error:
-        raise explain_fault(_without(str(error), url), shown) from error
+        raise location.explain_fault(_without(str(error), url), shown) from error
 
 
 def _without(said: str, url: str) -> str:

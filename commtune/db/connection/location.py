@@ -1,4 +1,4 @@
-"""Where the database is, how to show that, and what its schema's number means.
+"""Where the database is and on what, how to show that, what its schema and its faults mean.
 
 Standard library only: the command that answers from the shell imports this before anything else.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
@@ -92,7 +93,7 @@ def shown_url(url: str) -> str:
     return _SECRET.sub(r"\1***", without)
 
 
-def check_schema(revision: str, shown: str) -> None:
+def _check_schema(revision: str, shown: str) -> None:
     """Refuses a database of another schema than ours; revisions are ordered by their number.
 
     Raises:
@@ -116,7 +117,7 @@ def check_schema(revision: str, shown: str) -> None:
     )
 
 
-def check_revision(revision: str, tables: set[str], shown: str) -> None:
+def check_revision(revision: str, tables: Collection[str], shown: str) -> None:
     """Refuses what can't be read as ours.
 
     Raises:
@@ -124,7 +125,7 @@ def check_revision(revision: str, tables: set[str], shown: str) -> None:
         DatabaseFault: it is not ours, or has another schema.
     """
     if revision:
-        check_schema(revision, shown)
+        _check_schema(revision, shown)
     elif tables:
         raise DatabaseFault(
             f"the database {shown} is not commtune's",
@@ -132,3 +133,119 @@ def check_revision(revision: str, tables: set[str], shown: str) -> None:
         )
     else:
         raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
+
+
+@dataclass(frozen=True)
+class _Meaning:
+    """What a driver's message means; ``needle`` is a part of it, in lower case.
+
+    Drivers are known by their words, so that both ways to the database (sqlite3 alone, and
+    SQLAlchemy) say the same. ``transient``: the same call may succeed later, nothing changed.
+    """
+
+    needle: str
+    words: str
+    hint: str
+    transient: bool = False
+
+
+_ELSEWHERE = "name another database with --db or COMMTUNE_DB"
+_SERVER = "check that the server runs, and the host, port and user in the URL"
+
+_MEANINGS = (
+    _Meaning("unable to open database file", "can't be opened", "check the path and your rights"),
+    _Meaning("readonly database", "is read-only for you", _ELSEWHERE),
+    _Meaning("read-only transaction", "is read-only for you", _ELSEWHERE),
+    _Meaning("file is not a database", "is a file, but no SQLite database", _ELSEWHERE),
+    _Meaning("malformed", "is damaged", "restore it from a copy, or move it away"),
+    _Meaning("disk is full", "can't grow: the disk is full", "free some space", True),
+    _Meaning("no space left", "can't grow: the disk is full", "free some space", True),
+    _Meaning("could not extend file", "can't grow: the disk is full", "free some space", True),
+    _Meaning("disk i/o error", "can't be read or written: I/O error", "check the disk", True),
+    _Meaning("database is locked", "is busy: another program writes", "try again later", True),
+    _Meaning("lock timeout", "is busy: another program writes", "try again later", True),
+    _Meaning("no such table", "has tables missing", _ELSEWHERE),
+    _Meaning("password authentication failed", "refuses user or password", _SERVER),
+    _Meaning("no password supplied", "wants a password", "put it in ~/.pgpass, or in the URL"),
+    _Meaning("permission denied", "refuses you the right to do this", "ask who runs it"),
+    _Meaning("does not exist", "lacks what was asked for", "createdb NAME, or correct the URL"),
+    _Meaning("connection", "can't be reached", _SERVER, True),
+    _Meaning("server closed", "can't be reached", _SERVER, True),
+    _Meaning("terminating", "can't be reached", _SERVER, True),
+)
+
+
+def explain_fault(text: str, shown: str, *, transient: bool = False) -> DatabaseFault:
+    """The fault that a driver's message stands for.
+
+    Args:
+        text: the driver's message; its first line is kept.
+        shown: the database, without password.
+        transient: what to assume where the message is not known.
+    """
+    first = text.strip().partition("\n")[0].strip()
+    lowered = text.lower()
+    for meaning in _MEANINGS:
+        if meaning.needle in lowered:
+            return DatabaseFault(
+                f"the database {shown} {meaning.words} ({first})",
+                hint=meaning.hint,
+                transient=meaning.transient,
+            )
+    return DatabaseFault(f"the database {shown} failed: {first}", transient=transient)
+
+
+#: Linux's table of what is mounted where, for this process.
+_MOUNTINFO = Path("/proc/self/mountinfo")
+
+#: Kinds on which several machines see one file. SQLite's write-ahead log needs memory that all
+#: its users share, which these don't give across machines.
+_NETWORK = frozenset(
+    (
+        *("9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "nfs"),
+        *("nfs4", "ocfs2", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"),
+        *("fuse.beegfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"),
+    )
+)
+
+
+def _filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
+    """The kind of file system that holds an absolute path without symbolic links.
+
+    Args:
+        mountinfo: text of ``/proc/self/mountinfo``.
+
+    Returns:
+        The kind, such as ``ext4``; empty where no mount holds the path.
+    """
+    best_depth, best_kind = -1, ""
+    for line in mountinfo.splitlines():
+        fields, _, rest = line.partition(" - ")
+        columns = fields.split()
+        if len(columns) < 5 or not rest:
+            continue
+        mount = PurePosixPath(_unescape(columns[4]))
+        # Of two mounts at one place the later one covers the earlier (autofs, then nfs).
+        if folder.is_relative_to(mount) and len(mount.parts) >= best_depth:
+            best_depth, best_kind = len(mount.parts), rest.split()[0]
+    return best_kind
+
+
+def _is_network(kind: str) -> bool:
+    """Whether a kind of file system is shared between machines."""
+    return kind in _NETWORK
+
+
+def network_type(folder: Path) -> str:
+    """The kind of file system of a folder if it is a network one, else empty."""
+    try:
+        mountinfo = _MOUNTINFO.read_text(errors="replace")
+    except OSError:  # no Linux: nothing is known, and WAL is tried
+        return ""
+    kind = _filesystem_type(PurePosixPath(folder.resolve()), mountinfo)
+    return kind if _is_network(kind) else ""
+
+
+def _unescape(text: str) -> str:
+    """Undoes the kernel's octal escapes of blanks and backslashes."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)

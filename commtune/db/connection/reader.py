@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from commtune.db.connection import location
-from commtune.db.connection.faults import explain_fault
 from commtune.errors import NoAnswer
 
 _BUSY_S = 10
@@ -47,7 +46,7 @@ def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
             _check_sqlite(connection, shown)
             yield lambda statement, given: connection.execute(statement, given).fetchall()
     except sqlite3.Error as error:
-        raise explain_fault(str(error), shown) from error
+        raise location.explain_fault(str(error), shown) from error
 
 
 def _connect(path: Path) -> sqlite3.Connection:

@@ -12,7 +12,7 @@ from commtune.db import locks
 from commtune.db.codec import clean_text, list_differences, to_json_value
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignHandle, CampaignRecord
-from commtune.db.storage.jobs import open_jobs
+from commtune.db.storage.results import open_jobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     Base,

@@ -75,10 +75,6 @@ class StoredRuns(Transactions):
         )
         return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
 
-    def start_run(self, campaign_id: int, request: RunRequest, session: str) -> None:
-        """Registers one run, as ``start_runs``."""
-        self.start_runs(campaign_id, [request], session)
-
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         """Registers runs as running before they are launched, all of them or none.
 

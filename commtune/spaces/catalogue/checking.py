@@ -184,7 +184,6 @@ def _is_dangerous(value: str, variable: Variable) -> bool:
 
 
 def _inside(value: str, variable: Variable) -> bool:
-    """Whether a number is in the range that may be searched."""
     numbers = variable.range
     try:
         return numbers is not None and float(numbers.least) <= float(value) <= float(
@@ -219,7 +218,7 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
         if not setting.name.startswith(loading.variable_prefixes(library)):
             continue
         for known in loading.known_spellings(library):
-            if is_misspelling(setting.name, known):
+            if _is_misspelling(setting.name, known):
                 what = f"{setting.name}{setting.place} is not known here; perhaps {known} is meant"
                 yield SettingRemark(
                     setting.name, what, setting.removal and _renaming(setting, known)
@@ -255,7 +254,6 @@ def _misspelled_values(
 
 
 def _misspelled_word(value: str, entry: loading.KnownVariable) -> tuple[str, str] | None:
-    """The first misspelled word of a value, and what is meant by it."""
     legal = {word.casefold(): word for word in _legal(entry.variable)}
     for word in _words(value):
         if word.casefold() in legal:
@@ -289,7 +287,7 @@ def _remark(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark
 _LEAST = 4  # letters: RX and TX, MIN and MAX, D2H and H2D are words of their own
 
 
-def is_misspelling(name: str, known: str) -> bool:
+def _is_misspelling(name: str, known: str) -> bool:
     """Whether a name is most likely a known one, misspelled.
 
     Either the two differ in underscores and capitals only, or in one word of at least four

@@ -52,8 +52,7 @@ def load_catalogue(library: str) -> Catalogue:
     return validate_document(load_shipped(_FOLDER, library), Catalogue)
 
 
-def matches_pattern(name: str, pattern: str) -> bool:
-    """Whether a name is meant by a pattern of the catalogue."""
+def _matches_pattern(name: str, pattern: str) -> bool:
     return name == pattern or ("*" in pattern and fnmatchcase(name, pattern))
 
 
@@ -122,7 +121,7 @@ def look_up(name: str) -> LookupResult:
         NotRead(file, pattern, entry)
         for file in files
         for pattern, entry in file.not_variables.items()
-        if matches_pattern(name, pattern)
+        if _matches_pattern(name, pattern)
     )
     describing = {entry.catalogue.library for entry in known}
     elsewhere = tuple(
@@ -152,11 +151,10 @@ def _own_spelling(file: Catalogue, name: str) -> str:
 
 
 def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
-    """The interactions of a catalogue that name a variable."""
     return {
         key: interaction
         for key, interaction in file.interactions.items()
-        if any(matches_pattern(name, pattern) for pattern in interaction.variables)
+        if any(_matches_pattern(name, pattern) for pattern in interaction.variables)
     }
 
 
@@ -207,7 +205,7 @@ def variable_prefixes(library: str) -> tuple[str, ...]:
     return (*head["prefixes"], *(prefix for listed in others for prefix in listed))
 
 
-def as_numbers(version: str) -> tuple[int, ...]:
+def _as_numbers(version: str) -> tuple[int, ...]:
     """The leading numbers of a version: (2, 30, 7) for 2.30.7-1."""
     found = _VERSION.match(version)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
@@ -215,14 +213,14 @@ def as_numbers(version: str) -> tuple[int, ...]:
 
 def is_before_version(version: str, bound: str) -> bool:
     """Whether a version is older than a bound; 4.1.6 is not older than 4.1."""
-    wanted = as_numbers(bound)
-    return as_numbers(version)[: len(wanted)] < wanted
+    wanted = _as_numbers(bound)
+    return _as_numbers(version)[: len(wanted)] < wanted
 
 
 def is_after_version(version: str, bound: str) -> bool:
     """Whether a version is newer than a bound; 4.1.6 is not newer than 4.1."""
-    wanted = as_numbers(bound)
-    return as_numbers(version)[: len(wanted)] > wanted
+    wanted = _as_numbers(bound)
+    return _as_numbers(version)[: len(wanted)] > wanted
 
 
 def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from commtune.spaces.schema import (
+    Model,
     Number,
     OneOrMore,
     Text,
@@ -129,12 +130,6 @@ _Places = Annotated[
         }
     ),
 ]
-
-
-class Model(BaseModel):
-    """Base: unknown keys are errors, everything is read-only."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
 
 
 class Range(Model):
@@ -270,7 +265,7 @@ class NotVariable(Model):
     """The right names."""
 
 
-class Checked(Model):
+class _Checked(Model):
     """What the entries were compared with."""
 
     oldest: Text | None = None
@@ -281,7 +276,7 @@ class Checked(Model):
     """How, and what was not looked at."""
 
 
-class Part(Model):
+class _Part(Model):
     """A part of a library that has variables of its own."""
 
     title: str
@@ -311,11 +306,11 @@ class Catalogue(Model):
     """Whether it takes K, M and G behind a number; left out where nobody says."""
     files: list[str] = []
     """Files from which it takes settings, besides the environment."""
-    checked: Checked
+    checked: _Checked
     """What the entries were compared with."""
     sources: Annotated[dict[_Name, str], Field(min_length=1)]
     """Where facts are from: a short key, and what and where it is, with its version."""
-    parts: dict[_Name, Part] = {}
+    parts: dict[_Name, _Part] = {}
     """Parts of the library with variables of their own."""
     variables: Annotated[dict[VariableName, Variable], Field(min_length=1)]
     """The variables by name."""

@@ -59,7 +59,6 @@ def _describe_range(numbers: Range | None) -> str:
 
 
 def _describe_versions(variable: Variable, catalogue: Catalogue) -> str:
-    """From when to when it exists, as far as versions were looked at."""
     said = f"since {variable.since}" if variable.since else ""
     if variable.seen is not None:
         said = f"in {variable.seen} or earlier"

@@ -257,7 +257,6 @@ def _printable(value: str) -> str:
 
 
 def _yaml_size(amount: int) -> str:
-    """Bytes, whole."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20)):
         if amount % factor == 0:
             return f"{amount // factor}{unit}"

@@ -17,9 +17,9 @@ from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.model import Operation
-from commtune.spaces.schema import IN_DIGITS, Text, Truth, VersionOne
+from commtune.spaces.schema import IN_DIGITS, Model, Text, Truth, VariableName, VersionOne
 from commtune.systems.loading import check_sources
-from commtune.systems.schema import Count, Model, Name, Size, Variable
+from commtune.systems.schema import Count, Name, Size
 
 #: Key of a campaign's settings that holds the name of its system's description.
 DESCRIBED = "described"
@@ -69,9 +69,9 @@ class Finding(Model):
     """From so many nodes on."""
     most_nodes: Count | None = None
     """Up to so many nodes."""
-    setting: dict[Variable, Text] = Field(default_factory=dict)
+    setting: dict[VariableName, Text] = Field(default_factory=dict)
     """The variables that were set; empty for an observation."""
-    also: list[dict[Variable, Text]] = Field(default_factory=list)
+    also: list[dict[VariableName, Text]] = Field(default_factory=list)
     """The same setting, written otherwise."""
     expected: _Expected | None = None
     """What the setting did; only beside a setting."""

@@ -8,11 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 
+from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
-from commtune.systems.nominal import routes
 from commtune.systems.nominal.fabric import Fabric
 from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
-from commtune.systems.units import format_bandwidth, short_bandwidth
 
 #: Shares from here on are above the nominal, and not only beside it by rounding.
 _ABOVE = 1.005
@@ -152,7 +151,7 @@ def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> 
 def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
     """The bound inside a node; ``None`` where its GPUs are not joined."""
     gpus = tuple(range(question.each))
-    if not all(routes.widest_path(fabric, 0, gpu) for gpu in gpus[1:]):
+    if not all(fabric.widest_path(0, gpu) for gpu in gpus[1:]):
         return None
     if question.operation in _ROOTED:
         return _rooted(fabric, gpus)
@@ -163,7 +162,7 @@ def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
 def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
     """Ways to do it: all send their parts directly, or along rings."""
     demands = [(a, b, 1.0) for a in gpus for b in gpus if a != b]
-    loads = routes.edge_loads(fabric, demands)
+    loads = fabric.edge_loads(demands)
     each = min(fabric.capacity[edge] / load for edge, load in loads.items())
     why = f"{format_bandwidth(each)} between each two of {len(gpus)} GPUs"
     yield Bound(each * (len(gpus) - 1), "direct exchange", why)
@@ -171,7 +170,7 @@ def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 
 
 def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
-    count, width = routes.disjoint_rings(fabric, gpus)
+    count, width = fabric.disjoint_rings(gpus)
     if count:
         rings = format_count(count, "ring")
         why = f"{rings} that share no link, both ways, {short_bandwidth(width)} each"
@@ -189,14 +188,14 @@ def _limits(
             mean = sum(fabric.injection(gpu) for gpu in gpus) / n
             yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
         factor = bus_factor(question.operation, n)
-        for part, capacity in routes.node_cuts(fabric):
+        for part, capacity in fabric.node_cuts():
             if 0 < len(part.intersection(gpus)) < n:
                 yield (
                     factor * capacity,
                     f"{fabric.leading_out(part, capacity)}, if switches reduced",
                 )
         return
-    for part, capacity in routes.node_cuts(fabric):
+    for part, capacity in fabric.node_cuts():
         held = len(part.intersection(gpus))
         if 0 < held < n:
             yield (n - 1) * capacity / held, fabric.leading_out(part, capacity)
@@ -206,7 +205,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     """As much as the narrowest cut between the root and another rank lets through."""
     root = {gpus[0]}
     others = set(gpus[1:])
-    cuts = [cut for cut in routes.node_cuts(fabric) if root <= cut[0] and others - cut[0]]
+    cuts = [cut for cut in fabric.node_cuts() if root <= cut[0] and others - cut[0]]
     part, capacity = min(cuts, key=lambda cut: cut[1])
     cut = Bound(capacity, "narrowest cut", fabric.leading_out(part, capacity))
     usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)
@@ -214,7 +213,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
 
 
 def _pair(fabric: Fabric, root: int, other: int) -> Bound:
-    path = routes.widest_path(fabric, root, other)
+    path = fabric.widest_path(root, other)
     assert path is not None  # asked before
     width = fabric.path_width(path)
     why = f"{format_bandwidth(width)} between GPUs {root} and {other}"

@@ -6,20 +6,30 @@ Bandwidths are bytes per second in one direction; every link carries as much bot
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import combinations, pairwise
+from functools import cached_property, lru_cache
+from itertools import combinations, pairwise, permutations
 from typing import TYPE_CHECKING, Any
 
+from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
-from commtune.systems.units import format_bandwidth, short_bandwidth
 
 if TYPE_CHECKING:
     from commtune.systems.schema import GpuLink, System
 
 #: From one vertex of a node to a neighbour.
 Edge = tuple[int, int]
+#: Vertices on a way, and how much goes from one GPU to another.
+_Path = tuple[int, ...]
+Demand = tuple[int, int, float]
+
+#: Nodes with more vertices are cut around single vertices only: the others are too many.
+_CUT_ALL = 12
+#: Nodes with more GPUs are not searched for rings, and no search takes more steps.
+_RING_GPUS = 8
+_RING_STEPS = 50_000
 
 
 @dataclass(frozen=True)
@@ -114,6 +124,52 @@ class Fabric:
     def path_width(self, path: Sequence[int]) -> float:
         """A path is as wide as its narrowest hop."""
         return min(self.capacity[hop] for hop in pairwise(path))
+
+    def widest_path(self, start: int, end: int) -> _Path | None:
+        """The widest of the shortest paths; the first of those that are as wide."""
+        paths = _shortest_paths(self, start, end)
+        return max(paths, key=self.path_width, default=None)
+
+    def edge_loads(self, demands: Iterable[Demand]) -> Mapping[Edge, float]:
+        """What crosses each directed edge if all shortest paths share alike; no way, no load."""
+        found: defaultdict[Edge, float] = defaultdict(float)
+        for start, end, amount in demands:
+            paths = _shortest_paths(self, start, end)
+            for path in paths:
+                for hop in pairwise(path):
+                    found[hop] += amount / len(paths)
+        return found
+
+    def node_cuts(self) -> Iterator[tuple[frozenset[int], float]]:
+        """Parts of a node, and what leads out of each in one direction: no routing moves more."""
+        vertices = range(self.vertices)
+        edges = self.capacity.items()
+        for part in _parts(vertices):
+            yield part, sum(width for (a, b), width in edges if a in part and b not in part)
+
+    def pair_bandwidths(self) -> Mapping[Edge, float]:
+        """The widest of the shortest paths between each two GPUs, where there is one."""
+        gpus = range(self.gpus)
+        pairs = {(a, b): self.widest_path(a, b) for a in gpus for b in gpus if a != b}
+        return {pair: self.path_width(path) for pair, path in pairs.items() if path}
+
+    def group_bandwidth(self, active: int) -> float | None:
+        """What k GPUs of a node send out together: k f / the most GPUs that share a port."""
+        if self.ports is None or active > len(self.ports.of_gpu) or active < 1:
+            return None
+        shared = [self.ports.of_gpu[:active].count(p) for p in set(self.ports.of_gpu[:active])]
+        return active * self.ports.bandwidth / max(shared)
+
+    def self_bounds(self) -> tuple[float, float] | None:
+        """Of a GPU's copy to itself: bytes copied (b/t), and bytes read and written (2b/t)."""
+        return None if self.memory is None else (self.memory / 2, self.memory)
+
+    def disjoint_rings(self, gpus: tuple[int, ...]) -> tuple[int, float]:
+        """Rings through GPUs that share no link, each used both ways: how many, how wide.
+
+        None for fewer than 3 GPUs, and for so many that searching takes too long.
+        """
+        return _disjoint_rings(self, gpus)
 
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:
@@ -259,3 +315,78 @@ def _peer(bundle: Mapping[str, Any]) -> str | None:
 def _bandwidth(bundle: Mapping[str, Any]) -> float:
     known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
     return known or float(bundle.get("link_Bps") or 0)
+
+
+@lru_cache(maxsize=4096)
+def _shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
+    """All paths with the fewest hops; none where there is no way."""
+    paths: list[_Path] = [(start,)]
+    seen = {start}
+    while paths and end not in seen:
+        paths = [(*path, to) for path in paths for to in _next(fabric, path[-1]) if to not in seen]
+        seen.update(path[-1] for path in paths)
+    return tuple(path for path in paths if path[-1] == end)
+
+
+def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
+    return (to for start, to in fabric.capacity if start == vertex)
+
+
+def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
+    if len(vertices) > _CUT_ALL:  # fewer bounds, each as true
+        for vertex in vertices:
+            yield frozenset({vertex})
+            yield frozenset(vertices) - {vertex}
+        return
+    for bits in range(1, 2 ** len(vertices) - 1):
+        yield frozenset(v for v in vertices if bits >> v & 1)
+
+
+def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge, ...]]:
+    """Every way around all GPUs, each in one of its two directions."""
+    first, *others = gpus
+    found = []
+    for order in permutations(others):
+        if order[0] < order[-1]:
+            hops = tuple(pairwise((first, *order, first)))
+            if all(hop in free for hop in hops):
+                found.append(hops)
+    return found
+
+
+def _most_fitting(cycles: list[tuple[Edge, ...]], free: dict[Edge, int], most: int) -> int:
+    """How many rings fit into the links together, as far as the search goes."""
+    best = steps = 0
+
+    def add(begin: int, made: int) -> None:
+        nonlocal best, steps
+        best = max(best, made)
+        for index in range(begin, len(cycles)):
+            steps += 1
+            if best == most or steps > _RING_STEPS:
+                return
+            if all(free[hop] for hop in cycles[index]):
+                _take(free, cycles[index], 1)
+                add(index, made + 1)
+                _take(free, cycles[index], -1)
+
+    add(0, 0)
+    return best
+
+
+def _take(free: dict[Edge, int], hops: tuple[Edge, ...], links: int) -> None:
+    for a, b in hops:
+        free[a, b] -= links
+        free[b, a] -= links
+
+
+@lru_cache(maxsize=256)
+def _disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
+    inside = {e: c for e, c in fabric.capacity.items() if e[0] in gpus and e[1] in gpus}
+    if not 3 <= len(gpus) <= _RING_GPUS or not inside:
+        return 0, 0.0
+    # A ring is one link wide, the narrowest there is.
+    unit = min(link.bandwidth for link in fabric.links if (link.a, link.b) in inside)
+    free = {edge: int(capacity // unit) for edge, capacity in inside.items()}
+    most = min(sum(n for (a, _), n in free.items() if a == gpu) for gpu in gpus) // 2
+    return _most_fitting(_cycles(free, gpus), free, most), unit

@@ -11,8 +11,9 @@ from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
+from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
-from commtune.systems.nominal import collectives, routes
+from commtune.systems.nominal import collectives
 from commtune.systems.nominal.collectives import Bound, Nominal
 from commtune.systems.nominal.fabric import Edge, Fabric, fabric_of_ranks, packed_ports
 from commtune.systems.nominal.traffic import (
@@ -22,7 +23,6 @@ from commtune.systems.nominal.traffic import (
     steps_of_striping,
     traffic_of,
 )
-from commtune.systems.units import format_bandwidth, short_bandwidth
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
 #: Whose busiest rank moves all bytes down to the host and up again.
@@ -109,9 +109,7 @@ def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> 
 def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
     """Whether links lead from each GPU of a node to those that it sends to there."""
     return all(
-        a == b or routes.widest_path(fabric, a, b)
-        for demands in traffic.inside
-        for a, b, _ in demands
+        a == b or fabric.widest_path(a, b) for demands in traffic.inside for a, b, _ in demands
     )
 
 
@@ -157,7 +155,7 @@ def _links(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Itera
         if question.is_pair:
             yield from (_pair(fabric, a, b, traffic.counted) for a, b, _ in demands)
             continue
-        for edge, load in routes.edge_loads(fabric, demands).items():
+        for edge, load in fabric.edge_loads(demands).items():
             rate = fabric.capacity[edge] / load * traffic.counted
             why = f"{_messages(load)} over {_edge(fabric, edge)}"
             if traffic.counted != 1:
@@ -170,7 +168,7 @@ def _messages(load: float) -> str:
 
 
 def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
-    path = routes.widest_path(fabric, a, b)
+    path = fabric.widest_path(a, b)
     assert path is not None  # asked before
     narrowest = min(pairwise(path), key=lambda hop: fabric.capacity[hop])
     through = [vertex for vertex in path[1:-1] if vertex < fabric.gpus]
@@ -205,7 +203,7 @@ def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
 
 def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
     for demands in traffic.inside:
-        for part, capacity in routes.node_cuts(fabric):
+        for part, capacity in fabric.node_cuts():
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
             if leaving:
                 why = fabric.leading_out(part, capacity)
@@ -223,17 +221,12 @@ def _node_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]
 
 
 def _self(fabric: Fabric) -> Nominal:
-    both = self_bounds(fabric)
+    both = fabric.self_bounds()
     if both is None:
         return Nominal(None, why="the bandwidth of the GPU's memory is not described")
     copied, moved = both
     why = f"{format_bandwidth(moved)} of memory, each byte read and written"
     return Bound(copied, "memory bandwidth", why).as_nominal(fabric, ())
-
-
-def self_bounds(fabric: Fabric) -> tuple[float, float] | None:
-    """Of a GPU's copy to itself: bytes copied (b/t), and bytes read and written (2b/t)."""
-    return None if fabric.memory is None else (fabric.memory / 2, fabric.memory)
 
 
 def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
@@ -265,21 +258,6 @@ def _staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
     shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
     shares |= dict.fromkeys(_MOVED_ALIKE, (1.0, 1.0))
     return shares.get(question.operation)
-
-
-def group_bandwidth(fabric: Fabric, active: int) -> float | None:
-    """What k active GPUs of a node send out together: k f / the most GPUs that share a port."""
-    if fabric.ports is None or active > len(fabric.ports.of_gpu) or active < 1:
-        return None
-    shared = [fabric.ports.of_gpu[:active].count(p) for p in set(fabric.ports.of_gpu[:active])]
-    return active * fabric.ports.bandwidth / max(shared)
-
-
-def pair_bandwidths(fabric: Fabric) -> Mapping[Edge, float]:
-    """Between each two GPUs of a node: the widest of the shortest paths, where there is one."""
-    gpus = range(fabric.gpus)
-    pairs = {(a, b): routes.widest_path(fabric, a, b) for a in gpus for b in gpus if a != b}
-    return {pair: fabric.path_width(path) for pair, path in pairs.items() if path}
 
 
 #: What the plain form of a shape leaves out.

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from commtune.systems.nominal.routes import Demand
+from commtune.systems.nominal.fabric import Demand
 
 #: Patterns of more messages are not counted through.
 _MOST_MESSAGES = 200_000

@@ -16,9 +16,9 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.errors import UnknownName
-from commtune.spaces.schema import Text, Truth, VersionOne
+from commtune.spaces.schema import Model, Text, Truth, VariableName, VersionOne
 from commtune.systems.loading import check_sources
-from commtune.systems.schema import Model, Name, Variable
+from commtune.systems.schema import Name
 
 _FOLDER = "systems/reference_settings"
 #: How a command line names a set in the place of a configuration.
@@ -70,9 +70,9 @@ class _Baseline(Model):
     """What the ranks have to be started with."""
     note: str = ""
     """What else to know."""
-    environment: Annotated[dict[Variable, Text], Field(min_length=1)]
+    environment: Annotated[dict[VariableName, Text], Field(min_length=1)]
     """The variables with their values."""
-    fill_in: dict[Variable, str] = Field(default_factory=dict)
+    fill_in: dict[VariableName, str] = Field(default_factory=dict)
     """Variables whose value only the user knows, and what it is."""
 
     @property
@@ -90,7 +90,7 @@ class BaselineFile(Model):
     """Who the sets are from."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
     """Where sets are from: a name, and what and where it is, with its version."""
-    elsewhere: dict[Variable, str] = Field(default_factory=dict)
+    elsewhere: dict[VariableName, str] = Field(default_factory=dict)
     """Variables that are in no catalogue, and what reads them."""
     sets: Annotated[dict[Name, _Baseline], Field(min_length=1)]
     """The sets by name."""

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 
 from commtune.model import Configuration, Operation, Phase, PointEvidence
-from commtune.model.conclusion import Ablation
-from commtune.model.decision import Decision, Look, error_share
+from commtune.model.conclusion import Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
     Comparison,
@@ -195,6 +194,7 @@ class ConfirmationPhase:
                 why = stop_reason(estimates, points, course)
                 if why and (not only_settled or is_settled(points, mine)):
                     stopped[decision.candidates.index(candidate)] = why
+                    self._session.add_confirmed(points)
             if not last:
                 planned = self._grown(planned, made, len(still) - len(stopped), timer)
         return Look(made, planned, stopped)

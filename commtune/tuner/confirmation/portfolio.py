@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from commtune.campaign.plan import Plan
 from commtune.model import Configuration
-from commtune.model.decision import Decision, error_share
+from commtune.model.conclusion import Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (

@@ -104,7 +104,7 @@ class Dispatch:
 
     def _take_in(self, run: Run) -> None:
         self.session.report(run, self.timer)
-        if self.session.is_to_be_repeated(run):
+        if self.session.reruns.wants(run):
             self._submit((run.configuration,), run.block, run.position)
         else:
             self.tell(run)

@@ -15,8 +15,7 @@ from commtune.model import (
     RunResult,
     Trial,
 )
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 
 @dataclass

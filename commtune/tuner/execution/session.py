@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Execution, Outcome, Phase, Run
+from commtune.model import Configuration, Execution, Phase, PointEvidence, Run, Verdict
+from commtune.tuner.execution.reruns import Reruns
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
-
-#: A run is disturbed when others used more than this share of the cores' time meanwhile, and
-#: more seconds of each core than the kernel's counting in ticks of 10 ms can be wrong by.
-DISTURBED, _COUNTABLE_S = 0.1, 0.025
-#: How often one run is made again, and all runs together: a floor, and a share of those made.
-_MOST_REPEATS, _REPEATS_FLOOR, _REPEATS_SHARE = 2, 10, 0.1
-_REPEATS_SAID = 3
-
-
-def is_disturbed(run: Run) -> bool:
-    """Whether others used the cores during a run so much that its times say little."""
-    load = run.other_load or 0.0
-    return load > DISTURBED and load * run.wall_s > _COUNTABLE_S
+from commtune.tuner.statistics.machine_states import ALL
 
 
 class Timer:
@@ -65,15 +54,18 @@ class Session:
 
     Attributes:
         best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
-        repeats: runs re-run because others used the cores, in this session.
+        confirmed: the surest speedup of the candidates whose confirmation has ended.
     """
 
     plan: Plan
     runner: Runner
     reporter: Reporter
     best_log_gain: float = 0.0
-    repeats: int = 0
-    _repeats_of: Counter[tuple[int, int]] = field(default_factory=Counter)
+    confirmed: PointEvidence | None = None
+    reruns: Reruns = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.reruns = Reruns(self.runner, self.reporter)
 
     def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
         """A timer for a phase, going on where earlier sessions stopped."""
@@ -84,30 +76,11 @@ class Session:
         """How many blocks can be made at the same time."""
         return self.runner.batches.most_in_flight
 
-    def is_to_be_repeated(self, run: Run) -> bool:
-        """Whether a run is re-run at its place, a few times at most: the last one counts.
-
-        It is where others used the cores meanwhile. No time that the benchmark measured enters;
-        how long the whole run took does a little, through what the counters can resolve (see
-        ``is_disturbed``). A run of a job is not: its nodes are elsewhere by now.
-        """
-        if self.runner.batches.is_detached:
-            return False
-        if run.outcome is not Outcome.OK or not is_disturbed(run):
-            return False
-        evidence, place = self.runner.evidence, (run.block, run.position)
-        if self._repeats_of[place] == _MOST_REPEATS:
-            return False
-        if evidence.made_again >= _REPEATS_FLOOR + _REPEATS_SHARE * len(evidence.runs):
-            return False
-        self._repeats_of[place] += 1
-        self.repeats += 1
-        if self.repeats <= _REPEATS_SAID:
-            more = "" if self.repeats < _REPEATS_SAID else "; further ones are counted only"
-            self.reporter.say(
-                f"others used {run.other_load:.0%} of the cores during a run: re-run{more}"
-            )
-        return True
+    def add_confirmed(self, points: Iterable[PointEvidence]) -> None:
+        """Takes in what is stated of a candidate whose confirmation has ended."""
+        faster = [p for p in points if p.verdict is Verdict.FASTER and p.speed == ALL]
+        known = [self.confirmed] if self.confirmed else []
+        self.confirmed = max([*known, *faster], key=lambda p: p.gain.low, default=None)
 
     def report(self, run: Run, timer: Timer) -> None:
         """Keeps the lock alive, and tells the progress, after a run."""
@@ -121,6 +94,7 @@ class Session:
                 used_s=timer.used(),
                 budget_s=timer.budget_s,
                 last=run.outcome,
+                confirmed=self.confirmed,
             )
         )
 

@@ -12,21 +12,23 @@ from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
 from commtune.model import Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
+    LOOK_SHARES,
     Answer,
     Answers,
     Conclusion,
     ConfirmedCandidate,
     ConfirmedEffect,
+    Decision,
     DefaultNoise,
     FurtherRuns,
     Method,
     NotFollowed,
     PhaseSpent,
+    error_share,
 )
-from commtune.model.decision import LOOK_SHARES, Decision, error_share
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.effective.canonical import is_credited
-from commtune.tuner.execution.session import is_disturbed
+from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times

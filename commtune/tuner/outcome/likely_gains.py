@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from commtune import formatting
 from commtune.campaign.plan import Plan
 from commtune.model import Configuration, PointEvidence, Verdict
-from commtune.model.decision import LOOK_SHARES, error_share
+from commtune.model.conclusion import LOOK_SHARES, error_share
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.intervals import (

@@ -52,7 +52,7 @@ def whole_blocks(
     """The blocks in which every planned configuration has a run, with whatever outcome.
 
     A block that was interrupted is dropped whole: what is left of it was not made close together.
-    A run that was made again counts as its last time.
+    Of re-runs, the last one counts.
     """
     found: defaultdict[int, dict[Configuration, Run]] = defaultdict(dict)
     for run in runs:

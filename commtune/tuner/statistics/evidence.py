@@ -28,7 +28,7 @@ _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
 class Evidence:
     """All stored runs of a campaign, in order.
 
-    A run that was made again, because others used the cores meanwhile, counts as its last time
+    Of re-runs (others used the cores meanwhile) the last one counts
     that came to an end.
 
     Attributes:
@@ -70,7 +70,7 @@ class Evidence:
     def speeds(self, *, anew: bool = False) -> MachineStates:
         """The machine states seen so far, while the tuned operation was measured.
 
-        Guard operations come after the comparison, and must not change it when it is made again.
+        Guard operations come after the comparison, and must not change it when it is repeated.
         Worked out again when enough runs came in since, so that the cost of a run does not grow.
 
         Args:

@@ -86,7 +86,7 @@ class PairwiseResult:
         lost: runs that were lost, by outcome; nobody is blamed for them.
         details: of each side's last failure: why, and the end of its output.
         level: level of each interval.
-        repeats: runs made again because others used the cores.
+        repeats: re-runs because others used the cores.
         interrupted: whether it was ended before its time.
     """
 
@@ -194,7 +194,7 @@ class PairwiseComparison:
             level=level,
             speeds=speeds,
             oversubscribed=self._session.is_oversubscribed(),
-            repeats=self._session.repeats,
+            repeats=self._session.reruns.count,
             lost=Counter(run.outcome for run in evidence.runs if run.outcome.is_lost),
             interrupted=interrupted,
         )

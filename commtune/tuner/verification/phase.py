@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
 from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence, Run
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules, compare_one
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer

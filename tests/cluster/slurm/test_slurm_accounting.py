@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.scheduler import AccountedJob, state_in_accounts, sum_node_hours
-from commtune.cluster.slurm.answers import FIELD, read_accounts
 from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.command_output import FIELD, read_accounts
 
 
 def line(id_: str, state: str, **more: str) -> str:

@@ -9,7 +9,7 @@ from slurm_cluster import Cluster
 from slurm_config import CPUS
 
 from commtune.cluster.slurm import site
-from commtune.cluster.slurm.answers import FIELD, RECORD
+from commtune.cluster.slurm.command_output import FIELD, RECORD
 from commtune.cluster.slurm.site import _read_limit, _read_partitions, _read_slurm, describe_slurm
 
 CONFIG = """\

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
-from commtune.cluster.slurm.answers import FIELD, RECORD, read_failed_nodes, read_queue
 from commtune.cluster.slurm.client import (
     SlurmError,
     SlurmFault,
@@ -21,6 +20,7 @@ from commtune.cluster.slurm.client import (
     _id_lists,
     _leader_of,
 )
+from commtune.cluster.slurm.command_output import FIELD, RECORD, read_failed_nodes, read_queue
 from commtune.errors import MissingComponent, UserError
 
 RECORDED = Path(__file__).parent / "recorded"

@@ -20,7 +20,6 @@ from commtune.cluster.scheduler import (
     sum_node_hours,
 )
 from commtune.cluster.slurm.allocation import _position_from_address, read_topology
-from commtune.cluster.slurm.answers import classify_reason, read_accounts, read_queue
 from commtune.cluster.slurm.client import (
     SlurmError,
     SlurmFault,
@@ -28,6 +27,7 @@ from commtune.cluster.slurm.client import (
     _classify_error,
     _leader_of,
 )
+from commtune.cluster.slurm.command_output import classify_reason, read_accounts, read_queue
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}

@@ -20,7 +20,7 @@ from commtune.cluster.job_states import (
     _starts_again,
     update_state,
 )
-from commtune.cluster.slurm.answers import _WORDS, _read_state, classify_reason
+from commtune.cluster.slurm.command_output import _WORDS, _read_state, classify_reason
 
 WORD_LISTS = Path(__file__).parent / "words"
 REASONS = [

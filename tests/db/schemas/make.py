@@ -23,8 +23,7 @@ from commtune.db.connection.location import SCHEMA  # noqa: E402
 from commtune.db.locks import LockOwner  # noqa: E402
 from commtune.db.storage.store import Store  # noqa: E402
 from commtune.model import JobStage  # noqa: E402
-from commtune.model.conclusion import Conclusion  # noqa: E402
-from commtune.model.decision import Decision  # noqa: E402
+from commtune.model.conclusion import Conclusion, Decision  # noqa: E402
 
 
 def main() -> None:
@@ -44,12 +43,12 @@ def fill(store: Store) -> None:
     handle, _ = store.begin(given.campaign(), LockOwner("node1", "boot", 1, 2, 3))
     campaign_id = handle.id
     store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
-    store.start_run(campaign_id, given.request(), "s1")
+    store.start_runs(campaign_id, [given.request()], "s1")
     result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch", end_s=0.125)
     store.finish_run(campaign_id, result, "allreduce")
     store.job_book(campaign_id).put_job(given.job("over", stage=JobStage.OVER, node_hours=0.5))
     store.job_book(campaign_id).put_job(given.job())
-    store.start_run(campaign_id, given.request("r2"), "s1")
+    store.start_runs(campaign_id, [given.request("r2")], "s1")
     store.decide(campaign_id, Decision(blocks=5))
     store.plan_block(campaign_id, given.block())
     store.add_execution(campaign_id, given.execution())

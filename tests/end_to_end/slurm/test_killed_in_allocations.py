@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
 _STORE = "commtune.db.storage.store:Store."
-_BOOK = "commtune.db.storage.jobs:StoredJobs."
+_BOOK = "commtune.db.storage.results:StoredJobs."
 _SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
 _SUCCESSION = "commtune.cluster.jobs.allocation_chain:AllocationChain."
 

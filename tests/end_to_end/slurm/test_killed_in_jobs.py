@@ -5,7 +5,7 @@ from __future__ import annotations
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
 
 _STORE = "commtune.db.storage.store:Store."
-_BOOK = "commtune.db.storage.jobs:StoredJobs."
+_BOOK = "commtune.db.storage.results:StoredJobs."
 _SLURM = "commtune.cluster.jobs."
 _SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
 _FINISH = _SLURM + "block_jobs:BlockJobs._finish"

@@ -75,7 +75,8 @@ class MemoryBook:
         self.written.append(job)
 
     def open_jobs(self) -> list[JobRecord]:
-        return [job for job in self.known.values() if job.stage is not JobStage.OVER]
+        is_open = [job for job in self.known.values() if job.stage is not JobStage.OVER]
+        return sorted(is_open, key=lambda job: (job.prepared_at, job.key))
 
     def node_hours(self) -> float:
         return sum(job.node_hours for job in self.known.values())

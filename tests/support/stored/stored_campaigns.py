@@ -32,8 +32,7 @@ from commtune.model import (
     Workload,
     content_key,
 )
-from commtune.model.conclusion import Conclusion
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Conclusion, Decision
 
 PARAMETERS = {
     "LIB_EAGER_THRESHOLD": ["4096", "16384", "65536"],
@@ -221,7 +220,7 @@ class _Maker:
             position=position,
         )
         self.runs += 1
-        self.store.start_run(self.campaign_id, request, "session")
+        self.store.start_runs(self.campaign_id, [request], "session")
         result = self._disturbed(self.benchmark.measure(request, 1.0))
         self.benchmark.clock.now += 0.01  # what a controller takes between runs
         self.store.finish_run(self.campaign_id, result, "allreduce")

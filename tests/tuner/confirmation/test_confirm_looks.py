@@ -13,13 +13,7 @@ from hypothesis import strategies as st
 
 from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
-from commtune.model.decision import (
-    _LOOK_TIMES,
-    LOOK_SHARES,
-    Decision,
-    Look,
-    error_share,
-)
+from commtune.model.conclusion import _LOOK_TIMES, LOOK_SHARES, Decision, Look, error_share
 
 
 def test_the_looks_spend_no_more_than_the_error_rate() -> None:

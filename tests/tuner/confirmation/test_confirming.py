@@ -14,13 +14,7 @@ import pytest
 import simulated
 from quiet import QuietReporter
 from scipy.stats import binom
-from simulated import (
-    Draw,
-    Effect,
-    MadeUpNoise,
-    Noise,
-    SimulatedBenchmark,
-)
+from simulated import Draw, Effect, MadeUpNoise, Noise, SimulatedBenchmark
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
@@ -34,12 +28,13 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
+from commtune.tuner.ports import Progress, Reporter
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -65,6 +60,7 @@ class Confirmation:
     seed: int = 1
     guards: tuple[Operation, ...] = ()
     store: InMemoryStore = field(default_factory=InMemoryStore)
+    reporter: Reporter = field(default_factory=QuietReporter)
 
     def phase(self) -> ConfirmationPhase:
         """A new session over the same store."""
@@ -79,7 +75,7 @@ class Confirmation:
         runner = Runner(plan, 1, self.benchmark, self.store, clock=self.benchmark.clock)
         runner.recover()
         runner.load()
-        return ConfirmationPhase(Session(plan, runner, QuietReporter()))
+        return ConfirmationPhase(Session(plan, runner, self.reporter))
 
     def run(self) -> tuple[Comparison, Decision]:
         """Goes on from wherever the store is."""
@@ -127,6 +123,30 @@ def test_what_is_plain_ends_at_the_first_look_and_its_runs_go_to_the_others() ->
     assert 0.9 * 16 * 4 <= len(made.store.stored) <= 16 * 4 + 2
     assert {p.verdict for p in comparison.points[A]} == {Verdict.FASTER}
     assert {p.verdict for p in comparison.points[B]} == {Verdict.DEFAULT}
+
+
+class _Kept(QuietReporter):
+    """Keeps the progress that it is told."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[Progress] = []
+
+    def progress(self, progress: object) -> None:
+        assert isinstance(progress, Progress)
+        self.told.append(progress)
+
+
+def test_progress_tells_the_surest_speedup_of_those_that_are_through() -> None:
+    kept = _Kept()
+    benchmark = SimulatedBenchmark(noise("normal", 1), gains(a=1.5, b=1.3, c=1.065))
+    comparison, _ = Confirmation(benchmark, (A, B, C), reporter=kept).run()
+    assert kept.told[0].confirmed is None
+    known = kept.told[-1].confirmed
+    assert known is not None
+    assert known.gain.low == max(
+        point.gain.low for point in comparison.points[A] if point.speed == ALL
+    )
 
 
 def test_what_gains_nothing_is_given_up_early() -> None:

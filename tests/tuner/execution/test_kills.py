@@ -20,7 +20,7 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.model import Configuration, Operation, Outcome, Phase, Verdict, Workload
-from commtune.model.decision import Decision
+from commtune.model.conclusion import Decision
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner

@@ -34,7 +34,7 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.model.decision import LOOK_SHARES, Decision, Look, error_share
+from commtune.model.conclusion import LOOK_SHARES, Decision, Look, error_share
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one

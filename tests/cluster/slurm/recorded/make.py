@@ -12,7 +12,7 @@ from pathlib import Path
 from slurm_cluster import Cluster, running_cluster
 from slurm_jobs import make_jobs
 
-from commtune.cluster.slurm import answers, client
+from commtune.cluster.slurm import client, command_output
 from commtune.cluster.slurm.client import SlurmError
 
 HERE = Path(__file__).parent
@@ -50,9 +50,12 @@ def record_troubles(cluster: Cluster, squeue: list[str], sacct: list[str]) -> No
 def main() -> None:
     """Makes the jobs and records everything."""
     squeue = ["squeue", "--noheader", "--array", "--all", "--states=all", "--user=0"]
-    squeue += [f"--format={answers.QUEUE_FORMAT}"]
+    squeue += [f"--format={command_output.QUEUE_FORMAT}"]
     sacct = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
-    sacct += [f"--delimiter={answers.FIELD}", f"--format={','.join(answers.ACCOUNT_FIELDS)}"]
+    sacct += [
+        f"--delimiter={command_output.FIELD}",
+        f"--format={','.join(command_output.ACCOUNT_FIELDS)}",
+    ]
     sacct += ["--starttime=now-1hour"]
     with running_cluster() as cluster:
         jobs = make_jobs(cluster, patient=True)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from commtune import formatting
-from commtune.report.course import DefaultRun, PhaseCost
 from commtune.report.figures.style import (
     BLUE,
     FAINT,
@@ -20,6 +19,7 @@ from commtune.report.figures.style import (
     outlier_limits,
     pin_outliers,
 )
+from commtune.report.timeline import DefaultRun, PhaseCost
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from commtune.campaign.schema import check_campaign_name
-from commtune.db.connection.location import database_url
+from commtune.db.connection import engine
+from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription
+from commtune.db.records import CampaignSummary as CampaignSummary
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
+from commtune.db.records import excluded_nodes as excluded_nodes
+from commtune.db.records import node_hours_budget as node_hours_budget
 from commtune.db.storage import campaigns
-from commtune.errors import UnknownName
-from commtune.wiring import campaign_control
+from commtune.db.storage.store import Store
+from commtune.errors import NoAnswer, UnknownName
+from commtune.wiring import campaign_control, slurm_submission
+
+
+def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
+    """All campaigns, their jobs as Slurm describes them now.
+
+    The flag says that jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+    """
+    with campaign_control.opened_database(db) as opened:
+        stored = Store(opened).campaigns()
+    unwatched = [job for one in stored if not one.locked_by for job in one.jobs]
+    now = slurm_submission.jobs_now(unwatched)
+    return [
+        (
+            replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)),
+            not one.locked_by and any(job.key not in now for job in one.jobs),
+        )
+        for one in stored
+    ]
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
@@ -69,3 +94,20 @@ def delete_campaign(name: str, db: str | None = None) -> None:
     campaign = find_campaign(name, db)
     with campaign_control.opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, campaign.id)
+
+
+def upgrade_database(db: str | None = None) -> str:
+    """Upgrades a database to the schema of this version; returns where it is.
+
+    Raises:
+        NoAnswer: there is no such file.
+    """
+    url = database_url(db)
+    file = sqlite_path(url)
+    if file is not None and not file.exists():
+        raise NoAnswer(
+            f"there is no database at {file} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
+    engine.upgrade_database(url)
+    return str(file or shown_url(url))

@@ -9,16 +9,24 @@ from pathlib import Path
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
-from commtune.campaign.reference_settings import TriedFirst, first_within
-from commtune.campaign.schema import PROTECTED_KEYS, CampaignFile
-from commtune.campaign.slurm import aggressor_of, check_asked, request_of, system_of
-from commtune.campaign.space_steps import CampaignSpace, build_campaign_space
+from commtune.campaign.reference_settings import (
+    CampaignSets,
+    TriedFirst,
+    choose_sets,
+    first_within,
+)
+from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
+from commtune.campaign.slurm import aggressor_of, check_asked, pin_by_system, request_of, system_of
+from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
-from commtune.model import Operation
+from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.spaces.customizing import customize_space
+from commtune.spaces.loading import load_space
+from commtune.spaces.reference_additions import ExtendedSpace
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
@@ -97,7 +105,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     )
     aggressor = aggressor_of(document, file.aggressor, request)
     check_asked(document, file.slurm, system, request, aggressor)
-    built = build_campaign_space(document, file, folder, system)
+    built = _build_space(document, file, folder, system)
     plan = replace(_plan(document, file, built, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
@@ -118,7 +126,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     )
 
 
-def _plan(document: Document, file: CampaignFile, built: CampaignSpace, folder: Path) -> Plan:
+def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder: Path) -> Plan:
     on_slurm = file.slurm is not None
     measured = file.workload.as_workload(document, folder, on_slurm=on_slurm)
     return Plan(
@@ -175,3 +183,80 @@ def _check_protected(document: Document, file: CampaignFile, space: Space) -> No
                 (document.written_key(PROTECTED_KEYS), index),
                 hint=f"take it out here, or pin it: 'pin: {{{name}: value}}'",
             )
+
+
+@dataclass(frozen=True)
+class _CampaignSpace:
+    """A campaign's space; ``remarks`` say what was left out of it, and why."""
+
+    space: Space
+    first: tuple[Configuration, ...] = ()
+    reference_settings: tuple[TriedFirst, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+def _build_space(
+    document: Document, file: CampaignFile, folder: Path, system: System | None
+) -> _CampaignSpace:
+    """The space that a file describes, with what is tried first in it.
+
+    What the machine has is looked at later (``space_fitting.fit_campaign``): what sets a
+    protected variable goes, then what the versions of the libraries found don't read.
+    """
+    hint = "presets: commtune spaces list"
+    space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
+    space = customize_space(space, extend=file.extend, document=document)
+    # Before the file narrows and pins: a set may bring the variable that is meant.
+    sets = _choose_sets(document, file, space, system)
+    extended = ExtendedSpace(space)
+    if sets:
+        one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
+        extended = sets.extend_space(space, one_node=one_node)
+    space = customize_space(
+        extended.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
+    )
+    space = _unset_what_has_no_effect(file, space)
+    # Last, since a system's pins hold whatever the file says.
+    space = pin_by_system(document, space, system)
+    first = _list_first(document, file, space)
+    if not sets:
+        return _CampaignSpace(space, first)
+    tried = sets.fit(space, extended)
+    # After what the file lists, each once; the default is measured anyway.
+    known = dict.fromkeys(one.configuration for one in tried if one.configuration)
+    remarks = [*sets.list_remarks(tried, space.library), extended.words(space)]
+    return _CampaignSpace(
+        space,
+        (*first, *(configuration for configuration in known if configuration not in first)),
+        tried,
+        tuple(filter(None, remarks)),
+    )
+
+
+def _choose_sets(
+    document: Document, file: CampaignFile, space: Space, system: System | None
+) -> CampaignSets | None:
+    if file.reference_settings is None:
+        return None
+    key = document.written_key(REFERENCE_KEYS)
+    sets = choose_sets(document, file.reference_settings, system, space.library, key)
+    return CampaignSets(sets, system, file.protected_variables)
+
+
+def _unset_what_has_no_effect(file: CampaignFile, space: Space) -> Space:
+    named = {*file.narrow, *(name for entry in file.first for name in entry)}
+    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
+    return customize_space(space, pin=dict.fromkeys(idle, "unset"))
+
+
+def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:
+    first = tuple(Configuration(entry) for entry in file.first)
+    for index, configuration in enumerate(first):
+        problems = space.check(configuration)
+        if problems:
+            raise document.error(
+                f"this configuration is not in the space: {problems[0]}",
+                ("first", index),
+                hint=f"see 'commtune spaces show {space.name}', or add the value by 'extend'",
+            )
+    return first

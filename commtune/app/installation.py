@@ -1,0 +1,70 @@
+"""What is installed for measuring: MPI libraries, and the benchmark that is built against one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
+from commtune.cluster.mpi.wheels import WHEELS
+from commtune.documents.nearest import quote_value, suggest
+from commtune.errors import CommtuneError, UserError
+from commtune.kernels.build import BuiltBenchmark
+from commtune.kernels.toolchains import Toolchain
+from commtune.model import GpuKind, MpiInstallation
+from commtune.wiring import benchmark_setup, gpu_toolchains
+
+_GPUS = ("auto", *GpuKind)
+
+
+@dataclass(frozen=True)
+class Build:
+    """A benchmark with all its backends, and why some are waived."""
+
+    mpi: MpiInstallation
+    toolchain: Toolchain | None
+    built: BuiltBenchmark
+    backends: Sequence[str]
+    waived: Mapping[str, str]
+
+    @property
+    def log(self) -> Path | None:
+        """Where what the compilers said is kept."""
+        return self.built.log if self.built.log.is_file() else None
+
+
+def build_benchmark(
+    mpi: str, gpu: str, architectures: Sequence[str], log: Path | None, *, again: bool
+) -> Build:
+    """Builds the benchmark, unless it was built before.
+
+    Raises:
+        UserError: there is no such kind of GPU, or architectures are for none.
+    """
+    if gpu not in _GPUS:
+        raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
+    if architectures and gpu == GpuKind.NONE:
+        raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
+    found = benchmark_setup.find_named_mpi(mpi)
+    toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(architectures))
+    built, backends = benchmark_setup.build_for(found, toolchain, log, again=again)
+    waived = gpu_toolchains.waived_backends(toolchain, why, backends)
+    return Build(found, toolchain, built, tuple(backends), waived)
+
+
+def list_mpi() -> dict[str, MpiInstallation | str]:
+    """The MPI libraries that can be named, or why one is not here."""
+    return {name: _attempt(name) for name in ("path", *(f"wheel:{name}" for name in WHEELS))}
+
+
+def _attempt(name: str) -> MpiInstallation | str:
+    try:
+        return find_mpi(name)
+    except CommtuneError as error:
+        return error.message
+
+
+def install_mpi(name: str, root: Path | None = None) -> MpiInstallation:
+    """Installs an MPI from its Python wheel; ``root`` is the user's data folder by default."""
+    return install_wheel(name, root.absolute() if root else data_root())
