@@ -95,9 +95,9 @@ class Profile:
         points: evidence for the tuned operation, per size and machine state.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
-        note: for a person: where the default stays, what could still be hidden.
+        note: for a person: where the default stays, the minimum detectable effect.
         details: what else is known, as plain data: what each variable brings, what decided the
-            range's ends, what the library executed (see ``tuner.conclusion``).
+            range's ends, what the library executed.
     """
 
     name: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import pytest
 
@@ -13,11 +13,12 @@ from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.cluster.machine.doctor import (
     Check,
     Status,
-    _find_file_system,
+    _check_database_file,
     _tuning_names,
     examine_machine,
 )
 from commtune.cluster.machine.gpus import Gpu
+from commtune.filesystems import filesystem_type
 
 # Lines of /proc/self/mountinfo: recorded ones, and an NFS and a Lustre one after proc(5).
 MOUNTS = """\
@@ -40,11 +41,11 @@ MOUNTS = """\
     ],
 )  # fmt: skip
 def test_the_file_system_of_a_path(path: str, wanted: str) -> None:
-    assert _find_file_system(Path(path), MOUNTS) == wanted
+    assert filesystem_type(PurePosixPath(path), MOUNTS) == wanted
 
 
-def test_a_mount_table_that_says_nothing() -> None:
-    assert _find_file_system(Path("/x"), "") == "unknown"
+def test_a_mount_table_that_says_nothing(tmp_path: Path) -> None:
+    assert "commtune.db: unknown, " in _check_database_file(tmp_path / "commtune.db", "").what
 
 
 def test_settings_are_told_from_locations_and_guards() -> None:

@@ -6,9 +6,9 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
-from commtune.db.connection import location
+from commtune import filesystems
 from commtune.db.connection.engine import open_database
-from commtune.db.connection.location import _filesystem_type, _is_network, network_type
+from commtune.filesystems import filesystem_type, is_network, network_type
 
 MOUNTS = """\
 22 1 254:1 / / rw,relatime shared:1 - ext4 /dev/vda1 rw
@@ -38,22 +38,22 @@ broken line
     ],
 )
 def test_the_deepest_and_latest_mount_counts(folder: str, kind: str, network: bool) -> None:
-    assert _filesystem_type(PurePosixPath(folder), MOUNTS) == kind
-    assert _is_network(kind) is network
+    assert filesystem_type(PurePosixPath(folder), MOUNTS) == kind
+    assert is_network(kind) is network
 
 
 def test_nothing_mounted_is_no_kind() -> None:
-    assert _filesystem_type(PurePosixPath("/x"), "") == ""
-    assert not _is_network("")
+    assert filesystem_type(PurePosixPath("/x"), "") == ""
+    assert not is_network("")
 
 
 def test_this_machine_answers(tmp_path: Path) -> None:
     assert network_type(Path("/proc")) == ""
-    table = location._MOUNTINFO.read_text()
-    assert _filesystem_type(PurePosixPath("/proc"), table) == "proc"
+    table = filesystems.MOUNTINFO.read_text()
+    assert filesystem_type(PurePosixPath("/proc"), table) == "proc"
     # Inside a chroot the table doesn't hold the root; then nothing is known, which means local.
     rooted = any(line.split()[4] == "/" for line in table.splitlines())
-    assert bool(_filesystem_type(PurePosixPath(tmp_path.resolve()), table)) or not rooted
+    assert bool(filesystem_type(PurePosixPath(tmp_path.resolve()), table)) or not rooted
 
 
 def test_sqlite_on_a_network_file_system_is_careful_and_says_so(
@@ -64,7 +64,7 @@ def test_sqlite_on_a_network_file_system_is_careful_and_says_so(
     local.close()
     table = tmp_path / "mountinfo"
     table.write_text(f"22 1 0:1 / {tmp_path.resolve()} rw - nfs4 server:/home rw\n")
-    monkeypatch.setattr(location, "_MOUNTINFO", table)
+    monkeypatch.setattr(filesystems, "MOUNTINFO", table)
     careful = open_database(url)
     with careful.read() as connection:
         assert connection.exec_driver_sql("PRAGMA journal_mode").scalar() == "delete"

@@ -135,6 +135,8 @@ class BlockJobs:
         tracked = self._new(JobKind.TRACE, [request], time_limit_s)
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
         tracked.expected_s = time_limit_s
+        # Ranks on nodes write their records there, and make no folder.
+        make_folder(self.tracer.folder)
         command, further = self.tracer.prepare(request)
         folder = tracked.folder
         script = self.scripts.trace(folder, request, command, further, time_limit_s)

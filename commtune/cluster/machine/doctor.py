@@ -25,21 +25,12 @@ from commtune.cluster.machine.description import Machine, describe_machine, load
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
 from commtune.errors import CommtuneError, MissingComponent
+from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
 
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
-
-_MOUNTS = Path("/proc/self/mountinfo")
-#: File systems shared by many nodes, where SQLite's locking can't be relied on.
-_NETWORK_FILE_SYSTEMS = frozenset(
-    {
-        "9p", "afs", "beegfs", "ceph", "cifs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs", "gfs2",
-        "gpfs", "lustre", "nfs", "nfs4", "ocfs2", "orangefs", "panfs", "pvfs2", "smb3", "smbfs",
-        "virtiofs", "wekafs",
-    }
-)  # fmt: skip
 
 #: Prefixes of variables that change how communication libraries behave.
 _TUNING = re.compile(
@@ -124,7 +115,7 @@ def examine_machine(
         ("shm", partial(_check_shared_memory, Path("/dev/shm"))),
         ("gpu", partial(_check_gpus, machine)),
         ("slurm", partial(_check_slurm, machine)),
-        ("database", lambda: _check_database_file(file, _MOUNTS.read_text())),
+        ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
         ("environment", partial(_check_environment_settings, variables)),
         ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
     ]
@@ -231,30 +222,15 @@ def _check_database_file(file: Path, mountinfo: str) -> Check:
     if closed is not None:
         mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
         return Check("database", Status.MISSING, f"can't write to {closed}", mend)
-    kind = _find_file_system(existing.resolve(), mountinfo)
+    kind = filesystem_type(existing.resolve(), mountinfo) or "unknown"
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_gib(free)} free"
-    if kind in _NETWORK_FILE_SYSTEMS:
+    if is_network(kind):
         mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
         return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
     if free < _LEAST_DISK_BYTES:
         return Check("database", Status.WARNING, what + ": little room")
     return Check("database", Status.OK, what)
-
-
-def _find_file_system(path: Path, mountinfo: str) -> str:
-    """The type of the file system that holds a resolved path, by /proc/self/mountinfo's text."""
-    best, kind = -1, "unknown"
-    for line in mountinfo.splitlines():
-        before, _, after = line.partition(" - ")
-        fields = before.split()
-        if len(fields) < 5 or not after:
-            continue
-        mount = Path(_unescaped(fields[4]))
-        # Of mounts on top of each other, the later one is seen: hence not only "longer".
-        if path.is_relative_to(mount) and len(mount.parts) >= best:
-            best, kind = len(mount.parts), after.split()[0]
-    return kind
 
 
 def _check_environment_settings(variables: Mapping[str, str]) -> Check:
@@ -320,11 +296,6 @@ def _says_something(file: Path) -> bool:
     except OSError:
         return False
     return any(line.strip() and not line.strip().startswith("#") for line in lines)
-
-
-def _unescaped(text: str) -> str:
-    """Undoes the octal escapes of mountinfo (``\\040`` for a space)."""
-    return re.sub(r"\\([0-7]{3})", lambda match: chr(int(match[1], 8)), text)
 
 
 def _gib(count: int) -> str:

@@ -18,6 +18,7 @@ from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, t
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool
 
+from commtune import filesystems
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.errors import DatabaseFault, install_command
@@ -183,7 +184,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     if path is None:
         return _server_engine(make_url(url), pool), ""
     _make_folder(path.parent, url)
-    network = location.network_type(path.parent)
+    network = filesystems.network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         json_serializer=_dump_json,

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
@@ -193,59 +193,3 @@ def explain_fault(text: str, shown: str, *, transient: bool = False) -> Database
                 transient=meaning.transient,
             )
     return DatabaseFault(f"the database {shown} failed: {first}", transient=transient)
-
-
-#: Linux's table of what is mounted where, for this process.
-_MOUNTINFO = Path("/proc/self/mountinfo")
-
-#: Kinds on which several machines see one file. SQLite's write-ahead log needs memory that all
-#: its users share, which these don't give across machines.
-_NETWORK = frozenset(
-    (
-        *("9p", "afs", "beegfs", "ceph", "cifs", "gfs2", "glusterfs", "gpfs", "lustre", "nfs"),
-        *("nfs4", "ocfs2", "panfs", "pvfs2", "smb3", "smbfs", "wekafs"),
-        *("fuse.beegfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"),
-    )
-)
-
-
-def _filesystem_type(folder: PurePosixPath, mountinfo: str) -> str:
-    """The kind of file system that holds an absolute path without symbolic links.
-
-    Args:
-        mountinfo: text of ``/proc/self/mountinfo``.
-
-    Returns:
-        The kind, such as ``ext4``; empty where no mount holds the path.
-    """
-    best_depth, best_kind = -1, ""
-    for line in mountinfo.splitlines():
-        fields, _, rest = line.partition(" - ")
-        columns = fields.split()
-        if len(columns) < 5 or not rest:
-            continue
-        mount = PurePosixPath(_unescape(columns[4]))
-        # Of two mounts at one place the later one covers the earlier (autofs, then nfs).
-        if folder.is_relative_to(mount) and len(mount.parts) >= best_depth:
-            best_depth, best_kind = len(mount.parts), rest.split()[0]
-    return best_kind
-
-
-def _is_network(kind: str) -> bool:
-    """Whether a kind of file system is shared between machines."""
-    return kind in _NETWORK
-
-
-def network_type(folder: Path) -> str:
-    """The kind of file system of a folder if it is a network one, else empty."""
-    try:
-        mountinfo = _MOUNTINFO.read_text(errors="replace")
-    except OSError:  # no Linux: nothing is known, and WAL is tried
-        return ""
-    kind = _filesystem_type(PurePosixPath(folder.resolve()), mountinfo)
-    return kind if _is_network(kind) else ""
-
-
-def _unescape(text: str) -> str:
-    """Undoes the kernel's octal escapes of blanks and backslashes."""
-    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), text)

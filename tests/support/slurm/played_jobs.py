@@ -76,7 +76,7 @@ class MemoryBook:
 
     def open_jobs(self) -> list[JobRecord]:
         is_open = [job for job in self.known.values() if job.stage is not JobStage.OVER]
-        return sorted(is_open, key=lambda job: (job.prepared_at, job.key))
+        return sorted(is_open, key=lambda job: job.prepared_at)
 
     def node_hours(self) -> float:
         return sum(job.node_hours for job in self.known.values())
