@@ -57,6 +57,17 @@ class Recording:
         return times
 
     @cached_property
+    def residuals(self) -> Floats:
+        """How runs of one configuration differ, a row a run: of all with two runs or more."""
+        places = [np.flatnonzero(self.of == c) for c in np.unique(self.of)]
+        found = [
+            math.sqrt(len(mine) / (len(mine) - 1)) * (times - times.mean(axis=0))
+            for mine in places
+            if len(mine) > 1 and not np.isnan(times := self.log_times[mine]).any()
+        ]
+        return np.vstack(found)
+
+    @cached_property
     def of(self) -> NDArray[np.int64]:
         """The configuration of each run."""
         return np.array([run.configuration for run in self.grid.runs])
@@ -129,6 +140,13 @@ class Halves:
     def runs(self, percent: float) -> int:
         """So many per cent of the recorded runs of both halves."""
         return max(2, round(len(self.grid.runs) * percent / 100))
+
+    @cached_property
+    def expected(self) -> Floats:
+        """As ``truth``, by the half that strategies play."""
+        recording = self.recording
+        seen = np.setdiff1d(np.arange(len(recording.of)), self.held)
+        return shrink_medians(recording.log_times[seen], recording.of[seen], recording.prior)
 
     @cached_property
     def truth(self) -> Floats:

@@ -10,7 +10,6 @@ import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Outcome, Profile, Run
-from commtune.replay.benchmark import ReplayBenchmark
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
@@ -19,6 +18,7 @@ from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.search.strategies.strategy import Origin
 
+from .fresh import FreshReplay
 from .halves import Floats, Halves
 from .player import Picks, Played
 
@@ -74,7 +74,7 @@ def _begin(halves: Halves, seed: int, budget: Budget, strategy: str) -> tuple[Pl
     plan = replace(halves.plan, seed=seed, budget=budget)
     if strategy:
         plan = replace(plan, strategy=strategy)
-    benchmark = ReplayBenchmark(halves.seen, seed)
+    benchmark = FreshReplay(halves, seed)
     return plan, Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commtune.model import Configuration, Outcome, RunRequest
-from commtune.replay.benchmark import ReplayBenchmark
 
+from .fresh import FreshReplay
 from .halves import Floats, Halves
 
 Picks = NDArray[np.int64]
@@ -59,7 +59,7 @@ class Player:
         self.played = Played()
         self.own: Callable[[], Picks] | None = None
         self._checkpoints = checkpoints
-        self._benchmark = ReplayBenchmark(halves.seen, seed)
+        self._benchmark = FreshReplay(halves, seed)
         self._thought_s, self._since = 0.0, time.process_time()
 
     @property

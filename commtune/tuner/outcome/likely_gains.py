@@ -42,7 +42,7 @@ def _find_likely(
     level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
     for configuration, points in comparison.points.items():
         for size, point in overall_points(points).items():
-            estimate = comparison.estimates[configuration].get(size)
+            estimate = comparison.estimates.get(configuration, {}).get(size)
             is_open = size in sizes and point.verdict is Verdict.UNDECIDED
             if is_open and estimate is not None and _is_likely(estimate, plan.minimum_gain):
                 pairs = blocks_to_decide(estimate, level, plan.minimum_gain)

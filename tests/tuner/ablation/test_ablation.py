@@ -211,5 +211,9 @@ def test_the_variables_of_a_group_stay_or_go_together() -> None:
     assert GROUPED.values_of(candidate, "PAIR") == {"LEFT": "1", "RIGHT": "2"}
     (kept,) = Bench(effect(pair), 1, GROUPED).run([candidate])
     assert kept.after == Configuration({"LEFT": "1", "RIGHT": "2"})
-    (gone,) = Bench(effect(one), 1, GROUPED).run([candidate])
-    assert gone.after == only("V3")
+    found = [Bench(effect(one), seed, GROUPED).run([candidate])[0].after for seed in SEEDS]
+    for after in found:
+        assert "V3" in after
+        assert ("LEFT" in after) == ("RIGHT" in after)
+    # As above: one in twenty may keep a passenger.
+    assert sum(after != only("V3") for after in found) <= 2
