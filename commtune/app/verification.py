@@ -249,9 +249,7 @@ def _measure(
     ):
         store, campaign_id = held
         benchmark = _prepare_benchmark(task, store, campaign_id)
-        known = Evidence()
-        for run in store.runs(task.stored.id):
-            known.add(run)
+        known = Evidence.of_runs(store.runs(task.stored.id))
         by_hand = ""
         if isinstance(benchmark, LocalBenchmark):
             by_hand = benchmark_setup.command_by_hand(

@@ -19,10 +19,6 @@ from commtune.tuner.execution.session import Session, Timer
 NextBlock = Callable[[], Iterable[Configuration] | None]
 
 
-def _tell_nobody(run: Run) -> None:
-    del run
-
-
 @dataclass
 class Dispatch:
     """Makes blocks until no further one is wanted, or fits the limits, and none is under way.
@@ -37,7 +33,7 @@ class Dispatch:
     next_block: NextBlock
     phase: Phase
     timer: Timer
-    tell: Callable[[Run], None] = _tell_nobody
+    tell: Callable[[Run], None] = lambda _: None
     operations: tuple[Operation, ...] = ()
     planned: bool = True
     _members: Iterator[Configuration] = field(default_factory=lambda: iter(()))
@@ -112,11 +108,6 @@ class Dispatch:
 
 def repeat_blocks(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:
     """So many blocks of the same configurations, each in an order of its own."""
-    left = count
-
-    def next_block() -> Iterable[Configuration] | None:
-        nonlocal left
-        left -= 1
-        return order() if left >= 0 else None
-
-    return next_block
+    # An order is made when its block begins: it goes by the block's number.
+    orders = (order() for _ in range(count))
+    return lambda: next(orders, None)

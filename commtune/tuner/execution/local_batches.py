@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from commtune.model import Execution, Outcome, RunRequest, RunResult
-from commtune.tuner.ports import Batches, Benchmark
+from commtune.tuner.ports import Benchmark
 
 
 @dataclass
@@ -67,12 +67,3 @@ class LocalBatches:
     def left_s(self) -> float:
         """What all limits leave, seconds."""
         return self.most_left_s()
-
-
-def as_batches(
-    benchmark: Benchmark | Batches, clock: Callable[[], float], most_left_s: Callable[[], float]
-) -> Batches:
-    """Batches as they are, and those of width 1 over a benchmark."""
-    if isinstance(benchmark, Batches):
-        return benchmark
-    return LocalBatches(benchmark, clock, most_left_s)

@@ -136,11 +136,16 @@ def stated_today(claim: Claim, size: int, today: Sequence[PointEvidence]) -> Int
     if not uneven or not shares.keys() <= then.keys():
         return claim.stated[size].gain
     gains = [(share, then[speed].gain) for speed, share in shares.items()]
+    return _mean_interval(gains, claim.stated[size].gain.pairs)
+
+
+def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:
+    """The geometric mean of (weight, interval), end by end."""
     return Interval(
-        ratio=_mean([(w, g.ratio) for w, g in gains]),
-        low=_mean([(w, g.low) for w, g in gains]),
-        high=_mean([(w, g.high) for w, g in gains]),
-        pairs=claim.stated[size].gain.pairs,
+        ratio=_mean([(weight, gain.ratio) for weight, gain in gains]),
+        low=_mean([(weight, gain.low) for weight, gain in gains]),
+        high=_mean([(weight, gain.high) for weight, gain in gains]),
+        pairs=pairs,
     )
 
 
@@ -253,17 +258,11 @@ def _together(claimed: Sequence[SizeVerification], rules: Rules) -> Verification
     both = [(s.stated, s.point.gain) for s in claimed if s.stated is not None and s.point]
     if len(both) < len(claimed) or any(gain.low <= 0 for _, gain in both):
         return VerificationVerdict.UNDECIDED
-    stated = _mean_interval([one for one, _ in both])
-    return judge_claimed(stated, _mean_interval([gain for _, gain in both]), rules.minimum_gain)
-
-
-def _mean_interval(gains: Sequence[Interval]) -> Interval:
-    return Interval(
-        ratio=_mean([(1.0, g.ratio) for g in gains]),
-        low=_mean([(1.0, g.low) for g in gains]),
-        high=_mean([(1.0, g.high) for g in gains]),
-        pairs=min(g.pairs for g in gains),
+    stated, today = (
+        _mean_interval([(1.0, gain) for gain in gains], min(gain.pairs for gain in gains))
+        for gains in zip(*both, strict=True)
     )
+    return judge_claimed(stated, today, rules.minimum_gain)
 
 
 def _looks_harmful(size: SizeVerification, rules: Rules) -> bool:
