@@ -22,7 +22,7 @@ from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
-from commtune.tuner.verification.claims import Claim, claim_of
+from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.claims import SizeVerification as SizeVerification
 from commtune.tuner.verification.claims import VerificationVerdict as VerificationVerdict
 from commtune.tuner.verification.phase import Verification as Verification
@@ -134,7 +134,7 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
-    claim = claim_of(answer.profile, plan.workload.sizes)
+    claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
     mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, plan.workload)

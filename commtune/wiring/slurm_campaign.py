@@ -15,7 +15,6 @@ from typing import Any
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import (
-    KEY_VARIABLE,
     AllocationChain,
     AllocationScript,
 )
@@ -31,11 +30,11 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.scheduler import Allocation, PollBackoff
-from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
-from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
-from commtune.cluster.slurm.site import Site, describe_site
+from commtune.cluster.slurm.allocation import Srun, topology_of
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.site import Site
 from commtune.cluster.tracing.tracer import Tracer
-from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.errors import UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
@@ -45,7 +44,7 @@ from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring.job_handover import guards_here, hand_over_protected, hand_over_versions
+from commtune.wiring.job_handover import guards_here, hand_over
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -243,8 +242,7 @@ class SlurmCampaign:
             time_s=self.request.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
-                **hand_over_protected(self._guards),
-                **hand_over_versions(self.spec.versions),
+                **hand_over(self._guards, self.spec.versions),
                 "COMMTUNE_DB": database,
             },
         )
@@ -312,54 +310,3 @@ class SlurmCampaign:
 
     def _submitter(self, book: JobBook) -> Submitter:
         return Submitter(self.scheduler, book, self._backoff, time.time, self.say)
-
-
-def assemble_slurm_campaign(
-    spec: CampaignSpec,
-    mpi: MpiInstallation,
-    program: AnyProgram,
-    folder: Path,
-    say: Callable[[str], None],
-) -> SlurmCampaign:
-    """A campaign on Slurm, from where we are: a login node, or an allocation.
-
-    Raises:
-        UserError: its file says nothing of Slurm.
-        EnvironmentFault: there is no Slurm here, or it doesn't answer.
-    """
-    if spec.slurm is None:
-        raise UserError(
-            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
-            hint="add `slurm: {}`, with what your site asks for: account, partition",
-        )
-    return SlurmCampaign(
-        spec=spec,
-        request=spec.slurm,
-        mpi=mpi,
-        program=program,
-        site=_describe_site(spec),
-        folder=folder,
-        allocation=find_allocation(os.environ, time.time),
-        key=os.environ.get(KEY_VARIABLE, ""),
-        say=say,
-    )
-
-
-def _describe_site(spec: CampaignSpec) -> Site:
-    """What Slurm says of where we are; its silence is told in words of the campaign."""
-    try:
-        return describe_site(clean_environment(os.environ))
-    except (MissingComponent, SlurmFault) as error:
-        if spec.system is None:
-            raise
-        is_there = isinstance(error, SlurmFault)
-        state = "does not answer here" if is_there else "is not on this machine"
-        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
-        # A system alone brings Slurm as well, without a key of its own in the file.
-        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
-        raise EnvironmentFault(
-            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
-            hint=f"start it on a login node of {spec.system.name}{ask};\n"
-            f"to measure on this machine instead, leave {keys} out of the campaign file",
-            transient=error.transient,
-        ) from error

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,14 +12,16 @@ from functools import partial
 from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE
+from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.placement import expand_hosts
-from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.allocation import find_allocation
+from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
+from commtune.cluster.slurm.site import Site, describe_site
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url
 from commtune.db.locks import LockOwner
@@ -31,7 +34,7 @@ from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import runs_folder, slurm_record
-from commtune.wiring.slurm_campaign import SlurmCampaign, assemble_slurm_campaign
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
 _CLOCKS_S = 60.0
@@ -42,10 +45,49 @@ _ANSWER_S = 10.0
 def prepare_slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
 ) -> SlurmCampaign:
-    """A campaign on Slurm, with its benchmark built; see ``on_slurm.on_slurm``."""
+    """A campaign on Slurm from where we are, a login node or an allocation; builds its benchmark.
+
+    Raises:
+        UserError: its file says nothing of Slurm.
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
-    folder = runs_folder(spec.plan.name).parent
-    return assemble_slurm_campaign(spec, mpi, program, folder, say)
+    if spec.slurm is None:
+        raise UserError(
+            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
+            hint="add `slurm: {}`, with what your site asks for: account, partition",
+        )
+    return SlurmCampaign(
+        spec=spec,
+        request=spec.slurm,
+        mpi=mpi,
+        program=program,
+        site=_describe_site(spec),
+        folder=runs_folder(spec.plan.name).parent,
+        allocation=find_allocation(os.environ, time.time),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        say=say,
+    )
+
+
+def _describe_site(spec: CampaignSpec) -> Site:
+    """What Slurm says of where we are; its silence is told in words of the campaign."""
+    try:
+        return describe_site(clean_environment(os.environ))
+    except (MissingComponent, SlurmFault) as error:
+        if spec.system is None:
+            raise
+        is_there = isinstance(error, SlurmFault)
+        state = "does not answer here" if is_there else "is not on this machine"
+        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
+        # A system alone brings Slurm as well, without a key of its own in the file.
+        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
+        raise EnvironmentFault(
+            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
+            hint=f"start it on a login node of {spec.system.name}{ask};\n"
+            f"to measure on this machine instead, leave {keys} out of the campaign file",
+            transient=error.transient,
+        ) from error
 
 
 def runs_on_slurm(on: SlurmCampaign, store: Store, campaign_id: int) -> BlockJobs | Steps:

@@ -226,9 +226,7 @@ class VerifyPhase:
             stopped=stopped,
             failures=Counter(run.outcome for run in failed),
             lost=Counter(run.outcome for run in self._fresh() if run.outcome.is_lost),
-            detail=f"{failed[-1].detail}\n{failed[-1].output_tail.strip()}".strip()
-            if failed
-            else "",
+            detail=_detail(failed[-1]) if failed else "",
             run_s=self.run_s(),
             speeds=speeds,
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
@@ -241,3 +239,7 @@ def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, flo
     """The share of core-to-core round trips (seconds) at each machine state."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
+
+
+def _detail(run: Run) -> str:
+    return f"{run.detail}\n{run.output_tail.strip()}".strip()
