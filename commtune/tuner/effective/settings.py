@@ -144,7 +144,7 @@ def at_default(execution: Execution, default: Execution) -> frozenset[str]:
     """The variables that ask for what the library holds by itself anyway.
 
     That is a hint only: a variable that is there at all can switch off what a library chooses by
-    itself. Whether the configuration without it behaves the same is for ``group`` to say.
+    itself. Whether the configuration without it behaves the same is for ``group_executions``.
     """
     own = settings_of(default)
     return frozenset(

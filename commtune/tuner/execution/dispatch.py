@@ -1,9 +1,7 @@
 """Blocks under way: which comes next, and who is told of the runs that ended.
 
-Phases say which block comes next and are told of every run; they don't know where it was made.
-Where runs are made beside the controller, the members of a block are asked for one by one, so
-that a search learns from each run before it proposes the next. A job needs all of them before it
-is submitted, and results come late and out of order.
+Beside the controller, the members of a block are asked for one by one, so that a search learns
+from each run. A job needs all of them at once, and results come late and out of order.
 """
 
 from __future__ import annotations

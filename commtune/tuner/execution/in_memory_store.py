@@ -39,19 +39,15 @@ class InMemoryStore:
     def add_trial(
         self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
     ) -> None:
-        del campaign_id
         self._trials.setdefault(configuration, Trial(number, configuration, origin, label))
 
     def trials(self, campaign_id: int) -> Sequence[Trial]:
-        del campaign_id
         return sorted(self._trials.values(), key=lambda trial: trial.number)
 
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        del campaign_id
         self._open |= {request.run_id: (request, session) for request in requests}
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        del campaign_id, operation
         if result.run_id not in self._open:
             return False
         request, session = self._open.pop(result.run_id)
@@ -59,49 +55,38 @@ class InMemoryStore:
         return True
 
     def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
-        del campaign_id
         return [request for request, _ in self._open.values()]
 
     def runs(self, campaign_id: int) -> Sequence[Run]:
-        del campaign_id
         return list(self.stored)
 
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
-        del campaign_id
         self.profiles = profiles
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
-        del campaign_id
         self._decision = decision
 
     def decision(self, campaign_id: int) -> Decision | None:
-        del campaign_id
         return self._decision
 
     def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
-        del campaign_id
         if plan not in self.plans:
             self.plans.append(plan)
 
     def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
-        del campaign_id
         return sorted(self.plans, key=lambda plan: plan.number)
 
     def add_execution(self, campaign_id: int, execution: Execution) -> None:
-        del campaign_id
         self._executions[execution.configuration] = execution
 
     def executions(self, campaign_id: int) -> Sequence[Execution]:
-        del campaign_id
         return list(self._executions.values())
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        del campaign_id
         self._conclusion = conclusion
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
-        del campaign_id
         return self._conclusion
 
     def touch(self, campaign_id: int) -> None:
-        del campaign_id
+        """Nobody else can hold it."""

@@ -29,12 +29,10 @@ class LocalBatches:
 
     @property
     def simulated(self) -> bool:
-        """As the benchmark says."""
         return self.benchmark.simulated
 
     @property
     def in_flight(self) -> int:
-        """How many submissions are not collected."""
         return len(self._due)
 
     def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
@@ -57,7 +55,6 @@ class LocalBatches:
         return self.benchmark.recover(request) or lost
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
-        """As the benchmark does."""
         return self.benchmark.trace(request, time_limit_s)
 
     def used_s(self) -> float:
@@ -65,5 +62,4 @@ class LocalBatches:
         return self.clock()
 
     def left_s(self) -> float:
-        """What all limits leave, seconds."""
         return self.most_left_s()

@@ -118,5 +118,4 @@ def pair_times(
 
 
 def log_ratios(found: Pairs) -> list[float]:
-    """Log ratios of pairs."""
     return [math.log(one / other) for one, other in found]

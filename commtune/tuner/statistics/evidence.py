@@ -51,7 +51,6 @@ class Evidence:
         return found
 
     def add(self, run: Run) -> None:
-        """Takes in one more run."""
         self.runs.append(run)
         self._by_phase.setdefault(run.phase, []).append(run)
         if not run.outcome.is_lost:

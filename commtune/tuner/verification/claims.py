@@ -1,10 +1,8 @@
 """What a profile claims, and whether it holds today.
 
-A profile claims a gain at every size of its range where the confirmation showed one. At the other
-sizes of its range it promises no harm beyond the tolerance: an environment for all sizes has such
-sizes, and so has a range that was joined over a size that showed nothing. Both are measured again
-in fresh blocks, and each size is judged by its interval of today against the stated one. All
-intervals hold together at the campaign's level, over the sizes of the range and over all looks.
+It claims a gain at the sizes of its range where the confirmation showed one, and at the others
+promises no harm beyond the tolerance. All intervals of today hold together at the campaign's
+level, over sizes and looks.
 """
 
 from __future__ import annotations
