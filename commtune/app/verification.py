@@ -32,7 +32,6 @@ from commtune.wiring import (
     campaign_control,
     campaign_records,
     library_versions,
-    slurm_submission,
 )
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
@@ -271,7 +270,7 @@ def _measure(
 
 def _prepare_benchmark(task: _Task, store: Store, campaign_id: int) -> Benchmark | Batches:
     if task.on is not None:
-        return slurm_submission.runs_on_slurm(task.on, store, campaign_id)
+        return task.on.further_runs(store, campaign_id)
     answer = task.answer
     return benchmark_setup.prepare_benchmark(
         task.mpi,

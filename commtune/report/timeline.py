@@ -13,7 +13,7 @@ from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, R
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
 from commtune.report.record import CampaignRecord
-from commtune.tuner.execution.session import is_disturbed
+from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.statistics.machine_states import MIXED
 
 #: Fewer runs than this say nothing of a spread.

@@ -28,7 +28,7 @@ from commtune.model.conclusion import (
 )
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.effective.canonical import is_credited
-from commtune.tuner.execution.session import is_disturbed
+from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times

@@ -21,8 +21,9 @@ from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.in_memory_store import InMemoryStore
+from commtune.tuner.execution.reruns import DISTURBED
 from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import DISTURBED, Session
+from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.conclusion import time_spent
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence
