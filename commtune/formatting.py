@@ -9,11 +9,6 @@ from typing import Any
 from commtune.model import Aggressor, Conditions, Interval
 
 
-def format_confidence(level: float) -> str:
-    """A confidence level, never rounded to a certainty: ``95%``, ``99.9%``."""
-    return f"{100 * level:.6g}%"
-
-
 def each_by_itself(level: float | None) -> str:
     """What belongs below a table whose intervals hold together but for those of one speed.
 

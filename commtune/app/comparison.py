@@ -25,7 +25,7 @@ from commtune.tuner.verification.pairwise import Arm as Arm
 from commtune.tuner.verification.pairwise import Difference as Difference
 from commtune.tuner.verification.pairwise import PairwiseComparison
 from commtune.tuner.verification.pairwise import PairwiseResult as PairwiseResult
-from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
+from commtune.wiring import benchmark_setup, space_fitting
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wording import format_outcomes
@@ -357,4 +357,4 @@ def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
                 task.mpi, {}, names, task.workload, Path(folder)
             )
         else:
-            yield slurm_submission.steps_on_slurm(on, names, Path(folder))
+            yield on.unstored_steps(names, Path(folder))

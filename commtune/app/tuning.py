@@ -31,7 +31,7 @@ from commtune.wiring.campaign_control import controlled_campaign, opened_databas
 from commtune.wiring.campaign_records import record_of, replayed_record, runs_folder, slurm_record
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
-from commtune.wiring.slurm_submission import prepare_slurm_campaign, system_hint
+from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
 
 #: What to look at where no run on Slurm works.
@@ -122,7 +122,7 @@ def _tune_on_slurm(
 ) -> CampaignResult:
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
     plan, on = spec.plan, prepare_slurm_campaign(spec, mpi, reporter.say)
-    if hint := system_hint(on):
+    if hint := on.system_hint():
         reporter.say(hint)
     record = slurm_record(on)
     if on.key:
@@ -179,7 +179,7 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     for remark in spec.remarks:
         reporter.say(remark)
     on = prepare_slurm_campaign(spec, mpi, reporter.say)
-    if hint := system_hint(on):
+    if hint := on.system_hint():
         reporter.say(hint)
     return on
 

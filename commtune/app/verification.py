@@ -22,7 +22,7 @@ from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
-from commtune.tuner.verification.claims import Claim, claim_of
+from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.claims import SizeVerification as SizeVerification
 from commtune.tuner.verification.claims import VerificationVerdict as VerificationVerdict
 from commtune.tuner.verification.phase import Verification as Verification
@@ -32,7 +32,6 @@ from commtune.wiring import (
     campaign_control,
     campaign_records,
     library_versions,
-    slurm_submission,
 )
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
@@ -134,7 +133,7 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
-    claim = claim_of(answer.profile, plan.workload.sizes)
+    claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
     mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, plan.workload)
@@ -249,9 +248,7 @@ def _measure(
     ):
         store, campaign_id = held
         benchmark = _prepare_benchmark(task, store, campaign_id)
-        known = Evidence()
-        for run in store.runs(task.stored.id):
-            known.add(run)
+        known = Evidence.of_runs(store.runs(task.stored.id))
         by_hand = ""
         if isinstance(benchmark, LocalBenchmark):
             by_hand = benchmark_setup.command_by_hand(
@@ -273,7 +270,7 @@ def _measure(
 
 def _prepare_benchmark(task: _Task, store: Store, campaign_id: int) -> Benchmark | Batches:
     if task.on is not None:
-        return slurm_submission.runs_on_slurm(task.on, store, campaign_id)
+        return task.on.further_runs(store, campaign_id)
     answer = task.answer
     return benchmark_setup.prepare_benchmark(
         task.mpi,

@@ -273,13 +273,11 @@ def _intervals(record: CampaignRecord) -> str:
     named = record.conclusion.method.interval
     each = {p.level for p in record.profiles}
     is_corrected = bool(each) and min(each) > level
-    single = (
-        f" (each single one at {formatting.format_confidence(min(each))})" if is_corrected else ""
-    )
+    single = f" (each single one at {_format_confidence(min(each))})" if is_corrected else ""
     made = f" Each is {named}." if named else ""
     return (
         f"All intervals of the confirmation together hold with "
-        f"{formatting.format_confidence(level)}{single}: "
+        f"{_format_confidence(level)}{single}: "
         f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
@@ -366,3 +364,8 @@ def missing_parts(record: CampaignRecord) -> list[str]:
     if record.runs and all(run.other_load is None for run in record.runs):
         said.append("Nothing is known of other programs' load during the runs.")
     return said
+
+
+def _format_confidence(level: float) -> str:
+    """A confidence level, never rounded to a certainty: ``95%``, ``99.9%``."""
+    return f"{100 * level:.6g}%"

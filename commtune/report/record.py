@@ -148,7 +148,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         plans=_plans(store, campaign.id, runs),
         first_block=decision.first_block if decision else 0,
         concluded=stored is not None,
-        speeds=_speeds(runs),
+        speeds=Evidence.of_runs(runs).speeds(),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=benchmark_header(url, campaign.id),
@@ -179,13 +179,6 @@ def _plans(
         for number, block in found.items()
         for run in list(block.values())[:1]
     }
-
-
-def _speeds(runs: Iterable[model.Run]) -> MachineStates:
-    evidence = Evidence()
-    for run in runs:
-        evidence.add(run)
-    return evidence.speeds()
 
 
 def _profiles(url: str, campaign: str) -> list[ProfileAnswer]:

@@ -43,7 +43,7 @@ def controlled_campaign(
 def held_campaign(
     opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
 ) -> Iterator[tuple[Store, int]]:
-    """As ``controlled``, for more runs only: settings and state of the campaign stay."""
+    """As ``controlled_campaign``, for more runs only: settings and state of the campaign stay."""
     store = Store(opened, say=reporter.say)
     try:
         campaign_id = store.open_campaign(record).id

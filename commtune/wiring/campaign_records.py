@@ -28,7 +28,7 @@ from commtune.spaces.space import Space
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.nominal.operations import FABRIC
-from commtune.wiring.gpu_toolchains import stack_of, stack_words
+from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
@@ -278,9 +278,15 @@ def _stack(
 ) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
-    words = [stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip()]
+    words = [_stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip()]
     bare = StackRecord(content_key(description), ", ".join(filter(None, words)), description)
     return _with_libraries(bare, versions)
+
+
+def _stack_words(stack: Mapping[str, Any]) -> str:
+    """``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
+    names = ("nccl", "rccl", "cuda", "hip")
+    return ", ".join(f"{name.upper()} {stack[name]}" for name in names if name in stack)
 
 
 def _with_libraries(stack: StackRecord, versions: Mapping[str, str] | None) -> StackRecord:

@@ -145,9 +145,3 @@ def stack_of(backend: str) -> dict[str, Any]:
         versions[found.xccl.name.lower()] = found.xccl.version
     drivers = sorted({gpu.driver for gpu in _machine().gpus})
     return {"backend": str(backend), **versions, "gpu_drivers": drivers}
-
-
-def stack_words(stack: Mapping[str, Any]) -> str:
-    """``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
-    names = ("nccl", "rccl", "cuda", "hip")
-    return ", ".join(f"{name.upper()} {stack[name]}" for name in names if name in stack)

@@ -33,16 +33,12 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
     return {name: value for name, value in found.items() if name in known}
 
 
-def hand_over_protected(guards: Mapping[str, str]) -> dict[str, str]:
-    """By which a job gets the protected variables, and is told which they are."""
-    return {**guards, _SET_VARIABLE: ",".join(sorted(guards))}
-
-
-def hand_over_versions(versions: Mapping[str, str] | None) -> dict[str, str]:
-    """By which a job is told what was found where it was submitted."""
-    if versions is None:
-        return {}
-    return {_GIVEN_VARIABLE: ",".join(f"{name}={versions[name]}" for name in sorted(versions))}
+def hand_over(guards: Mapping[str, str], versions: Mapping[str, str] | None) -> dict[str, str]:
+    """By which a job gets the protected variables, and is told of them and of the versions."""
+    told = {**guards, _SET_VARIABLE: ",".join(sorted(guards))}
+    if versions is not None:
+        told[_GIVEN_VARIABLE] = ",".join(f"{name}={versions[name]}" for name in sorted(versions))
+    return told
 
 
 def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:

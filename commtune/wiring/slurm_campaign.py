@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -15,7 +16,6 @@ from typing import Any
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import (
-    KEY_VARIABLE,
     AllocationChain,
     AllocationScript,
 )
@@ -30,22 +30,27 @@ from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
+from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.scheduler import Allocation, PollBackoff
-from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
-from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
-from commtune.cluster.slurm.site import Site, describe_site
+from commtune.cluster.slurm.allocation import Srun, topology_of
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.site import Site
 from commtune.cluster.tracing.tracer import Tracer
+from commtune.db.connection.location import database_url
+from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import read_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
-from commtune.kernels.programs import AnyProgram
+from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
+from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring.job_handover import guards_here, hand_over_protected, hand_over_versions
+from commtune.wiring.job_handover import guards_here, hand_over
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -202,6 +207,18 @@ class SlurmCampaign:
             aggressor=aggressor,
         )
 
+    def further_runs(self, store: Store, campaign_id: int) -> BlockJobs | Steps:
+        """What makes further runs of it: steps of the allocation that we are in, else jobs."""
+        if self.allocation is not None:
+            return self.steps(None)
+        book = store.job_book(campaign_id)
+        return self.batches(book, alive=partial(store.touch, campaign_id))
+
+    def unstored_steps(self, watched: Sequence[str], folder: Path) -> Steps:
+        """Runs as steps of our allocation, stored nowhere; its nodes must see ``folder``, too."""
+        program = watching_program(self.program, watched)
+        return replace(self, program=program, folder=folder).steps(None)
+
     def scripts(self) -> Scripts:
         return Scripts(
             campaign=self.spec.plan.name,
@@ -216,7 +233,15 @@ class SlurmCampaign:
             places=None if self.site.topology.positions else self._launcher,
         )
 
-    def example_block(self) -> str:
+    def example_script(self, db: str | None, *, block: bool) -> str:
+        """The script that would be submitted: of an allocation, or of the job of one block."""
+        return (
+            self._example_block()
+            if block
+            else self.allocation_script(database_url(db)).render("0" * 16)
+        )
+
+    def _example_block(self) -> str:
         """The script of a block as it may come: the default, and the first configurations."""
         plan = self.spec.plan
         some = islice(plan.space.configurations(), _EXAMPLES)
@@ -228,6 +253,23 @@ class SlurmCampaign:
         folder = JobFolder(self.folder / "jobs" / ("0" * 16))
         time_s = time_limit_of_job(len(requests), None, limit_s)
         return self.scripts().block(folder, requests, limit_s, time_s)
+
+    def test_script(self, script: str) -> str:
+        """What ``sbatch --test-only`` says of a script.
+
+        Raises:
+            EnvironmentFault: there is no sbatch here.
+            SlurmFault: Slurm would not take it.
+        """
+        with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+            file = Path(folder) / "script.sh"
+            file.write_bytes(script.encode("ascii"))
+            try:
+                return self.scheduler.test_only(file, folder=Path(folder))
+            except MissingComponent as error:
+                raise EnvironmentFault(
+                    "there is no sbatch here to ask", hint="try it on a login node"
+                ) from error
 
     def allocation_script(self, database: str) -> AllocationScript:
         """The script of an allocation; ``database`` is where its controller finds the campaign."""
@@ -243,8 +285,7 @@ class SlurmCampaign:
             time_s=self.request.time_s or self._whole_s(),
             # Not on the command line, which everybody on the node can see.
             environment={
-                **hand_over_protected(self._guards),
-                **hand_over_versions(self.spec.versions),
+                **hand_over(self._guards, self.spec.versions),
                 "COMMTUNE_DB": database,
             },
         )
@@ -275,6 +316,20 @@ class SlurmCampaign:
             "partition": request.partition or (jobs.partition if jobs else ""),
             "constraint": request.constraint or (jobs.constraint if jobs else ""),
         }
+
+    def system_hint(self) -> str:
+        """That a description of this system comes with commtune; empty where the file names one.
+
+        Empty as well in a job of ``commtune submit``, which said it, and where several would fit.
+        """
+        if self.spec.system is not None or self.key:
+            return ""
+        known = [load_system(name) for name in list_systems()]
+        found = surest_matches(recognize_system(collect_clues(os.environ, self.site.name), known))
+        if len(found) != 1 or found[0].system.retired:
+            return ""
+        name, why = found[0].system.name, found[0].by[0]
+        return f"note: this is {name} ({why}); 'system: {name}' makes jobs ask for what fits it"
 
     @property
     def _failed_nodes(self) -> FailedNodes:
@@ -312,54 +367,3 @@ class SlurmCampaign:
 
     def _submitter(self, book: JobBook) -> Submitter:
         return Submitter(self.scheduler, book, self._backoff, time.time, self.say)
-
-
-def assemble_slurm_campaign(
-    spec: CampaignSpec,
-    mpi: MpiInstallation,
-    program: AnyProgram,
-    folder: Path,
-    say: Callable[[str], None],
-) -> SlurmCampaign:
-    """A campaign on Slurm, from where we are: a login node, or an allocation.
-
-    Raises:
-        UserError: its file says nothing of Slurm.
-        EnvironmentFault: there is no Slurm here, or it doesn't answer.
-    """
-    if spec.slurm is None:
-        raise UserError(
-            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
-            hint="add `slurm: {}`, with what your site asks for: account, partition",
-        )
-    return SlurmCampaign(
-        spec=spec,
-        request=spec.slurm,
-        mpi=mpi,
-        program=program,
-        site=_describe_site(spec),
-        folder=folder,
-        allocation=find_allocation(os.environ, time.time),
-        key=os.environ.get(KEY_VARIABLE, ""),
-        say=say,
-    )
-
-
-def _describe_site(spec: CampaignSpec) -> Site:
-    """What Slurm says of where we are; its silence is told in words of the campaign."""
-    try:
-        return describe_site(clean_environment(os.environ))
-    except (MissingComponent, SlurmFault) as error:
-        if spec.system is None:
-            raise
-        is_there = isinstance(error, SlurmFault)
-        state = "does not answer here" if is_there else "is not on this machine"
-        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
-        # A system alone brings Slurm as well, without a key of its own in the file.
-        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
-        raise EnvironmentFault(
-            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
-            hint=f"start it on a login node of {spec.system.name}{ask};\n"
-            f"to measure on this machine instead, leave {keys} out of the campaign file",
-            transient=error.transient,
-        ) from error

@@ -3,35 +3,28 @@
 from __future__ import annotations
 
 import os
-import tempfile
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE
-from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
-from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.placement import expand_hosts
-from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.allocation import find_allocation
+from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
+from commtune.cluster.slurm.site import Site, describe_site
 from commtune.db.connection.engine import Database
-from commtune.db.connection.location import database_url
 from commtune.db.locks import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, EnvironmentFault, MissingComponent, UserError
-from commtune.kernels.programs import watching_program
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
-from commtune.systems.detection.recognition import recognize_system, surest_matches
-from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import runs_folder, slurm_record
-from commtune.wiring.slurm_campaign import SlurmCampaign, assemble_slurm_campaign
+from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
 _CLOCKS_S = 60.0
@@ -42,24 +35,49 @@ _ANSWER_S = 10.0
 def prepare_slurm_campaign(
     spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
 ) -> SlurmCampaign:
-    """A campaign on Slurm, with its benchmark built; see ``on_slurm.on_slurm``."""
+    """A campaign on Slurm from where we are, a login node or an allocation; builds its benchmark.
+
+    Raises:
+        UserError: its file says nothing of Slurm.
+        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+    """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
-    folder = runs_folder(spec.plan.name).parent
-    return assemble_slurm_campaign(spec, mpi, program, folder, say)
+    if spec.slurm is None:
+        raise UserError(
+            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
+            hint="add `slurm: {}`, with what your site asks for: account, partition",
+        )
+    return SlurmCampaign(
+        spec=spec,
+        request=spec.slurm,
+        mpi=mpi,
+        program=program,
+        site=_describe_site(spec),
+        folder=runs_folder(spec.plan.name).parent,
+        allocation=find_allocation(os.environ, time.time),
+        key=os.environ.get(KEY_VARIABLE, ""),
+        say=say,
+    )
 
 
-def runs_on_slurm(on: SlurmCampaign, store: Store, campaign_id: int) -> BlockJobs | Steps:
-    """What makes further runs of a campaign: steps of the allocation that we are in, else jobs."""
-    if on.allocation is not None:
-        return on.steps(None)
-    book = store.job_book(campaign_id)
-    return on.batches(book, alive=partial(store.touch, campaign_id))
-
-
-def steps_on_slurm(on: SlurmCampaign, watched: Sequence[str], folder: Path) -> Steps:
-    """Runs as steps of our allocation, stored nowhere; its nodes must see ``folder``, too."""
-    program = watching_program(on.program, watched)
-    return replace(on, program=program, folder=folder).steps(None)
+def _describe_site(spec: CampaignSpec) -> Site:
+    """What Slurm says of where we are; its silence is told in words of the campaign."""
+    try:
+        return describe_site(clean_environment(os.environ))
+    except (MissingComponent, SlurmFault) as error:
+        if spec.system is None:
+            raise
+        is_there = isinstance(error, SlurmFault)
+        state = "does not answer here" if is_there else "is not on this machine"
+        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
+        # A system alone brings Slurm as well, without a key of its own in the file.
+        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
+        raise EnvironmentFault(
+            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
+            hint=f"start it on a login node of {spec.system.name}{ask};\n"
+            f"to measure on this machine instead, leave {keys} out of the campaign file",
+            transient=error.transient,
+        ) from error
 
 
 def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
@@ -133,29 +151,6 @@ def in_allocation(
     chain.take_back(on.key)
 
 
-def example_script(on: SlurmCampaign, db: str | None, *, block: bool) -> str:
-    """The script that would be submitted: of an allocation, or of the job of one block."""
-    return on.example_block() if block else on.allocation_script(database_url(db)).render("0" * 16)
-
-
-def test_script(on: SlurmCampaign, script: str) -> str:
-    """What ``sbatch --test-only`` says of a script.
-
-    Raises:
-        EnvironmentFault: there is no sbatch here.
-        SlurmFault: Slurm would not take it.
-    """
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        file = Path(folder) / "script.sh"
-        file.write_bytes(script.encode("ascii"))
-        try:
-            return on.scheduler.test_only(file, folder=Path(folder))
-        except MissingComponent as error:
-            raise EnvironmentFault(
-                "there is no sbatch here to ask", hint="try it on a login node"
-            ) from error
-
-
 def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
     """Ends what of a campaign is with Slurm; a ``SlurmFault`` if that gives no answer."""
     scheduler = SlurmScheduler(clean_environment(os.environ))
@@ -166,18 +161,3 @@ def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
     """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
     scheduler = SlurmScheduler(clean_environment(os.environ), timeout_s=_ANSWER_S)
     return refresh_jobs(jobs, scheduler)
-
-
-def system_hint(on: SlurmCampaign) -> str:
-    """That a description of this system comes with commtune; empty where the campaign names one.
-
-    Empty as well in a job of ``commtune submit``, which said it, and where several would fit.
-    """
-    if on.spec.system is not None or on.key:
-        return ""
-    known = [load_system(name) for name in list_systems()]
-    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
-    if len(found) != 1 or found[0].system.retired:
-        return ""
-    name, why = found[0].system.name, found[0].by[0]
-    return f"note: this is {name} ({why}); 'system: {name}' makes jobs ask for what fits it"

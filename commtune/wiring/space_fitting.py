@@ -58,7 +58,7 @@ def _fitting_presets(libraries: Mapping[str, str], operation: str, backend: str)
 def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     """Refuses a campaign whose space was made for another library than the one found.
 
-    Of its version, ``fitted`` speaks: that of UCX is known only once it was asked.
+    Of its version, ``fit_campaign`` speaks: that of UCX is known only once it was asked.
 
     Raises:
         CampaignError: with the place in its file, and the space that would fit.

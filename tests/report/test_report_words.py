@@ -18,7 +18,7 @@ from commtune.db.storage.store import Store
 from commtune.model import Interval, PointEvidence, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.report.figures.evidence import _ticks
-from commtune.report.recommendations import method_paragraphs
+from commtune.report.recommendations import _format_confidence, method_paragraphs
 from commtune.report.record import read_record
 from commtune.wording import point_cells
 
@@ -36,7 +36,7 @@ def test_shares_have_two_digits(share: float, said: str) -> None:
     ("level", "said"), [(0.95, "95%"), (0.999, "99.9%"), (1 - 1e-5, "99.999%"), (0.5, "50%")]
 )
 def test_no_confidence_is_said_to_be_a_certainty(level: float, said: str) -> None:
-    assert formatting.format_confidence(level) == said
+    assert _format_confidence(level) == said
     assert said.replace("%", " % each") in formatting.each_by_itself(level)
     assert "%" not in formatting.each_by_itself(None)
 

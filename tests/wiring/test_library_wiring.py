@@ -29,7 +29,7 @@ from commtune.spaces.loading import load_space
 from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring import library_versions, space_fitting
 from commtune.wiring.campaign_records import record_of
-from commtune.wiring.job_handover import _GIVEN_VARIABLE, given_versions, hand_over_versions
+from commtune.wiring.job_handover import _GIVEN_VARIABLE, given_versions, hand_over
 from commtune.wiring.library_versions import libraries_named
 
 #: Came with UCX 1.14 and 1.21; the first has always been there.
@@ -248,9 +248,9 @@ def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_jobs_are_handed_what_was_found() -> None:
-    assert hand_over_versions(None) == {}
+    assert _GIVEN_VARIABLE not in hand_over({}, None)
     for found in ({}, {"ucx": "1.20.1", "libfabric": "2.5"}):
-        assert given_versions({"PATH": "/usr/bin", **hand_over_versions(found)}) == found
+        assert given_versions({"PATH": "/usr/bin", **hand_over({}, found)}) == found
     assert given_versions({"PATH": "/usr/bin"}) is None
     for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
         with pytest.raises(UserError, match="is no version"):

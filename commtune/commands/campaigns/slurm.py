@@ -14,7 +14,6 @@ from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
-from commtune.wiring import slurm_submission
 
 
 def submit_command(
@@ -42,11 +41,11 @@ def submit_command(
             hint=f"add --dry-run; '{program} tune {campaign}' submits blocks as jobs",
         )
     if dry_run or test_only:
-        script = slurm_submission.example_script(on, db, block=block)
+        script = on.example_script(db, block=block)
         if dry_run:
             print(script, end="")
         if test_only:
-            print(slurm_submission.test_script(on, script))
+            print(on.test_script(script))
         return
     name, (number, output) = on.spec.plan.name, tuning.submit_campaign(on, db)
     status = f"{program} status{database_flag(db)}"

@@ -9,10 +9,11 @@ from commtune.model import DEFAULT, Configuration, Execution
 from commtune.model.conclusion import Ablation
 from commtune.spaces.space import Space
 from commtune.tuner.effective.settings import (
+    Told,
     at_default,
-    credited_configuration,
     effective_configuration,
     group_executions,
+    settings_of,
 )
 from commtune.tuner.execution.session import Session
 
@@ -31,7 +32,7 @@ def as_executed(
         return configuration
     if not is_credited(session.plan.space, execution):
         session.reporter.say(f"not credited as asked: {configuration}: {execution.why}")
-        rest = credited_configuration(execution)
+        rest = _credited_configuration(execution)
         if rest == configuration or session.plan.space.check(rest):
             return DEFAULT
         return as_executed(session, rest, known)
@@ -49,8 +50,20 @@ def is_credited(space: Space, execution: Execution) -> bool:
     """
     rest = effective_configuration(execution)
     return execution.followed.is_credited or (
-        rest == credited_configuration(execution) and bool(space.check(rest))
+        rest == _credited_configuration(execution) and bool(space.check(rest))
     )
+
+
+def _credited_configuration(execution: Execution) -> Configuration:
+    """What results may be put down to: without what was ignored and without what was replaced.
+
+    What it would take to ask for a value that the library put in another's place isn't known, so
+    such a variable is left out here, and the rest has to be measured without it.
+    """
+    settings = settings_of(execution)
+    kept = effective_configuration(execution).items()
+    replaced = {name for name, setting in settings.items() if setting.told is Told.REPLACED}
+    return Configuration({name: value for name, value in kept if name not in replaced})
 
 
 def _plain(session: Session, execution: Execution) -> list[Configuration]:

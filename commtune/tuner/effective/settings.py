@@ -140,23 +140,11 @@ def effective_configuration(execution: Execution) -> Configuration:
     )
 
 
-def credited_configuration(execution: Execution) -> Configuration:
-    """What results may be put down to: without what was ignored and without what was replaced.
-
-    What it would take to ask for a value that the library put in another's place isn't known, so
-    such a variable is left out here, and the rest has to be measured without it.
-    """
-    settings = settings_of(execution)
-    kept = effective_configuration(execution).items()
-    replaced = {name for name, setting in settings.items() if setting.told is Told.REPLACED}
-    return Configuration({name: value for name, value in kept if name not in replaced})
-
-
 def at_default(execution: Execution, default: Execution) -> frozenset[str]:
     """The variables that ask for what the library holds by itself anyway.
 
     That is a hint only: a variable that is there at all can switch off what a library chooses by
-    itself. Whether the configuration without it behaves the same is for ``group`` to say.
+    itself. Whether the configuration without it behaves the same is for ``group_executions``.
     """
     own = settings_of(default)
     return frozenset(

@@ -1,9 +1,7 @@
 """Blocks under way: which comes next, and who is told of the runs that ended.
 
-Phases say which block comes next and are told of every run; they don't know where it was made.
-Where runs are made beside the controller, the members of a block are asked for one by one, so
-that a search learns from each run before it proposes the next. A job needs all of them before it
-is submitted, and results come late and out of order.
+Beside the controller, the members of a block are asked for one by one, so that a search learns
+from each run. A job needs all of them at once, and results come late and out of order.
 """
 
 from __future__ import annotations
@@ -17,10 +15,6 @@ from commtune.tuner.execution.session import Session, Timer
 #: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
 #: none is wanted (now: it is asked again after every result).
 NextBlock = Callable[[], Iterable[Configuration] | None]
-
-
-def _tell_nobody(run: Run) -> None:
-    del run
 
 
 @dataclass
@@ -37,7 +31,7 @@ class Dispatch:
     next_block: NextBlock
     phase: Phase
     timer: Timer
-    tell: Callable[[Run], None] = _tell_nobody
+    tell: Callable[[Run], None] = lambda _: None
     operations: tuple[Operation, ...] = ()
     planned: bool = True
     _members: Iterator[Configuration] = field(default_factory=lambda: iter(()))
@@ -112,11 +106,6 @@ class Dispatch:
 
 def repeat_blocks(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:
     """So many blocks of the same configurations, each in an order of its own."""
-    left = count
-
-    def next_block() -> Iterable[Configuration] | None:
-        nonlocal left
-        left -= 1
-        return order() if left >= 0 else None
-
-    return next_block
+    # An order is made when its block begins: it goes by the block's number.
+    orders = (order() for _ in range(count))
+    return lambda: next(orders, None)

@@ -20,7 +20,7 @@ from commtune.model.conclusion import Conclusion, Decision
 
 @dataclass
 class InMemoryStore:
-    """Implements ``tuner.ports.Store`` for one campaign, in memory.
+    """Implements ``tuner.ports.Store``, which says what each method does, for one campaign.
 
     Attributes:
         stored: runs that ended, in the order they were stored.
@@ -39,23 +39,15 @@ class InMemoryStore:
     def add_trial(
         self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
     ) -> None:
-        """Keeps a trial; a second time changes nothing."""
-        del campaign_id
         self._trials.setdefault(configuration, Trial(number, configuration, origin, label))
 
     def trials(self, campaign_id: int) -> Sequence[Trial]:
-        """All trials by number."""
-        del campaign_id
         return sorted(self._trials.values(), key=lambda trial: trial.number)
 
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        """Keeps the requests until their results come."""
-        del campaign_id
         self._open |= {request.run_id: (request, session) for request in requests}
 
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        """Keeps a result; false where the run has one."""
-        del campaign_id, operation
         if result.run_id not in self._open:
             return False
         request, session = self._open.pop(result.run_id)
@@ -63,61 +55,38 @@ class InMemoryStore:
         return True
 
     def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
-        """Runs without a result, in the order they were started."""
-        del campaign_id
         return [request for request, _ in self._open.values()]
 
     def runs(self, campaign_id: int) -> Sequence[Run]:
-        """All runs with a result."""
-        del campaign_id
         return list(self.stored)
 
     def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
-        """Keeps these profiles in the place of earlier ones."""
-        del campaign_id
         self.profiles = profiles
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
-        """Keeps a decision."""
-        del campaign_id
         self._decision = decision
 
     def decision(self, campaign_id: int) -> Decision | None:
-        """The last decision."""
-        del campaign_id
         return self._decision
 
     def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
-        """Keeps a plan; the same one again changes nothing."""
-        del campaign_id
         if plan not in self.plans:
             self.plans.append(plan)
 
     def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
-        """All plans by number."""
-        del campaign_id
         return sorted(self.plans, key=lambda plan: plan.number)
 
     def add_execution(self, campaign_id: int, execution: Execution) -> None:
-        """Keeps what was executed."""
-        del campaign_id
         self._executions[execution.configuration] = execution
 
     def executions(self, campaign_id: int) -> Sequence[Execution]:
-        """What is known of each configuration."""
-        del campaign_id
         return list(self._executions.values())
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        """Keeps a conclusion."""
-        del campaign_id
         self._conclusion = conclusion
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
-        """The last conclusion."""
-        del campaign_id
         return self._conclusion
 
     def touch(self, campaign_id: int) -> None:
         """Nobody else can hold it."""
-        del campaign_id

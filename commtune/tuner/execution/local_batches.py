@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from commtune.model import Execution, Outcome, RunRequest, RunResult
-from commtune.tuner.ports import Batches, Benchmark
+from commtune.tuner.ports import Benchmark
 
 
 @dataclass
@@ -29,12 +29,10 @@ class LocalBatches:
 
     @property
     def simulated(self) -> bool:
-        """As the benchmark says."""
         return self.benchmark.simulated
 
     @property
     def in_flight(self) -> int:
-        """How many submissions are not collected."""
         return len(self._due)
 
     def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
@@ -57,7 +55,6 @@ class LocalBatches:
         return self.benchmark.recover(request) or lost
 
     def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
-        """As the benchmark does."""
         return self.benchmark.trace(request, time_limit_s)
 
     def used_s(self) -> float:
@@ -65,14 +62,4 @@ class LocalBatches:
         return self.clock()
 
     def left_s(self) -> float:
-        """What all limits leave, seconds."""
         return self.most_left_s()
-
-
-def as_batches(
-    benchmark: Benchmark | Batches, clock: Callable[[], float], most_left_s: Callable[[], float]
-) -> Batches:
-    """Batches as they are, and those of width 1 over a benchmark."""
-    if isinstance(benchmark, Batches):
-        return benchmark
-    return LocalBatches(benchmark, clock, most_left_s)

@@ -27,7 +27,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.execution.local_batches import as_batches
+from commtune.tuner.execution.local_batches import LocalBatches
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
@@ -88,7 +88,11 @@ class Runner:
     _is_spent: bool = False
 
     def __post_init__(self) -> None:
-        self.batches = as_batches(self.benchmark, self.clock, self.most_left_s)
+        self.batches: Batches = (
+            self.benchmark
+            if isinstance(self.benchmark, Batches)
+            else LocalBatches(self.benchmark, self.clock, self.most_left_s)
+        )
 
     @property
     def has_room(self) -> bool:

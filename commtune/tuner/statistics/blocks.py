@@ -10,6 +10,7 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
@@ -31,6 +32,8 @@ GUARD_BLOCKS = 10
 Blocks = Sequence[Mapping[Configuration, Run]]
 #: Times (seconds) of two configurations that ran in the same block.
 Pairs = list[tuple[float, float]]
+#: By what a block tells its runs apart: their configurations, or the arms of a comparison.
+_Side = TypeVar("_Side")
 
 
 def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> list[Configuration]:
@@ -98,9 +101,9 @@ def lacks_pairs(
 
 
 def pair_times(
-    blocks: Blocks, one: Configuration, other: Configuration, speeds: MachineStates
+    blocks: Sequence[Mapping[_Side, Run]], one: _Side, other: _Side, speeds: MachineStates
 ) -> dict[Cell, Pairs]:
-    """Times (seconds) of two configurations, by size and speed, block by block.
+    """Times (seconds) of two sides of each block, by size and speed, block by block.
 
     Failed runs, and sizes at which the two had different speeds, make no pair.
     """
@@ -115,5 +118,4 @@ def pair_times(
 
 
 def log_ratios(found: Pairs) -> list[float]:
-    """Log ratios of pairs."""
     return [math.log(one / other) for one, other in found]

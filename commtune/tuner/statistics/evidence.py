@@ -22,14 +22,14 @@ def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
 #: Speeds are fitted again when the runs have grown by this factor and number, and to so many
 #: canaries at most.
 _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
+_MOST_FAILURES = 3
 
 
 @dataclass
 class Evidence:
     """All stored runs of a campaign, in order.
 
-    Of re-runs (others used the cores meanwhile) the last one counts
-    that came to an end.
+    Of re-runs (others used the cores meanwhile) the last one counts that came to an end.
 
     Attributes:
         made_again: runs that were made in the place of another one.
@@ -42,8 +42,15 @@ class Evidence:
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
+    @classmethod
+    def of_runs(cls, runs: Iterable[Run]) -> Evidence:
+        """The evidence that these runs are, in this order."""
+        found = cls()
+        for run in runs:
+            found.add(run)
+        return found
+
     def add(self, run: Run) -> None:
-        """Takes in one more run."""
         self.runs.append(run)
         self._by_phase.setdefault(run.phase, []).append(run)
         if not run.outcome.is_lost:
@@ -90,6 +97,11 @@ class Evidence:
             for m in run.measurements
             if m.canary_s is not None
         ]
+
+
+def never_works(runs: Sequence[Run]) -> bool:
+    """Whether a configuration failed so often, and never worked, that it won't."""
+    return len(runs) >= _MOST_FAILURES and all(run.outcome is not Outcome.OK for run in runs)
 
 
 #: (size in bytes, speed): what may be compared with one another.

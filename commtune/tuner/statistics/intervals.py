@@ -99,7 +99,6 @@ def half_width(found: Estimate, level: float) -> float:
 
 @lru_cache(maxsize=4096)
 def t_quantile(probability: float, freedom: float) -> float:
-    """Student's t quantile."""
     from scipy.special import stdtrit  # 0.1 s to import; only a tuning process needs it
 
     return float(stdtrit(freedom, probability))

@@ -1,10 +1,8 @@
 """What a profile claims, and whether it holds today.
 
-A profile claims a gain at every size of its range where the confirmation showed one. At the other
-sizes of its range it promises no harm beyond the tolerance: an environment for all sizes has such
-sizes, and so has a range that was joined over a size that showed nothing. Both are measured again
-in fresh blocks, and each size is judged by its interval of today against the stated one. All
-intervals hold together at the campaign's level, over the sizes of the range and over all looks.
+It claims a gain at the sizes of its range where the confirmation showed one, and at the others
+promises no harm beyond the tolerance. All intervals of today hold together at the campaign's
+level, over sizes and looks.
 """
 
 from __future__ import annotations
@@ -56,6 +54,61 @@ class Claim:
         """Every size that is judged, ascending."""
         return tuple(sorted({*self.stated, *self.promised}))
 
+    @classmethod
+    def of_profile(cls, profile: Profile, sizes: Sequence[int]) -> Claim:
+        """What a profile claims.
+
+        Args:
+            sizes: those that its campaign measures.
+
+        Raises:
+            UserError: it is the default, or nothing that it says can be measured.
+        """
+        if profile.configuration.is_default or profile.verdict is not Verdict.FASTER:
+            raise UserError(
+                f"{profile.name} is the default: it claims no gain that could be verified",
+                hint="verify a profile with settings; to compare any two: commtune compare A B",
+            )
+        inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
+        points = [p for p in profile.points if p.operation == profile.operation]
+        stated = {
+            size: point
+            for size, point in overall_points(points).items()
+            if size in inside and point.verdict is Verdict.FASTER
+        }
+        if not stated:
+            raise UserError(
+                f"{profile.name} has no size with a confirmed gain",
+                hint="confirm anew with more blocks: 'commtune tune' with a larger --confirm\n"
+                "(in a campaign file: a larger 'confirmation' under 'budget')",
+            )
+        return cls(
+            configuration=profile.configuration,
+            operation=profile.operation,
+            stated=stated,
+            by_speed={size: _speeds_of(points, size) for size in stated},
+            promised=tuple(size for size in inside if size not in stated),
+        )
+
+    def stated_today(self, size: int, today: Sequence[PointEvidence]) -> Interval | None:
+        """The gain claimed at a size, put together by today's shares of the machine states.
+
+        A gain of 1.4 at one speed and 2.9 at another is not weaker on a day with more of the
+        first. Where a speed of today was not measured then, the claim is taken as it stands.
+        """
+        if size not in self.stated:
+            return None
+        then = self.by_speed[size]
+        shares = {p.speed: p.share for p in today if p.bytes == size and p.speed != ALL}
+        uneven = any(
+            abs(share - (then[speed].share if speed in then else 0.0)) > OTHER_SHARES
+            for speed, share in shares.items()
+        )
+        if not uneven or not shares.keys() <= then.keys():
+            return self.stated[size].gain
+        gains = [(share, then[speed].gain) for speed, share in shares.items()]
+        return _mean_interval(gains, self.stated[size].gain.pairs)
+
 
 @dataclass(frozen=True)
 class SizeVerification:
@@ -75,42 +128,6 @@ class SizeVerification:
     more: int | None = None
 
 
-def claim_of(profile: Profile, sizes: Sequence[int]) -> Claim:
-    """What a profile claims.
-
-    Args:
-        sizes: those that its campaign measures.
-
-    Raises:
-        UserError: it is the default, or nothing that it says can be measured.
-    """
-    if profile.configuration.is_default or profile.verdict is not Verdict.FASTER:
-        raise UserError(
-            f"{profile.name} is the default: it claims no gain that could be verified",
-            hint="verify a profile with settings; to compare any two: commtune compare A B",
-        )
-    inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
-    points = [p for p in profile.points if p.operation == profile.operation]
-    stated = {
-        size: point
-        for size, point in overall_points(points).items()
-        if size in inside and point.verdict is Verdict.FASTER
-    }
-    if not stated:
-        raise UserError(
-            f"{profile.name} has no size with a confirmed gain",
-            hint="confirm anew with more blocks: 'commtune tune' with a larger --confirm\n"
-            "(in a campaign file: a larger 'confirmation' under 'budget')",
-        )
-    return Claim(
-        configuration=profile.configuration,
-        operation=profile.operation,
-        stated=stated,
-        by_speed={size: _speeds_of(points, size) for size in stated},
-        promised=tuple(size for size in inside if size not in stated),
-    )
-
-
 def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvidence]:
     return {
         p.speed: p
@@ -119,28 +136,13 @@ def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvi
     }
 
 
-def stated_today(claim: Claim, size: int, today: Sequence[PointEvidence]) -> Interval | None:
-    """The gain claimed at a size, put together by today's shares of the machine states.
-
-    A gain of 1.4 at one speed and 2.9 at another is not weaker on a day with more of the first.
-    Where a speed of today was not measured then, the claim is taken as it stands.
-    """
-    if size not in claim.stated:
-        return None
-    then = claim.by_speed[size]
-    shares = {p.speed: p.share for p in today if p.bytes == size and p.speed != ALL}
-    uneven = any(
-        abs(share - (then[speed].share if speed in then else 0.0)) > OTHER_SHARES
-        for speed, share in shares.items()
-    )
-    if not uneven or not shares.keys() <= then.keys():
-        return claim.stated[size].gain
-    gains = [(share, then[speed].gain) for speed, share in shares.items()]
+def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:
+    """The geometric mean of (weight, interval), end by end."""
     return Interval(
-        ratio=_mean([(w, g.ratio) for w, g in gains]),
-        low=_mean([(w, g.low) for w, g in gains]),
-        high=_mean([(w, g.high) for w, g in gains]),
-        pairs=claim.stated[size].gain.pairs,
+        ratio=_mean([(weight, gain.ratio) for weight, gain in gains]),
+        low=_mean([(weight, gain.low) for weight, gain in gains]),
+        high=_mean([(weight, gain.high) for weight, gain in gains]),
+        pairs=pairs,
     )
 
 
@@ -150,7 +152,7 @@ def _mean(values: Sequence[tuple[float, float]]) -> float:
     return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
 
 
-def judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
+def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
     """What an interval of today says of a stated gain."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
@@ -163,7 +165,7 @@ def judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> Ver
     return VerificationVerdict.WEAKER if today.high < stated.low else VerificationVerdict.HOLDS
 
 
-def judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
+def _judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
     """What an interval of today says of the promise of no harm."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
@@ -196,13 +198,13 @@ def _judge_size(
     estimate: Estimate | None,
     rules: Rules,
 ) -> SizeVerification:
-    stated = stated_today(claim, size, points)
+    stated = claim.stated_today(size, points)
     if point is None:
         return SizeVerification(size, VerificationVerdict.UNDECIDED, stated, None)
     if stated is None:
-        finding = judge_promised(point.gain, rules.tolerance)
+        finding = _judge_promised(point.gain, rules.tolerance)
     else:
-        finding = judge_claimed(stated, point.gain, rules.minimum_gain)
+        finding = _judge_claimed(stated, point.gain, rules.minimum_gain)
         if finding is VerificationVerdict.HOLDS and _is_hurt_at_a_speed(point, rules):
             finding = VerificationVerdict.UNDECIDED
     more = _more(estimate, stated, rules) if finding is VerificationVerdict.UNDECIDED else None
@@ -253,17 +255,11 @@ def _together(claimed: Sequence[SizeVerification], rules: Rules) -> Verification
     both = [(s.stated, s.point.gain) for s in claimed if s.stated is not None and s.point]
     if len(both) < len(claimed) or any(gain.low <= 0 for _, gain in both):
         return VerificationVerdict.UNDECIDED
-    stated = _mean_interval([one for one, _ in both])
-    return judge_claimed(stated, _mean_interval([gain for _, gain in both]), rules.minimum_gain)
-
-
-def _mean_interval(gains: Sequence[Interval]) -> Interval:
-    return Interval(
-        ratio=_mean([(1.0, g.ratio) for g in gains]),
-        low=_mean([(1.0, g.low) for g in gains]),
-        high=_mean([(1.0, g.high) for g in gains]),
-        pairs=min(g.pairs for g in gains),
+    stated, today = (
+        _mean_interval([(1.0, gain) for gain in gains], min(gain.pairs for gain in gains))
+        for gains in zip(*both, strict=True)
     )
+    return _judge_claimed(stated, today, rules.minimum_gain)
 
 
 def _looks_harmful(size: SizeVerification, rules: Rules) -> bool:

@@ -34,8 +34,8 @@ from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Benchmark, Reporter
-from commtune.tuner.statistics.blocks import Pairs, log_ratios
-from commtune.tuner.statistics.evidence import Cell, median_times
+from commtune.tuner.statistics.blocks import Pairs, log_ratios, pair_times
+from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
     combine_strata,
@@ -43,9 +43,6 @@ from commtune.tuner.statistics.intervals import (
     interval_of_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
-
-#: A side that failed so often and never worked won't.
-_MOST_FAILURES = 3
 
 
 class Arm(StrEnum):
@@ -160,7 +157,7 @@ class PairwiseComparison:
 
     def _is_over(self) -> bool:
         blocks, used_s = self._blocks(), self._timer.used()
-        if any(_is_failing([block[arm] for block in blocks]) for arm in Arm):
+        if any(never_works([block[arm] for block in blocks]) for arm in Arm):
             return True
         # A block that would end past the time is not begun.
         pace_s = used_s / max(1, self._runner.blocks)
@@ -200,11 +197,6 @@ class PairwiseComparison:
         )
 
 
-def _is_failing(runs: Sequence[Run]) -> bool:
-    outcomes = [run.outcome for run in runs]
-    return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
-
-
 def _differences(
     blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
@@ -215,7 +207,7 @@ def _differences(
         alone: of the intervals at one speed, from which nothing is claimed.
     """
     by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
-    for (size, speed), found in _pairs(blocks, speeds).items():
+    for (size, speed), found in pair_times(blocks, Arm.A, Arm.B, speeds).items():
         by_size[size][speed] = found
     said = []
     for size, parts in sorted(by_size.items()):
@@ -224,16 +216,6 @@ def _differences(
             if speed != ALL:
                 said.append(_difference(size, speed, [found], alone))
     return tuple(said)
-
-
-def _pairs(blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates) -> dict[Cell, Pairs]:
-    found: defaultdict[Cell, Pairs] = defaultdict(list)
-    for block in blocks:
-        if all(run.outcome is Outcome.OK for run in block.values()):
-            a, b = median_times(block[Arm.A], speeds), median_times(block[Arm.B], speeds)
-            for cell in a.keys() & b.keys():
-                found[cell].append((a[cell], b[cell]))
-    return found
 
 
 def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:

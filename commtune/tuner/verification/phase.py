@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from commtune.errors import AllocationOver
-from commtune.model import BlockPlan, Configuration, Outcome, Phase, PointEvidence, Run
+from commtune.model import Configuration, Outcome, Phase, PointEvidence, Run
 from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules, compare_one
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
-from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     Blocks,
@@ -25,7 +25,7 @@ from commtune.tuner.statistics.blocks import (
     planned_blocks,
     whole_blocks,
 )
-from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification.claims import (
     Claim,
@@ -36,8 +36,6 @@ from commtune.tuner.verification.claims import (
     judge_sizes,
 )
 
-#: A configuration that failed so often and never worked won't.
-_MOST_FAILURES = 3
 _EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
 
 
@@ -84,14 +82,6 @@ class Verification:
         return max(1, min(known)) if known else None
 
 
-class SittingTimer(Timer):
-    """Wall time of this session alone: another day's verification spent another day's time."""
-
-    def used(self) -> float:
-        """Seconds spent."""
-        return super().used() - self._before_s
-
-
 class VerifyPhase:
     """Measures a claim again, in blocks that are stored with the campaign.
 
@@ -106,7 +96,8 @@ class VerifyPhase:
         self._claim = claim
         self._known = known
         self._first_block = self._runner.blocks
-        self._timer = SittingTimer(self._runner, time_s, Phase.VERIFY)
+        # Of this session alone: another day's verification spent another day's time.
+        self._timer = session.timer(time_s, Phase.VERIFY, since=self._first_block)
         self._decision = Decision(
             candidates=(claim.configuration,),
             blocks=planned_blocks(time_s, 2 * self.run_s()),
@@ -154,7 +145,7 @@ class VerifyPhase:
 
     def _affordable(self) -> int:
         """How many more blocks fit the time that is left, at the pace so far."""
-        pace = self._timer.used() / max(1, self._runner.blocks - self._first_block)
+        pace = self._timer.used() / max(1, self._tried())
         return max(1, int(self._timer.left() / pace)) if pace > 0 else self._planned
 
     def _make(self, due: int) -> None:
@@ -180,11 +171,7 @@ class VerifyPhase:
         return complete_blocks(self._blocks(), self._decision.candidates)
 
     def _blocks(self) -> Blocks:
-        return whole_blocks(self._fresh(), self._plans())
-
-    def _plans(self) -> dict[int, BlockPlan]:
-        plans = self._runner.plans.items()
-        return {number: plan for number, plan in plans if number >= self._first_block}
+        return whole_blocks(self._fresh(), self._runner.plans)
 
     def _fresh(self) -> list[Run]:
         return [
@@ -198,8 +185,7 @@ class VerifyPhase:
         return [run for run in settled if run.configuration == self._claim.configuration]
 
     def _is_failing(self) -> bool:
-        outcomes = [run.outcome for run in self._tuned()]
-        return len(outcomes) >= _MOST_FAILURES and Outcome.OK not in outcomes
+        return never_works(self._tuned())
 
     def _rules(self) -> Rules:
         plan = self._session.plan
@@ -244,16 +230,9 @@ class VerifyPhase:
             run_s=self.run_s(),
             speeds=speeds,
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
-            now=_shares(_evidence(self._fresh()).canaries(Phase.VERIFY), speeds),
+            now=_shares(Evidence.of_runs(self._fresh()).canaries(Phase.VERIFY), speeds),
             oversubscribed=oversubscribed,
         )
-
-
-def _evidence(runs: Sequence[Run]) -> Evidence:
-    found = Evidence()
-    for run in runs:
-        found.add(run)
-    return found
 
 
 def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
@@ -263,7 +242,4 @@ def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, flo
 
 
 def _detail(run: Run) -> str:
-    """Why a run of this session failed, with the end of what it wrote."""
-    if not isinstance(run, Run):
-        return ""
     return f"{run.detail}\n{run.output_tail.strip()}".strip()

@@ -15,12 +15,10 @@ from commtune.tuner.verification.claims import (
     Claim,
     SizeVerification,
     VerificationVerdict,
-    claim_of,
+    _judge_claimed,
+    _judge_promised,
     is_clear,
-    judge_claimed,
     judge_profile,
-    judge_promised,
-    stated_today,
 )
 
 RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=3)
@@ -47,9 +45,9 @@ RULES = Rules(level=0.95, minimum_gain=0.02, tolerance=0.05, comparisons=3)
 )
 def test_a_claimed_gain_is_judged(low: float, high: float, finding: VerificationVerdict) -> None:
     stated = Interval(1.3, 1.25, 1.35, 20)
-    assert judge_claimed(stated, Interval(1.0, low, high, 20), 0.02) is finding
+    assert _judge_claimed(stated, Interval(1.0, low, high, 20), 0.02) is finding
     assert (
-        judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is VerificationVerdict.UNDECIDED
+        _judge_claimed(stated, Interval(1.0, low, high, 4), 0.02) is VerificationVerdict.UNDECIDED
     )
 
 
@@ -66,7 +64,7 @@ def test_a_claimed_gain_is_judged(low: float, high: float, finding: Verification
 def test_a_promise_of_no_harm_is_judged(
     low: float, high: float, finding: VerificationVerdict
 ) -> None:
-    assert judge_promised(Interval(1.0, low, high, 20), 0.05) is finding
+    assert _judge_promised(Interval(1.0, low, high, 20), 0.05) is finding
 
 
 def found(claimed: Sequence[tuple[float, float]], promised: tuple[float, float] | None = None
@@ -76,11 +74,11 @@ def found(claimed: Sequence[tuple[float, float]], promised: tuple[float, float] 
     sizes = []
     for number, ends in enumerate(claimed):
         today = point(8 << number, *ends)
-        finding = judge_claimed(stated, today.gain, 0.02)
+        finding = _judge_claimed(stated, today.gain, 0.02)
         sizes.append(SizeVerification(today.bytes, finding, stated, today))
     if promised:
         today = point(4, *promised)
-        sizes.append(SizeVerification(4, judge_promised(today.gain, 0.05), None, today))
+        sizes.append(SizeVerification(4, _judge_promised(today.gain, 0.05), None, today))
     return sizes
 
 
@@ -126,7 +124,7 @@ def test_a_gain_found_lower_than_stated_is_looked_at_longer() -> None:
 
 
 def test_a_profile_claims_the_sizes_that_were_faster() -> None:
-    claim = claim_of(PROFILE, SIZES)
+    claim = Claim.of_profile(PROFILE, SIZES)
     assert sorted(claim.stated) == [65536, 1048576]
     assert claim.promised == (8,)
     assert claim.sizes == SIZES
@@ -134,7 +132,7 @@ def test_a_profile_claims_the_sizes_that_were_faster() -> None:
 
 def test_a_range_claims_nothing_outside_of_it() -> None:
     ranged = replace(PROFILE, bytes_low=1048576)
-    claim = claim_of(ranged, SIZES)
+    claim = Claim.of_profile(ranged, SIZES)
     assert claim.sizes == (1048576,)
     assert claim.promised == ()
 
@@ -148,11 +146,11 @@ def test_a_range_claims_nothing_outside_of_it() -> None:
 )
 def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> None:
     with pytest.raises(UserError, match=words):
-        claim_of(wrong, SIZES)
+        Claim.of_profile(wrong, SIZES)
 
 
 def claim_at_two_speeds() -> Claim:
-    return claim_of(
+    return Claim.of_profile(
         profile(
             point(8, 1.7, 2.3),
             point(8, 1.35, 1.45, speed="fast", share=0.5),
@@ -164,10 +162,10 @@ def claim_at_two_speeds() -> Claim:
 
 def test_a_day_with_other_shares_of_the_speeds_states_another_gain() -> None:
     fast = [point(8, 1.3, 1.5), point(8, 1.3, 1.5, speed="fast", share=1.0)]
-    stated = stated_today(claim_at_two_speeds(), 8, fast)
+    stated = claim_at_two_speeds().stated_today(8, fast)
     assert stated is not None
     assert (stated.low, stated.high) == pytest.approx((1.35, 1.45))
-    assert judge_claimed(stated, fast[0].gain, 0.02) is VerificationVerdict.HOLDS
+    assert _judge_claimed(stated, fast[0].gain, 0.02) is VerificationVerdict.HOLDS
 
 
 def test_with_the_same_shares_or_an_unknown_speed_the_stated_gain_stands() -> None:
@@ -175,4 +173,4 @@ def test_with_the_same_shares_or_an_unknown_speed_the_stated_gain_stands() -> No
     same = [point(8, 1.3, 1.5, speed=speed, share=0.5) for speed in ("fast", "slow")]
     other = [point(8, 1.3, 1.5, speed="middle", share=1.0)]
     for today in (same, other, []):
-        assert stated_today(claim, 8, today) == claim.stated[8].gain
+        assert claim.stated_today(8, today) == claim.stated[8].gain

@@ -32,7 +32,7 @@ from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.evidence import Evidence
-from commtune.tuner.verification.claims import VerificationVerdict, claim_of
+from commtune.tuner.verification.claims import Claim, VerificationVerdict
 from commtune.tuner.verification.phase import Verification, VerifyPhase
 
 SPACE = Space("made-up", "1", "made-up", ())
@@ -72,7 +72,9 @@ class Laboratory:
 
     def phase(self, time_s: float = 20.0, stated: Profile = PROFILE) -> VerifyPhase:
         session = self.session()
-        return VerifyPhase(session, claim_of(stated, SIZES), session.runner.evidence, time_s)
+        return VerifyPhase(
+            session, Claim.of_profile(stated, SIZES), session.runner.evidence, time_s
+        )
 
     def verify(self, time_s: float = 20.0, stated: Profile = PROFILE) -> Verification:
         return self.phase(time_s, stated).run()
@@ -295,7 +297,7 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     known: Evidence = laboratory.session().runner.evidence
     laboratory.plan = replace(laboratory.plan, name="another")
     session = laboratory.session()
-    phase = VerifyPhase(session, claim_of(PROFILE, SIZES), known, 8.0)
+    phase = VerifyPhase(session, Claim.of_profile(PROFILE, SIZES), known, 8.0)
     assert phase.planned == 20
     assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}
