@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Any
 
@@ -33,12 +33,10 @@ from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: The most that ablation may have of what the search left: what it makes smaller has to be proven.
-_ABLATION_SHARE = 0.4
+#: The most that ablation may have of what the search left: what it makes smaller has to be proven,
+#: with more than the fewest blocks, which show large gains only.
+_ABLATION_SHARE, _CONFIRMED = 0.4, 2
 _ABLATION_BLOCKS = 4
-#: What is kept of the whole budget for ablation and confirmation, however plain the gains are; and
-#: how many runs more are worth going on with the search for.
-_LEAST_REST, _LEAST_SEARCH = 0.3, 8
 #: How often candidates are chosen, where some come to the default.
 _MOST_CHOICES = 6
 
@@ -98,7 +96,6 @@ class Campaign:
         stored = self._confirmation.stored_decision()
         if stored is None:
             self._search.run()
-            self._search_on()
             decision = self._decide()
         else:
             self._search.take_up()
@@ -122,19 +119,6 @@ class Campaign:
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
         )
 
-    def _search_on(self) -> None:
-        """Gives the search what the confirmation would gain nothing from."""
-        rest_s, run_s = self._rest_s(), self._confirmation.typical_s()
-        runs = int(rest_s / run_s)
-        needed_s = self._prospects(self._search.standings()).needed(runs) * run_s
-        spare_s = rest_s - max(needed_s, _LEAST_REST * self._plan.budget.whole_s)
-        if spare_s < _LEAST_SEARCH * run_s or self._session.is_oversubscribed():
-            return
-        budget = replace(self._plan.budget, search_s=self._plan.budget.whole_s - rest_s + spare_s)
-        plan = replace(self._plan, budget=budget)
-        self._search = SearchPhase(replace(self._session, plan=plan))
-        self._search.run()
-
     def _prospects(self, standings: Sequence[Standing]) -> Prospects:
         weights = weigh_sizes(self._plan, self._default_s())
         spread = measure_spread(list_speedups(self.runner.evidence))
@@ -144,7 +128,7 @@ class Campaign:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
         winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
-        ablated_s = min(self._ablation_s(rest_s, len(winners)), rest_s)
+        ablated_s = self._ablation_s(rest_s, winners)
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), self._guess, ablated_s, since)
         small: dict[Configuration, Standing] = {}
@@ -189,12 +173,13 @@ class Campaign:
     ) -> dict[Configuration, tuple[int, ...]]:
         return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
 
-    def _ablation_s(self, rest_s: float, candidates: int) -> float:
-        """Seconds for ablation: of what is left beside the fewest pairs of a confirmation."""
-        needed_s = FEWEST_BLOCKS * (candidates + 1) * self._confirmation.typical_s()
+    def _ablation_s(self, rest_s: float, winners: Collection[Configuration]) -> float:
+        """Seconds for ablation: of what is left beside the pairs of a confirmation."""
+        run_s = self._confirmation.typical_s()
+        needed_s = _CONFIRMED * FEWEST_BLOCKS * (len(winners) + 1) * run_s
         left_s = max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
-        # With less than some blocks of each candidate and a smaller one it can tell nothing.
-        least_s = _ABLATION_BLOCKS * (2 * candidates + 1) * self._confirmation.typical_s()
+        # With less than some blocks that leave each variable out it can tell nothing.
+        least_s = _ABLATION_BLOCKS * sum(2 + len(winner) for winner in winners) * run_s
         return left_s if left_s >= least_s else 0.0
 
     def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:

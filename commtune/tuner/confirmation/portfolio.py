@@ -34,9 +34,8 @@ MOST_CANDIDATES = 6
 #: What a variable has to bring at a size, as a logarithm: of two alike, the smaller is taken.
 _VARIABLE = 0.001
 #: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
-_WORTH_A_RUN = 0.1
-#: So much of what all runs would confirm is nearly all of it; and the shares that are looked at.
-_NEARLY, _SHARES = 0.98, (0.6, 0.7, 0.8, 0.9)
+#: It can't be much: 4x at large sizes outweighs 1.4x at all sizes in the middle.
+_WORTH_A_RUN = 0.03
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
@@ -113,13 +112,6 @@ class Prospects:
             return []
         closest = [int(np.argmax((self._mean - self._error).max(axis=1)))]
         return [self.standings[index] for index in self._best(runs)[1] or closest]
-
-    def needed(self, runs: int) -> int:
-        """How many of so many runs confirm nearly as much; all where nothing promises a gain."""
-        promise = self._best(runs)[0]
-        fewer = (math.ceil(share * runs) for share in _SHARES)
-        enough = (few for few in fewer if self._best(few)[0] >= _NEARLY * promise > 0)
-        return next(enough, runs)
 
     def _best(self, runs: int) -> tuple[float, list[int]]:
         """What so many runs would confirm at most, and of which standings."""

@@ -93,14 +93,6 @@ def test_messages_decide_which_sizes_count() -> None:
     assert chosen(*SPECIALISTS, runs=16, messages={1048576: 10}) == [LARGE]
 
 
-def test_plain_gains_need_fewer_runs_than_there_are() -> None:
-    assert prospects(*SPECIALISTS).needed(200) == 120
-    small = standing(SMALL, 1.06, 1.06, 1.06, 1.06, error=0.005)
-    assert prospects(small, spread=0.1).needed(200) > 160
-    assert prospects(standing(SMALL, 0.9, 0.9, 0.9, 0.9)).needed(200) == 200
-    assert prospects().needed(200) == 200
-
-
 def test_each_size_has_its_best_and_no_size_is_left_out() -> None:
     members = {found.configuration: found for found in SPECIALISTS}
     assert share_sizes(members, SIZES, TOLERANCE) == {SMALL: SIZES[:2], LARGE: SIZES[2:]}
