@@ -15,7 +15,7 @@ from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
-from commtune.model.conclusion import Conclusion
+from commtune.model.conclusion import Conclusion, SizeEffect, VariableEffect
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.conclusion import time_spent
@@ -165,19 +165,17 @@ def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
 
 def ablated(*effects: tuple[str, dict[int, tuple[float, float, float, int]]]) -> Profile:
     """A profile of 8 B to 64 KiB, and what ablation says of its variables."""
-    contributions = [
-        {
-            "names": [name],
-            "points": [
-                {"bytes": size, "ratio": ratio, "low": low, "high": high, "pairs": pairs}
+    contributions = tuple(
+        VariableEffect(
+            names=(name,),
+            points=tuple(
+                SizeEffect(bytes=size, ratio=ratio, low=low, high=high, pairs=pairs)
                 for size, (ratio, low, high, pairs) in by_size.items()
-            ],
-        }
+            ),
+        )
         for name, by_size in effects
-    ]
-    return replace(
-        given.profile("p", bytes_low=8, bytes_high=65536), details={"contributions": contributions}
     )
+    return replace(given.profile("p", bytes_low=8, bytes_high=65536), contributions=contributions)
 
 
 def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> None:

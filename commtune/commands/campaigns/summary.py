@@ -13,7 +13,7 @@ from commtune import wording
 from commtune.app.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
+from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
@@ -191,14 +191,14 @@ def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]
 
 def _brings(profile: Profile, name: str) -> str:
     """What one of several variables brings, where it surely brings most and where it costs."""
-    effects = profile.details.get("contributions", ())
+    effects = profile.contributions
     if len(effects) < 2:
         return ""
     measured = {
-        point["bytes"]: Interval(point["ratio"], point["low"], point["high"], point["pairs"])
+        point.bytes: point.gain
         for effect in effects
-        if name in effect["names"]
-        for point in effect["points"]
+        if name in effect.names
+        for point in effect.points
     }
     # Ablation has few pairs: what lies outside of the range, or tells nothing, is not printed.
     telling = {
