@@ -6,6 +6,8 @@ VENV := .venv
 RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
+# Tests wait more than they compute: one worker more than cores.
+TEST_WORKERS ?= $(shell expr $$(nproc) + 1)
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
 .PHONY: tune test native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
@@ -23,7 +25,7 @@ tune: $(VENV)/installed .mpi/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
 
 test: $(VENV)/installed-test .mpi/mpich.installed
-	@$(RUN)python -m pytest $(TEST_ARGS)
+	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup $(TEST_ARGS)
 
 lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
 	@sh scripts/lint

@@ -260,7 +260,9 @@ def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> No
     assert said.code == 0, said.err
     assert said.out.startswith("A: small/real\nB: default\nallreduce of float32, 2 ranks, MPICH ")
     rows = [line for line in said.out.splitlines() if line.strip().startswith("8 B")]
-    assert rows[0].endswith(("A is faster", "too noisy to say anything")), said.out
+    # A busy machine leaves too few pairs, or too wide an interval; the default never wins.
+    findings = ("A is faster", "too noisy to say anything", "nothing is known")
+    assert rows[0].endswith(findings), said.out
     assert any(line.strip().startswith("64 KiB") for line in said.out.splitlines())
 
 
