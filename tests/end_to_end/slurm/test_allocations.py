@@ -12,7 +12,7 @@ from left_over import living
 from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
 
-def _lasting(text: str, seconds: int) -> str:
+def _lasting(text: str, seconds: int | str) -> str:
     """The campaign with allocations that seem this long, which is less than may be asked for."""
     ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
     return text.replace("before: ", f"before: {ends}") + "run_time_limit: 8s\n"
@@ -58,11 +58,15 @@ def test_a_dead_controller_on_another_node_is_followed(dying: OnSlurm) -> None:
 
 
 def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
-    # Forty seconds are kept for the end and 8 for a run; the rest is for starting and some runs.
-    seconds = 48 + math.ceil(6 * _startup_s(campaign))
-    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.2), seconds))
+    lasting = campaign.write("3600", "lasting")
+    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.2), f"$(cat {lasting})"))
     assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(campaign.running, "its start")
+    begun = time.monotonic()
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
+    # Those to come have time for about as many: 40 s are kept for the end, and 8 s for a run.
+    seconds = 48 + math.ceil(1.5 * (time.monotonic() - begun))
+    lasting.write_text(str(seconds))
     # Slurm's warning comes in the middle of a run.
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", campaign.running())
     campaign.until(campaign.is_done, "the campaign", 600)
