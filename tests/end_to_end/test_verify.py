@@ -23,6 +23,9 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Profile, Verdict
 
+# Small sizes are compared, at which another test beside them shows at once.
+pytestmark = pytest.mark.alone
+
 #: In every run: sockets instead of shared memory. A profile may take it back.
 SOCKETS = "MPIR_CVAR_NOLOCAL"
 CAMPAIGN = SMALL.replace("trials: 3", "trials: 1") + f"""\
