@@ -37,10 +37,12 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
-@pytest.hookimpl(trylast=True)
+@pytest.hookimpl(tryfirst=True)  # before some are deselected by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Groups tests for several workers: one has Slurm, and begins with it, as it takes longest."""
     for item in items:
+        if "end_to_end" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
         group = "slurm" if _is_slurms(item) else str(item.path)
         item.add_marker(pytest.mark.xdist_group(group))
     items.sort(key=lambda item: not _is_slurms(item))
