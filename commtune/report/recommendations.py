@@ -250,7 +250,7 @@ def _intervals(record: CampaignRecord) -> str:
     return (
         f"All intervals of the confirmation together hold with "
         f"{_format_confidence(level)}{single}: "
-        f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
+        f"the level is corrected for every candidate, size and look.{made} An interval is about "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
     )
@@ -332,9 +332,9 @@ def missing_parts(record: CampaignRecord) -> list[str]:
     if not record.profiles:
         said.append("There are no profiles yet: nothing was confirmed.")
     if record.campaign.finished is None:
-        said.append("The campaign is not finished; the same 'commtune tune' goes on with it.")
+        said.append("The campaign is not finished; the same 'commtune tune' continues it.")
     if record.runs and all(run.other_load is None for run in record.runs):
-        said.append("Nothing is known of other programs' load during the runs.")
+        said.append("Nothing is known about background load during the runs.")
     return said
 
 

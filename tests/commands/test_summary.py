@@ -42,8 +42,8 @@ def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
     ("lost", "said"),
     [
         ([], []),
-        ([Outcome.PREEMPTED], ["1 run lost, which no configuration is blamed for"]),
-        ([Outcome.NODE_FAILURE] * 3, ["3 runs lost, which no configuration is blamed for"]),
+        ([Outcome.PREEMPTED], ["1 run lost, for which no configuration is blamed"]),
+        ([Outcome.NODE_FAILURE] * 3, ["3 runs lost, for which no configuration is blamed"]),
     ],
 )
 def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
@@ -89,7 +89,8 @@ def report(*profiles: Profile, searched: int = 14, later: int = 3) -> CampaignRe
     [
         (
             3,
-            "18 trials (the default, 14 of {:,} configurations by the search, 3 made of the best)",
+            "18 trials (the default, 14 of {:,} configurations by the search, "
+            "3 derived by ablation)",
         ),
         (0, "15 trials (the default, 14 of {:,} configurations by the search)"),
     ],
@@ -132,7 +133,7 @@ def test_next_names_the_database_that_was_named() -> None:
 
 def test_nothing_tried_is_not_nothing_found() -> None:
     campaign = plan("ranks: 2")
-    for searched, said in ((0, "nothing was tried: "), (5, "nothing was confirmed: ")):
+    for searched, said in ((0, "no configuration was tried: "), (5, "nothing was confirmed: ")):
         found = report(searched=searched, later=0)
         assert summary._table(campaign, found).startswith(said)
         remarks = "".join(summary._remarks(campaign, found))

@@ -139,5 +139,5 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     (folder / "halo.txt").write_text("0 1 100\n1 0 51\n")
     said = commtune("tune", "halo.yaml")
     assert said.code == 2
-    assert "begun with another question" in said.err
+    assert "started with a different question" in said.err
     assert "workload.shape.matrix" in said.err

@@ -371,9 +371,11 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
     """That there is no profile for a question, with what there is.
 
     Args:
+        size: in bytes; 0 where the question is about no particular one.
         given: the conditions of the question, by name.
     """
-    asked = ", ".join([op, format_size(size), *(f"{name} {v}" for name, v in given.items())])
+    sizes = [format_size(size)] if size else []
+    asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
     there = rows(_THERE, {})
     if not there:
         names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]

@@ -32,10 +32,10 @@ def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
     campaign.close_gate()
     said = campaign("submit", "campaign.yaml")
     assert said.code == 3
-    assert "Slurm may have taken the job, and did not say so" in said.err
+    assert "Slurm may have accepted the job without saying so" in said.err
     (job,) = campaign.jobs()
     again = campaign("submit", "campaign.yaml")
-    assert f"is with Slurm already: job {job.number}" in again.err
+    assert f"already has a Slurm job: {job.number}" in again.err
     # The same again, where the allocation asks for the next one.
     campaign.lose_an_answer()
     campaign.open_gate()
