@@ -71,7 +71,7 @@ def test_a_named_file_is_held_against_though_it_is_another(
     assert code == 4
     assert out.count("compared with") == 1
     assert f"compared with {file}" in out
-    assert f"say under 'recognized' in {file}" in out
+    assert f"add what identifies it under 'recognized' in {file}" in out
 
 
 def test_other_gpus_than_described_are_told(

@@ -94,7 +94,7 @@ def test_one_good_run_is_enough_to_keep_the_question(
     store: Store, again: Store, said: list[str]
 ) -> None:
     failed(store, Outcome.CRASHED, Outcome.OK)
-    with pytest.raises(CampaignChanged, match="another question") as refused:
+    with pytest.raises(CampaignChanged, match="a different question") as refused:
         again.begin(campaign())
     assert "another name" in refused.value.hint
     assert [c.name for c in again.campaigns()] == ["shm"]

@@ -128,7 +128,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     kept.unlink()
     said = commtune(*again)
     assert said.code == 2
-    assert "matrix that was measured is not here any more" in said.err
+    assert "measured matrix is missing" in said.err
     said = commtune(*again, "--op", "ring")
     assert said.code == 0, said.err
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")

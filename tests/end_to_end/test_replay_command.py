@@ -260,7 +260,7 @@ def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: Comm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "a.json"], "a recording is packed"),
+        (["--out", "a.json"], "recordings are compressed"),
         (["--out", "nowhere/a.gz"], "there is no folder nowhere"),
         (["--out", "a.gz", "--runs", "0"], "at least one run"),
         (["--out", "a.gz", "--limit", "soon"], "--limit soon"),

@@ -140,7 +140,7 @@ _CAMPAIGNS = {
     ),
     "a guard that is tuned itself": (
         _HEAD + "guard_operations: [broadcast, allreduce]\n",
-        "commtune: wrong.yaml:5: allreduce is the operation that is tuned, it can't guard "
+        "commtune: wrong.yaml:5: allreduce is the tuned operation; it can't guard "
         "itself\n  name other operations, such as broadcast and alltoall\n",
     ),
     "a key twice": (

@@ -118,7 +118,7 @@ def test_slurm_that_does_not_take_the_next_is_asked_again_later(chain: Chain) ->
     controller, allocation = chain.runs(chain.controller().submit())
     chain.fake.answers("sbatch", UNREACHABLE)
     controller.worked(allocation)
-    assert "the next allocation could not be asked for" in chain.said[-1]
+    assert "the next allocation could not be requested" in chain.said[-1]
     chain.fake.advance(299)
     controller.worked(allocation)
     assert len(chain.asked) == 2
