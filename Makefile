@@ -6,13 +6,18 @@ VENV := .venv
 RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
+# Tests wait more than they compute: one worker more than cores.
+TEST_WORKERS ?= $(shell expr $$(nproc) + 1)
+# Where a missing component fails, as in CI, nothing is left out either.
+QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 
-.PHONY: tune test native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
+.PHONY: tune test test-all native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
-	@echo "make test   set up, and run the tests"
+	@echo "make test   set up, and run the tests that take seconds"
+	@echo "make test-all  run all tests, whole campaigns too (TEST_ARGS=tests/tuner for some of them)"
 	@echo "make lint   all static checks"
 	@echo "make gpu-compile  compile the benchmark for CUDA and HIP; no GPU needed, but root, and 2.5 GB"
 	@echo "make libraries  fetch libraries that the tests ask for their variables (136 MB)"
@@ -23,7 +28,11 @@ tune: $(VENV)/installed .mpi/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
 
 test: $(VENV)/installed-test .mpi/mpich.installed
-	@$(RUN)python -m pytest $(TEST_ARGS)
+	@$(if $(QUICK),echo "without whole campaigns (tests/end_to_end): make test-all has them")
+	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup $(QUICK) $(TEST_ARGS)
+
+test-all: QUICK :=
+test-all: test
 
 lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
 	@sh scripts/lint

@@ -197,7 +197,7 @@ def _output_file() -> IO[bytes]:
         return tempfile.TemporaryFile()
     except OSError as error:
         raise EnvironmentFault(
-            f"no room for a program's output: {error.strerror}",
+            f"no space for a program's output: {error.strerror}",
             hint="set TMPDIR to a folder that you can write to",
         ) from error
 

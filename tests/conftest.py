@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import fcntl
 import signal
 import sys
+from collections.abc import Generator
 from pathlib import Path
+
+import pytest
 
 _SUPPORT = Path(__file__).parent / "support"
 sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "stored", "runs")]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
+from mpi_fixture import executable, mpi  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
     migrated_postgresql,
     new_postgresql_url,
@@ -31,9 +36,40 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
+
+@pytest.hookimpl(tryfirst=True)  # before some are deselected by their marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Groups tests for several workers: one has Slurm, and begins with it, as it takes longest."""
+    for item in items:
+        if "end_to_end" in item.path.parts:
+            item.add_marker(pytest.mark.slow)
+        group = "slurm" if _is_slurms(item) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(group))
+    items.sort(key=lambda item: not _is_slurms(item))
+
+
+def _is_slurms(item: pytest.Item) -> bool:
+    return "shared_slurm" in getattr(item, "fixturenames", ()) or "slurm" in item.path.parts
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)  # before a test's time limit begins
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Lets tests marked ``alone`` wait for those of other workers, which wait for them."""
+    is_alone = item.get_closest_marker("alone") is not None
+    # Any two files that all workers know.
+    with Path(__file__).open() as queue, (_SUPPORT / "command_line.py").open() as running:
+        # Who wants to be alone keeps the queue while others end; else they would never all end.
+        fcntl.flock(queue, fcntl.LOCK_EX)
+        fcntl.flock(running, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(queue, fcntl.LOCK_UN)
+        return (yield)
+
+
 __all__ = [
+    "executable",
     "isolated_slurm",
     "migrated_postgresql",
+    "mpi",
     "new_postgresql_url",
     "postgresql_socket",
     "postgresql_url",

@@ -111,7 +111,7 @@ def _trace(benchmark: Benchmark, request: RunRequest, configuration: Configurati
         return execution
     flags = " ".join(f"-x {name}={value}" for name, value in configuration.items())
     raise EnvironmentFault(
-        f"the run did not come to its end under {configuration}",
+        f"the run did not finish under {configuration}",
         hint=f"see why: commtune bench --op {request.workload.operation} "
         f"--ranks {request.workload.ranks} {flags}".rstrip(),
     )

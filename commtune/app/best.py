@@ -43,26 +43,26 @@ def best(
 def best_by_size(
     operation: Operation, filters: Mapping[str, Any], *, db: str | None = None
 ) -> dict[int, BestRow]:
-    """The first answer at every size (bytes) that was measured.
+    """The first answer at every size (bytes) that was measured or ends a profile's range.
 
     Raises:
         NoAnswer: nothing is known of the operation; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
     url = database_url(db)
-    sizes = {
-        point.bytes
-        for listed in find_profiles(url, filters["campaign"])
-        if listed.operation == operation
-        for point in load_profile(url, str(listed.id)).profile.points
-    }
+    sizes = set()
+    for listed in find_profiles(url, filters["campaign"]):
+        if listed.operation == operation:
+            # No points: the campaign ended before it compared anything. Its answer is the default.
+            sizes |= {listed.bytes_low, listed.bytes_high}
+            sizes |= {point.bytes for point in load_profile(url, str(listed.id)).profile.points}
     answers = {}
     for size in sorted(sizes):
         try:
             found = best(operation, size, filters, db=db)
         except NoAnswer:  # only measured on another machine, or backend, than asked for
             continue
-        first = next((row for row in found if row.nearest_bytes == size), None)
+        first = next((row for row in found if row.nearest_bytes in {size, None}), None)
         if first is not None:
             answers[size] = first
     if not answers:

@@ -192,7 +192,7 @@ def _from_file(path: Path) -> Configuration:
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
     except UnicodeDecodeError as error:
-        raise UserError(f"{path} is no text", hint=_FILE) from error
+        raise UserError(f"{path} is not text", hint=_FILE) from error
     # Files that 'commtune export --format sh' wrote have the word in front.
     stripped = (line.strip().removeprefix("export ").strip() for line in lines)
     numbered = [(number, line) for number, line in enumerate(stripped, 1) if line]
@@ -239,7 +239,7 @@ def _reference_notes(
     """What to know of a named set; ``libraries`` have an effect in these runs."""
     found, name = one.baseline, f"{reference_settings.REFERENCE}{one.name}"
     if found.unfit:
-        yield f"{name} is not to be used as it stands: {found.unfit}"
+        yield f"{name} can't be used as it stands: {found.unfit}"
     for variable, what in found.fill_in.items():
         yield f"{name} is measured without {variable}, which is yours to set: {what}"
     if found.launcher:
@@ -247,7 +247,7 @@ def _reference_notes(
     if libraries and set(found.libraries).isdisjoint(libraries):
         yield (
             f"{name} is for {', '.join(found.libraries)}, and these runs use "
-            f"{', '.join(libraries)}: what that doesn't read has no effect"
+            f"{', '.join(libraries)}: variables that they don't read have no effect"
         )
 
 
@@ -287,7 +287,7 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
         raise InvalidKey(
             "operation",
             f"only a profile of a campaign on {operation} says which messages it has",
-            "name a profile of it, or try both by 'commtune bench'",
+            "name one of its profiles, or try both with 'commtune bench'",
         )
     ranks = stored.what["workload"]["ranks"]
     if operation is not Operation.MATRIX:
@@ -312,7 +312,7 @@ def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
     if nodes and (nodes < 2 or ranks % nodes):
         raise InvalidKey(
             "emulate_nodes",
-            f"{ranks} ranks can't be shared evenly by {nodes} nodes",
+            f"{ranks} ranks can't be divided evenly among {nodes} nodes",
             "give each of two nodes or more as many ranks as the others",
         )
     return nodes
@@ -337,9 +337,9 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
         asked += [f"--account={request.account}"] if request.account else []
         asked += [f"--partition={request.partition}"] if request.partition else []
         raise UserError(
-            "the profile was measured on Slurm, and this is no allocation: ranks would be started "
-            "on this node alone",
-            hint=f"compare inside of one: {shlex.join(['salloc', *asked, *command])}",
+            "the profile was measured on Slurm, and this is not an allocation: all ranks would "
+            "start on this node",
+            hint=f"compare inside one: {shlex.join(['salloc', *asked, *command])}",
         )
 
 

@@ -43,7 +43,9 @@ def build_benchmark(
         UserError: there is no such kind of GPU, or architectures are for none.
     """
     if gpu not in _GPUS:
-        raise UserError(f"--gpu: {quote_value(gpu)} is not known here", hint=suggest(gpu, _GPUS))
+        raise UserError(
+            f"--gpu: {quote_value(gpu)} is not a known value", hint=suggest(gpu, _GPUS)
+        )
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = benchmark_setup.find_named_mpi(mpi)

@@ -95,7 +95,7 @@ def apply_profile(
         environment = {**mpi.environment, **environment, "PATH": command_path(inherited, mpi)}
         measured = f"{mpi.flavour} {mpi.version}, which the profile was measured with"
         remarks.append(
-            f"{program} is not on PATH: that of {measured}, is used: {mpi.launcher.parent}"
+            f"{program} is not on PATH; using that of {measured}: {mpi.launcher.parent}"
         )
     return environment, remarks
 
@@ -146,6 +146,6 @@ def _list_remarks(
     if kept := [f"{name}={inherited[name]}" for name in differing if name in PROTECTED_NAMES]:
         found.append(
             f"{', '.join(kept)} stays as your environment sets it, to keep hardware safe: the "
-            "profile was measured otherwise"
+            "profile was measured with another value"
         )
     return found

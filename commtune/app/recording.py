@@ -55,8 +55,8 @@ def record_campaign(
     _check_target(file, runs)
     if spec.slurm is not None:
         raise UserError(
-            f"{spec.file} asks for Slurm, and recordings are made on one machine so far",
-            hint="take 'slurm:' and 'system:' out to record on this machine",
+            f"{spec.file} asks for Slurm, but recordings work on one machine only so far",
+            hint="remove 'slurm:' and 'system:' to record on this machine",
         )
     mpi = find_named_mpi(spec.mpi, spec.plan.workload)
     spec = fit_campaign(spec, mpi)
@@ -75,9 +75,9 @@ def record_campaign(
 
 def _check_target(file: Path, runs: int) -> None:
     if not file.name.endswith(".gz"):
-        raise InvalidKey("file", f"{file}: a recording is packed", "end its name in .jsonl.gz")
+        raise InvalidKey("file", f"{file}: recordings are compressed", "end its name in .jsonl.gz")
     if not file.parent.is_dir():
-        raise InvalidKey("file", f"{file}: there is no folder {file.parent}", "make it first")
+        raise InvalidKey("file", f"{file}: there is no folder {file.parent}", "create it first")
     if runs < 1:
         raise InvalidKey("runs", f"{runs}: every configuration needs at least one run", "")
 
@@ -155,7 +155,7 @@ class _Recording:
                 f"the default configuration failed: {results[-1].outcome}, {results[-1].detail}\n"
                 f"{results[-1].output_tail.strip()}".rstrip(),
                 hint=command_by_hand(self.benchmark, self.plan.workload, self.plan.timing)
-                or "try 'commtune bench' with the same workload; it shows all of the output",
+                or "try 'commtune bench' with the same workload; it shows the whole output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)
         runs = tuple(RecordedRun.from_result(0, self._since(result), result) for result in results)
@@ -187,8 +187,8 @@ class _Recording:
             changed.append("space")
         if changed:
             raise CampaignChanged(
-                f"{self.tape.known} was begun with another {', '.join(changed)}",
-                hint="record to another file, or take the old one away",
+                f"{self.tape.known} was started with another {', '.join(changed)}",
+                hint="record to another file, or remove the old one",
             )
 
     def _measure(self, configuration: Configuration, limit_s: float) -> RunResult:

@@ -88,7 +88,7 @@ def delete_campaign(name: str, db: str | None = None) -> None:
 
     Raises:
         UnknownName: there is no such campaign.
-        UserError: jobs of it are not over.
+        UserError: some of its jobs are not over.
         CampaignLocked: a controller works on it.
     """
     campaign = find_campaign(name, db)

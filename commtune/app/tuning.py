@@ -153,7 +153,7 @@ def _check_stored(campaign: str, opened: Database) -> None:
             f"on this node, {shown_url(opened.whole_url)} is not the database that the job was "
             "submitted with: the campaign is not in it",
             hint="put it where login and compute nodes see it: --db FILE, or XDG_DATA_HOME; "
-            "or take PostgreSQL",
+            "or use PostgreSQL",
         ) from error
 
 

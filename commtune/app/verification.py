@@ -199,7 +199,7 @@ def _refuse_another_machine(
             f"this is {record.system.name} (then -> now):"
             + "".join(f"\n  {line}" for line in lines),
             hint="verify it on a machine of that kind, or tune here: commtune tune\n"
-            f"what it does here: commtune compare default {answer.campaign}/{answer.profile.name}",
+            f"its effect here: commtune compare default {answer.campaign}/{answer.profile.name}",
         )
 
 
@@ -297,5 +297,5 @@ def _outlook(task: _Task, phase: VerifyPhase) -> str:
     return (
         f"{task.name}: {workload.operation}, {format_ranks(workload.ranks, workload.nodes)}, "
         f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
-        f"{format_wall_time(expected_s)}, fewer if it is clear before"
+        f"{format_wall_time(expected_s)}, fewer if the answer is clear earlier"
     )

@@ -42,7 +42,7 @@ def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
             )
         if workload.operation.is_own:
             raise document.error(
-                f"{workload.operation} is what a benchmark of one's own does, and there is none",
+                f"{workload.operation} needs a benchmark of your own, and the file names none",
                 ("workload", "operation"),
                 hint="add `benchmark: {python: FILE.py:CLASS}`, or name an operation",
             )
@@ -50,7 +50,7 @@ def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
         return file
     if bool(part.python) == bool(part.command):
         raise document.error(
-            "a benchmark of one's own is either a pattern in Python or a command",
+            "a benchmark of your own is either a pattern in Python or a command",
             ("benchmark",),
             hint="write `python: FILE.py:CLASS`, or `command: [...]` with `output: ...`",
         )
@@ -92,7 +92,7 @@ def found_words(own: OwnBenchmark | None, *, on_slurm: bool) -> str:
     """Which program a command's first word is here; empty for a path, and where jobs find it."""
     if own is None or not own.command or "/" in own.command[0] or on_slurm:
         return ""
-    return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, by your PATH"
+    return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, found on your PATH"
 
 
 def _split(written: str) -> tuple[str, str]:
@@ -109,19 +109,19 @@ def _of_pattern(
         raise document.error(
             "a pattern is an operation of its own",
             ("workload", "operation"),
-            hint="take it out; `name` below `benchmark` gives it another name",
+            hint="remove it; `name` below `benchmark` gives it another name",
         )
     if "backend" in given and file.workload.backend not in backends:
         raise document.error(
             f"a pattern in Python does not run on the backend {file.workload.backend}",
             ("workload", "backend"),
-            hint=f"write {' or '.join(backends)}, or take it out",
+            hint=f"write {' or '.join(backends)}, or remove it",
         )
     if part.output:
         raise document.error(
-            "the output of a pattern is known",
+            "a pattern needs no output format",
             ("benchmark", "output"),
-            hint="take it out; it is for commands",
+            hint="remove it; it is for commands",
         )
     path, kind = _split(part.python)
     backend = file.workload.backend if "backend" in given else Backend.PYTHON_HOST
@@ -134,7 +134,7 @@ def _of_command(
     given = file.workload.model_fields_set
     if not part.output:
         raise document.error(
-            "how the command's output is to be read is missing",
+            "the format of the command's output is missing",
             ("benchmark",),
             hint="add output: nccl-tests, nccl-tests-in-place, osu, imb or json-line",
         )
@@ -142,14 +142,13 @@ def _of_command(
         raise document.error(
             f"a command has no backend {file.workload.backend}",
             ("workload", "backend"),
-            hint="take it out: the command says itself what it uses; or write xccl for one on "
-            "NCCL or RCCL",
+            hint="remove it: the command itself decides; or write xccl for one on NCCL or RCCL",
         )
     for word in part.command:
         for found in _PLACEHOLDER.findall(word):
             if found not in _KNOWN_PLACEHOLDERS:
                 raise document.error(
-                    f"{found} stands for nothing in a command",
+                    f"{found} is not a placeholder of commands",
                     ("benchmark", "command"),
                     hint=f"known: {', '.join(_KNOWN_PLACEHOLDERS)}",
                 )
@@ -218,22 +217,22 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
     if file.timing.mode == BATCHED:
         what = "a command" if is_command else f"the backend {workload.backend}"
         raise document.error(
-            f"{what} knows no batches",
+            f"{what} has no batched mode",
             ("timing", "mode"),
-            hint="take it out",
+            hint="remove it",
         )
     if file.benchmark is not None and file.guard_operations:
         raise document.error(
-            "a benchmark of one's own knows no other operations that could be guarded",
+            "a benchmark of your own can't have guard operations",
             ("guard_operations",),
-            hint="take them out",
+            hint="remove them",
         )
     if file.aggressor is not None:
         raise document.error(
-            "an aggressor goes with the native benchmark only, and this is "
+            "an aggressor works with the native benchmark only, and this is "
             + ("a command" if is_command else workload.backend),
             ("aggressor",),
-            hint="take it out",
+            hint="remove it",
         )
 
 
@@ -258,10 +257,10 @@ def _check_pattern_file(path: Path, kind: str) -> None:
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise CampaignError(
-            f"this is no Python: {error.msg}" + (f": {line[:60]}" if line else ""),
+            f"not valid Python: {error.msg}" + (f": {line[:60]}" if line else ""),
             file=path,
             line=error.lineno,
-            hint="the benchmark's file has to be mended first",
+            hint="fix the benchmark's file first",
         ) from error
     except OSError as error:
         raise CampaignError(f"it can't be read: {error.strerror}", file=path) from error
@@ -300,7 +299,7 @@ def _check_named(
     named = [one for one in classes if one.name == kind]
     if named and not named[-1].bases and not named[-1].decorator_list:
         raise CampaignError(
-            f"the class {kind} is no pattern",
+            f"the class {kind} is not a Pattern",
             file=path,
             line=named[-1].lineno,
             hint=f"from commtune import Pattern, and class {kind}(Pattern)",

@@ -151,7 +151,7 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
     tuned = file.workload.operation
     if tuned in file.guard_operations:
         raise document.error(
-            f"{tuned} is the operation that is tuned, it can't guard itself",
+            f"{tuned} is the tuned operation; it can't guard itself",
             ("guard_operations", file.guard_operations.index(tuned)),
             hint=f"name other operations, such as {_other_guards(tuned)}",
         )
@@ -179,9 +179,9 @@ def _check_protected(document: Document, file: CampaignFile, space: Space) -> No
     for index, name in enumerate(file.protected_variables):
         if name in space.variables:
             raise document.error(
-                f"{name} is searched or pinned by the space, so it can't pass unchanged too",
+                f"{name} is searched or pinned by the space, so it can't also pass unchanged",
                 (document.written_key(PROTECTED_KEYS), index),
-                hint=f"take it out here, or pin it: 'pin: {{{name}: value}}'",
+                hint=f"remove it here, or pin it: 'pin: {{{name}: value}}'",
             )
 
 

@@ -112,7 +112,9 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
     except RuntimeError as error:
         home = Path(written).parts[0]
         raise InvalidKey(
-            "matrix", f"{home} is nobody's home folder here", f"write ./{home} for such a folder"
+            "matrix",
+            f"{home} is not the home folder of any user here",
+            f"write ./{home} for such a folder",
         ) from error
 
 
@@ -137,7 +139,7 @@ def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Ba
     if not value.is_native or not backend.is_native:
         other = value if not value.is_native else backend
         raise InvalidKey(
-            key, f"{other} knows no two backends", "they are for commtune's own benchmark"
+            key, f"{other} can't use two backends", "they are for commtune's own benchmark"
         )
     if value.memory != backend.memory:
         raise InvalidKey(
@@ -175,7 +177,7 @@ def _check_keys(asked: PatternFields) -> None:
     if operation is Operation.MATRIX and asked.matrix is None:
         raise InvalidKey(
             "matrix",
-            "a matrix needs its file",
+            "operation matrix needs a file of messages",
             lambda write: (
                 f"write {write('matrix', 'FILE')}, with a line 'FROM TO BYTES' for each message"
             ),
@@ -183,7 +185,7 @@ def _check_keys(asked: PatternFields) -> None:
 
 
 def _other_operation(takers: str, write: WriteKey) -> str:
-    return f"take it out, or write {write('operation', takers)}"
+    return f"remove it, or write {write('operation', takers)}"
 
 
 def _group_size(asked: PatternFields) -> int:
@@ -225,12 +227,12 @@ def _why_not(asked: PatternFields, size: int) -> str:
     if asked.operation is Operation.STRIPING:
         return f"striping is between 2 groups, and {size} is not half of {ranks} ranks"
     if ranks % size:
-        return f"{ranks} ranks don't make groups of {size}"
+        return f"{ranks} ranks can't be divided into groups of {size}"
     if ranks == size:
         return f"{ranks} ranks make one group of {size}, which has no other to send to"
     if size > ranks:
         return f"a group of {size} is more than the {ranks} ranks"
-    return f"groups of {size} lie across the borders of nodes with {each} ranks each"
+    return f"groups of {size} cross the boundaries of nodes with {each} ranks each"
 
 
 def _nearest(legal: list[int], wanted: int) -> str:
@@ -261,7 +263,7 @@ def _content(asked: PatternFields) -> Matrix | None:
         # Devices and pipes have no size, and some never end.
         if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
             raise InvalidKey(
-                "matrix", f"the matrix file {asked.matrix} is no file", "lines: FROM TO BYTES"
+                "matrix", f"the matrix file {asked.matrix} is not a file", "lines: FROM TO BYTES"
             )
         if found.st_size > _LARGEST_FILE:
             raise InvalidKey(
@@ -272,7 +274,7 @@ def _content(asked: PatternFields) -> Matrix | None:
         text = asked.matrix.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise InvalidKey(
-            "matrix", f"the matrix file {asked.matrix} is no text", "lines: FROM TO BYTES"
+            "matrix", f"the matrix file {asked.matrix} is not text", "lines: FROM TO BYTES"
         ) from error
     except OSError as error:
         raise InvalidKey(
@@ -300,7 +302,7 @@ def _parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
         if len(flows) > _MOST_MESSAGES:
             raise CampaignError(
                 f"more than {_MOST_MESSAGES:,} messages", file=file, line=number,
-                hint="put the messages from one rank to one other together",
+                hint="merge the messages between the same two ranks",
             )  # fmt: skip
     if not flows:
         raise CampaignError("nobody sends anything", file=file, hint="a line: FROM TO BYTES")
@@ -316,7 +318,7 @@ def _flow(words: list[str], file: Path, line: int, ranks: int) -> Flow:
         is_sound, start, end, amount = False, 0, 0, 0.0
     if not is_sound:
         raise CampaignError(
-            f"{quote_value(' '.join(words))} is no message", file=file, line=line, hint=hint
+            f"{quote_value(' '.join(words))} is not a message", file=file, line=line, hint=hint
         )
     if max(start, end) >= ranks:
         raise CampaignError(

@@ -104,7 +104,7 @@ def as_listed(written: object) -> object:
         return (_AUTO,)
     if isinstance(written, str) or written is None:
         raise QuantityError(
-            f"{quote_value(written)} is no list of reference settings",
+            f"{quote_value(written)} is not a list of reference settings",
             hint="write auto, or [NAME, NAME]",
         )
     return written
@@ -140,9 +140,9 @@ def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
         found = find_reference_settings(name)
     if found.baseline.unfit:
         raise document.error(
-            f"{found.name} is not to be tried as it stands: {found.baseline.unfit}",
+            f"{found.name} can't be tried as it stands: {found.baseline.unfit}",
             where,
-            hint="write what you want of it under `first`",
+            hint="write the variables that you want under `first`",
         )
     return found
 
@@ -162,10 +162,10 @@ class CampaignSets:
     @property
     def _barred(self) -> dict[str, str]:
         """Variables that no configuration may set, and why."""
-        found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so that nothing searches it")
+        found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so it is never searched")
         found |= dict.fromkeys(self.guards, "passes unchanged from your environment")
         if self.system:
-            found |= dict.fromkeys(self.system.guard, f"guarded on {self.system.name}")
+            found |= dict.fromkeys(self.system.guard, f"protected on {self.system.name}")
         return found
 
     def extend_space(self, space: Space, *, one_node: bool) -> ExtendedSpace:

@@ -65,11 +65,13 @@ def _messages(written: object) -> dict[int, float]:
     for size, count in written.items():
         sizes = parse_sizes(size)
         if len(sizes) != 1:
-            raise QuantityError(f"{quote_value(size)} is no one size", hint="a line for each size")
+            raise QuantityError(
+                f"{quote_value(size)} is not a single size", hint="a line for each size"
+            )
         is_number = isinstance(count, int | float) and not isinstance(count, bool)
         if not (is_number and 0 < count < math.inf):
             raise QuantityError(
-                f"{quote_value(count)} is no number of messages", hint="write a number above 0"
+                f"{quote_value(count)} is not a number of messages", hint="write a number above 0"
             )
         (bytes_,) = sizes
         found[bytes_] = found.get(bytes_, 0.0) + count

@@ -121,9 +121,9 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
     if system.scheduler:
         kind = system.scheduler.kind.upper()
         raise document.error(
-            f"jobs of {system.name} are run by {kind}, and commtune can use Slurm only",
+            f"jobs of {system.name} are run by {kind}, and commtune supports Slurm only",
             ("system",),
-            hint="inside of a job of yours, on one node, a campaign runs without 'system' and "
+            hint="inside one of your jobs, on one node, a campaign runs without 'system' and "
             "'slurm'",
         )
     return system
@@ -148,9 +148,9 @@ def request_of(
     if part is None and system is None:
         if nodes > 1:
             raise document.error(
-                f"a campaign on {nodes} nodes needs Slurm, and the file says nothing of it",
+                f"a campaign on {nodes} nodes needs Slurm, and the file has no 'slurm'",
                 ("workload", "nodes"),
-                hint="add `slurm: {}`, with what your site asks for: account, partition",
+                hint="add `slurm: {}`, with what your site requires: account, partition",
             )
         return None
     # A system is enough: its description says what jobs ask for.
@@ -177,10 +177,10 @@ def pin_by_system(document: Document, space: Space, system: System | None) -> Sp
         if name in searched or name in space.pinned:
             found = searched.get(name)
             raise document.error(
-                f"{name} is guarded on {system.name}: {guard.why.strip()}",
+                f"{name} is protected on {system.name}: {guard.why.strip()}",
                 ("pin", name) if name in space.pinned else ("system",),
                 hint=f"leave it to the site: pin: {{{found}: unset}}" if found
-                else "take it out of the pins",
+                else "remove it from the pins",
             )  # fmt: skip
     pins = pinned_variables(system, {space.library})
     for name, value in pins.items():
@@ -227,7 +227,7 @@ def aggressor_of(
         raise document.error(
             "an aggressor needs nodes of its own, from Slurm",
             ("aggressor",),
-            hint="add `slurm: {}`, with what your site asks for: account, partition",
+            hint="add `slurm: {}`, with what your site requires: account, partition",
         )
     if part.nodes * part.ranks_per_node < 2:
         raise document.error(
@@ -255,7 +255,7 @@ def _check_pin(
         raise document.error(
             f"{system.name} pins {name} to {value}, and space {space.name} searches it",
             ("system",),
-            hint=f"take it out of the search: pin: {{{searched}: {value}}}",
+            hint=f"remove it from the search: pin: {{{searched}: {value}}}",
         )
     where: tuple[str, ...] = ("pin", name)
     is_written = document.line_of(where) is not None
@@ -273,7 +273,7 @@ def _uneven(document: Document, nodes: int, ranks: int) -> DocumentError:
     near = f"{less} or {less + nodes}" if less else f"{nodes}"
     where = ("workload", "ranks")
     return document.error(
-        f"{ranks} ranks can't be shared evenly by {nodes} nodes",
+        f"{ranks} ranks can't be divided evenly among {nodes} nodes",
         where if document.line_of(where) else ("workload", "nodes"),
         hint=f"nearest: ranks: {near}",
     )

@@ -65,13 +65,13 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
         raise InvalidKey(
             "operations",
             "operations are counted for batches only",
-            lambda write: f"add `{write('mode', BATCHED)}`, or take it out",
+            lambda write: f"add `{write('mode', BATCHED)}`, or remove it",
         )
     if (is_batched or timing.timer == DEVICE) and workload.shape.backends:
         raise InvalidKey(
             "mode" if is_batched else "timer",
-            "with backends inside, between or assemble there is no one stream to enqueue on",
-            "take it out, or take these out of the workload",
+            "with backends inside, between or assemble there is no single stream to enqueue on",
+            "remove it, or remove these from the workload",
         )
     if workload.backend != Backend.XCCL:
         _check_plain(timing, workload.backend)
@@ -79,7 +79,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
         raise InvalidKey(
             "graph",
             "a graph is a recorded batch, and each operation is waited for",
-            lambda write: f"add `{write('mode', BATCHED)}`, or take it out",
+            lambda write: f"add `{write('mode', BATCHED)}`, or remove it",
         )
 
 
@@ -95,13 +95,13 @@ def _check_plain(timing: Timing, backend: str) -> None:
         raise InvalidKey(
             "graph",
             f"the backend {backend} can't be recorded as a graph",
-            lambda write: f"take it out, or {_measure_with_xccl(write)}",
+            lambda write: f"remove it, or {_measure_with_xccl(write)}",
         )
     if timing.mode == BATCHED:
         raise InvalidKey(
             "mode",
             f"the backend {backend} enqueues nothing, so there are no batches",
-            lambda write: f"take it out, or {_measure_with_xccl(write)}",
+            lambda write: f"remove it, or {_measure_with_xccl(write)}",
         )
 
 

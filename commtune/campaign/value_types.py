@@ -50,7 +50,9 @@ def parse_share(low: float, words: str) -> Callable[[Any], float]:
 def _seconds(written: Any) -> float:
     seconds = parse_seconds(written)
     if seconds == 0:
-        raise QuantityError(f"{quote_value(written)} is no time at all", hint="write it like 60s")
+        raise QuantityError(
+            f"{quote_value(written)} is not a time above 0", hint="write it like 60s"
+        )
     return seconds
 
 

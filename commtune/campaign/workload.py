@@ -101,7 +101,7 @@ def _element_bytes(dtype: str, backend: Backend) -> int:
 def _size_range(written: str) -> tuple[int, ...]:
     match = re.fullmatch(r"\s*(\S+)\s*\.\.\s*(\S+)(?:\s+x\s*(\d+))?\s*", written)
     if match is None:
-        raise QuantityError(f"{quote_value(written)} is no range of sizes", hint=_SIZES_HINT)
+        raise QuantityError(f"{quote_value(written)} is not a range of sizes", hint=_SIZES_HINT)
     low, high, factor = parse_bytes(match[1]), parse_bytes(match[2]), int(match[3] or 2)
     if not (0 < low <= high <= _LARGEST_SIZE) or factor < 2:
         raise QuantityError(
@@ -128,10 +128,10 @@ class WorkloadPart(Part):
     reduction: Literal["sum", "max"] = "sum"
     backend: Backend = Backend.MPI_HOST
     emulate_nodes: Annotated[Whole, require_within(2, 4096)] | None = Field(
-        default=None, description="groups of ranks that NCCL takes for different nodes"
+        default=None, description="groups of ranks that NCCL treats as different nodes"
     )
     window: Annotated[Whole, require_within(1, 4096)] | None = Field(
-        default=None, description="of stream: messages under way together"
+        default=None, description="of stream: messages in flight"
     )
     group_size: Annotated[Whole, require_within(1, 4096)] | None = Field(
         default=None, description="of rail, asymmetric, symmetric, striping: ranks of a group"
@@ -153,7 +153,7 @@ class WorkloadPart(Part):
         default=None, description="of striping: backend of its last part"
     )
     rotate: Truth = Field(
-        default=False, description="each operation at another place of the buffers"
+        default=False, description="each operation at another place in the buffers"
     )
 
     def as_workload(self, document: Document, folder: Path, *, on_slurm: bool) -> Workload:
@@ -177,7 +177,7 @@ class WorkloadPart(Part):
             raise document.error(
                 f"the backend {self.backend} does not rotate through its buffers",
                 ("workload", "rotate"),
-                hint="take it out",
+                hint="remove it",
             )
         emulated = _emulated_nodes(document, self, on_slurm=on_slurm)
         with document.placing("workload"):
@@ -213,18 +213,18 @@ def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -
         raise document.error(
             f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
             at,
-            hint="it sets NCCL_HOSTID; take it out, or write backend: xccl",
+            hint="it sets NCCL_HOSTID; remove it, or write backend: xccl",
         )
     if on_slurm or part.nodes > 1:
         raise document.error(
             "nodes are emulated on one machine, without Slurm",
             at,
-            hint="take it out: the campaign has nodes of its own",
+            hint="remove it: the campaign has real nodes",
         )
     nodes = part.emulate_nodes
     if part.ranks % nodes:
         raise document.error(
-            f"{part.ranks} ranks can't be shared evenly by {nodes} emulated nodes",
+            f"{part.ranks} ranks can't be divided evenly among {nodes} emulated nodes",
             at,
             hint=f"nearest: ranks: {max(1, part.ranks // nodes) * nodes}",
         )

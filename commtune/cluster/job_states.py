@@ -119,8 +119,8 @@ class PendingReason(StrEnum):
     LIMIT = "a limit on running jobs is reached"
     SPENT = "the account's or QOS's hours are used up"
     HELD = "it is held"
-    IMPOSSIBLE = "it asks for what it can't get"
-    UNKNOWN = "for a reason that we don't know"
+    IMPOSSIBLE = "it requests what it can't get"
+    UNKNOWN = "for an unknown reason"
 
     @property
     def is_hopeless(self) -> bool:

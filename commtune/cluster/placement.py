@@ -71,10 +71,10 @@ def _numbers(ranges: str, text: str) -> list[str]:
     for part in ranges.split(","):
         found = _RANGE.fullmatch(part.strip())
         if not found:
-            raise _wrong(text, f"{part!r} is no range")
+            raise _wrong(text, f"{part!r} is not a range")
         low, high = int(found[1]), int(found[2] or found[1])
         if high < low or high - low >= _MOST_HOSTS or len(numbers) > _MOST_HOSTS:
-            raise _wrong(text, f"{part!r} is no range, or too long a one")
+            raise _wrong(text, f"{part!r} is not a range, or too long")
         numbers += [str(number).zfill(len(found[1])) for number in range(low, high + 1)]
     return numbers
 

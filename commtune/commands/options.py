@@ -28,7 +28,7 @@ from commtune.model import Backend, Operation
 DbOption = Annotated[
     str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
 ]
-JsonOption = Annotated[bool, typer.Option("--json", help="print JSON, for programs")]
+JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 BackendOption = Annotated[
     str | None,
     typer.Option(
@@ -38,7 +38,7 @@ BackendOption = Annotated[
 ]
 EmulateOption = Annotated[
     int | None,
-    typer.Option("--emulate-nodes", help="xccl: split one machine into this many nodes"),
+    typer.Option("--emulate-nodes", help="xccl: treat one machine as this many nodes"),
 ]
 OpOption = Annotated[str | None, typer.Option("--op", help="operation: allreduce, broadcast, ...")]
 RanksOption = Annotated[int | None, typer.Option(help="MPI processes on this machine")]
@@ -136,7 +136,7 @@ def word_flag(flag: str, word: str, known: Sequence[str]) -> str:
     """
     if word in known:
         return word
-    raise UserError(f"{flag}: {quote_value(word)} is not known here", hint=suggest(word, known))
+    raise UserError(f"{flag}: {quote_value(word)} is not a known value", hint=suggest(word, known))
 
 
 def backend_flag(word: str, flag: str = "--backend") -> Backend:
@@ -204,7 +204,7 @@ def seconds_flag(flag: str, written: str) -> float:
     with reading_flag(flag):
         found = parse_seconds(written)
     if found <= 0:
-        raise UserError(f"{flag} {written}: no time at all", hint="write 30s or 5min")
+        raise UserError(f"{flag} {written}: not a time above 0", hint="write 30s or 5min")
     return found
 
 
@@ -244,7 +244,7 @@ def _read_operation(word: str) -> tuple[Operation, str]:
     found = _OTHER_WORDS.get(bare) or _by_letters(bare)
     if found is None:
         raise UserError(
-            f"{quote_value(word)} is not known here", hint=suggest(word, list(Operation))
+            f"{quote_value(word)} is not a known value", hint=suggest(word, list(Operation))
         )
     return found, f"{word} is read as {found}"
 

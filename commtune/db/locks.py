@@ -201,7 +201,7 @@ def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) ->
     name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
     who = _describe_holder(row) if row else "another controller"
     return CampaignLocked(
-        f"campaign {name} is worked on by {who}",
+        f"campaign {name} is in use by {who}",
         hint="wait until it ends, or stop it; if you know that it is dead: --take-over",
     )
 

@@ -140,7 +140,7 @@ def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) ->
 def _explain_wrong_word(where: Where, place: str, word: object, expected: object) -> _Finding:
     # pydantic lists the legal words as text only: 'a', 'b' or 'c'.
     hint = suggest(str(word), re.findall(r"'([^']*)'", str(expected))) or f"known: {expected}"
-    return _Finding(where, f"{quote_value(word)} is not known here", hint, place)
+    return _Finding(where, f"{quote_value(word)} is not a known value", hint, place)
 
 
 def _explain_other(error: dict[str, Any], where: Where, place: str) -> _Finding:

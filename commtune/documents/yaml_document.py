@@ -272,7 +272,7 @@ def parse_document(
     except yaml.YAMLError as e:
         raise _syntax_error(e, file, error_class) from e
     except RecursionError as e:
-        problem, hint = "too many levels inside of each other", "close brackets that are open"
+        problem, hint = "nested too deeply", "close brackets that are open"
         raise error_class(problem, file=file, hint=hint) from e
     reader = _Reader(file, error_class)
     data = None if node is None else reader.read(node, ())

@@ -82,7 +82,7 @@ def _refuse_without_gain(profile: Profile) -> None:
 def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
     for name, value in variables.items():
         if not _NAME.fullmatch(name):
-            raise ExportRefused(f"{name!r} is no name for an environment variable")
+            raise ExportRefused(f"{name!r} is not a valid name for an environment variable")
         reason = _impossible(value) or chosen.unfit(value)
         if reason:
             raise ExportRefused(

@@ -92,7 +92,7 @@ def _mismatch(asked: str, header: Mapping[str, Any]) -> str:
     return (
         f"MISMATCH: the ranks ran with {name[:60]}, and the benchmark was built with {asked}, "
         "which results would be stored for. LD_LIBRARY_PATH or a module brings the other one: "
-        "take it out, or build with its headers (commtune build)"
+        "remove it, or build with its headers (commtune build)"
     )
 
 

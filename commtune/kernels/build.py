@@ -109,7 +109,7 @@ def _as_it_is(kept: BuiltBenchmark, log: Path | None) -> BuiltBenchmark:
     said = ""
     with suppress(OSError):
         said = kept.log.read_text(encoding="utf-8")  # first: it may be the same file
-    _Log(log).add(said or "It was built before, and what was said is not kept.\n")
+    _Log(log).add(said or "It was already built, and the output was not kept.\n")
     return kept
 
 
@@ -303,7 +303,7 @@ def _scratch(cache: Path) -> Iterator[Path]:
     except OSError as error:
         raise EnvironmentFault(
             f"can't build in {cache}: {error.strerror}",
-            hint="check your rights and the room there, or set XDG_CACHE_HOME to another folder",
+            hint="check its permissions and free space, or set XDG_CACHE_HOME to another folder",
         ) from error
     finally:
         if folder:

@@ -182,7 +182,7 @@ class _Reader:
             return ""
         name = str(record["operation"])[:40]
         if self.request is None or name not in self.request.workload.then:
-            raise _Invalid(f"a measurement of {name}, which nobody asked for")
+            raise _Invalid(f"a measurement of {name}, which was not requested")
         return name
 
     def _traffic(self, record: _Record, header: _Record) -> None:
@@ -198,7 +198,7 @@ class _Reader:
         if (kind, size) in self._seen:
             raise _Invalid(f"a second {kind} of {size} bytes")
         if self.request is not None and size not in self.request.workload.sizes:
-            raise _Invalid(f"a {kind} of {size} bytes, which nobody asked for")
+            raise _Invalid(f"a {kind} of {size} bytes, which was not requested")
         self._seen.add((kind, size))
 
     def _footer(self, record: _Record, header: _Record) -> None:
@@ -234,7 +234,7 @@ def _compare(header: _Record, request: RunRequest) -> None:
     asked |= {n: getattr(workload, n) for n in ("backend", "dtype", "reduction", "ranks")}
     _expect(header, asked)
     if "aggressors" in header:  # as with --aggressors: no time of a quiet network
-        raise _Invalid("aggressors sent beside it, which nobody asked for")
+        raise _Invalid("aggressors sent beside it, which were not requested")
     shape = header.get("shape")
     if workload.operation.is_pattern and isinstance(shape, dict):
         # Only what the operation uses is there.
@@ -244,7 +244,7 @@ def _compare(header: _Record, request: RunRequest) -> None:
 def _expect(found: _Record, asked: _Record) -> None:
     for name, value in asked.items():
         if found.get(name) != value:
-            raise _Invalid(f"{name} is {_shown(found.get(name))}, asked for was {value!r}")
+            raise _Invalid(f"{name} is {_shown(found.get(name))}, requested was {value!r}")
 
 
 def _measured(record: _Record) -> Measurement:
@@ -309,7 +309,7 @@ def _parse(line: bytes) -> _Record:
 
 def _refuse_constant(name: str) -> NoReturn:
     # Python's JSON knows NaN and Infinity; the contract does not.
-    raise _Invalid(f"{name} is no number")
+    raise _Invalid(f"{name} is not a number")
 
 
 def _samples(record: _Record) -> tuple[float, ...]:

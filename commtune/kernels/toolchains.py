@@ -151,7 +151,7 @@ def _architecture(kind: GpuKind, written: str) -> str:
     pattern = r"\d{2,3}[af]?" if kind is GpuKind.CUDA else r"gfx[0-9a-f]+(:[a-z+:-]+)?"
     if not re.fullmatch(pattern, word):
         raise UserError(
-            f"{written} is no architecture of {str(kind).upper()}'s GPUs",
+            f"{written} is not an architecture of {str(kind).upper()}'s GPUs",
             hint=f"write {_family(kind).example}",
         )
     return word
@@ -258,7 +258,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
         found = next(filter(None, said), [])
     if not found:
         raise MissingComponent(
-            "no GPU is found on this machine, so nothing tells which architecture to build for",
+            "no GPU was found on this machine, so nothing tells which architecture to build for",
             hint=f"name it: --arch for 'commtune build', COMMTUNE_GPU_ARCHITECTURES for all "
             f"commands; {_family(kind).example}",
         )

@@ -6,7 +6,7 @@ name says otherwise.
 
 # What is imported here is meant to be imported from here (pyproject.toml says so to the checkers).
 from commtune.model.configuration import DEFAULT, PROTECTED_NAMES, Configuration, content_key
-from commtune.model.evidence import Conditions, Interval, PointEvidence, Profile, Verdict
+from commtune.model.evidence import Interval, PointEvidence, Verdict
 from commtune.model.operations import (
     Backend,
     Direction,
@@ -18,6 +18,7 @@ from commtune.model.operations import (
     Operation,
     PatternParameters,
 )
+from commtune.model.profile import Conditions, Profile
 from commtune.model.runs import (
     BlockPlan,
     Execution,

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
-
-from commtune.model.configuration import Configuration
 
 
 class Verdict(StrEnum):
@@ -60,60 +56,3 @@ class PointEvidence:
         if not self.tuned_s or gain.low <= self.default_s / self.tuned_s <= gain.high:
             return self.tuned_s
         return self.default_s / gain.ratio
-
-
-@dataclass(frozen=True)
-class Conditions:
-    """What was special on purpose about a profile's runs.
-
-    Attributes:
-        beside: traffic that an aggressor made beside them, in words; empty for none.
-        emulated_nodes: groups of ranks on one machine that stood for nodes; 0 for none.
-        timing: how operations were timed, where not one by one.
-        pattern: which messages the operation has, where its word leaves that open.
-    """
-
-    beside: str = ""
-    emulated_nodes: int = 0
-    timing: str = ""
-    pattern: str = ""
-
-    @property
-    def are_usual(self) -> bool:
-        """Whether the runs had the network to themselves, and a real one."""
-        return not (self.beside or self.emulated_nodes)
-
-
-@dataclass(frozen=True)
-class Profile:
-    """What comes out of a campaign for a range of sizes: a configuration and its evidence.
-
-    The configuration is the default, empty one where nothing better was confirmed.
-
-    Attributes:
-        bytes_low, bytes_high: the range, both ends inclusive.
-        points: evidence for the tuned operation, per size and machine state.
-        guards: evidence for other operations measured under the same configuration.
-        level: confidence level of every interval, after correction for all that was looked at.
-        note: for a person: where the default stays, the minimum detectable effect.
-        details: what else is known, as plain data: what each variable brings, what decided the
-            range's ends, what the library executed.
-    """
-
-    name: str
-    operation: str
-    backend: str
-    ranks: int
-    nodes: int
-    bytes_low: int
-    bytes_high: int
-    configuration: Configuration
-    verdict: Verdict
-    points: tuple[PointEvidence, ...] = ()
-    guards: tuple[PointEvidence, ...] = ()
-    level: float = 0.95
-    minimum_gain: float = 0.02
-    note: str = ""
-    conditions: Conditions = field(default_factory=Conditions)
-    simulated: bool = False
-    details: Mapping[str, Any] = field(default_factory=dict)

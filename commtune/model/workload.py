@@ -85,11 +85,11 @@ class Workload:
     Attributes:
         emulated_nodes: groups of ranks on one machine that the library takes for different
             nodes, so that it uses its network transport between them; 0 for none.
-        window: messages under way together, of streams; 0 for the benchmark's own choice, which
+        window: messages in flight, of streams; 0 for the benchmark's own choice, which
             is in ``stream_window``.
         own: the user's own benchmark; ``None`` for ours.
         shape: of operations made of messages between groups, of a matrix, and of striping.
-        rotate: each operation is done at another place of the buffers, so that caches hold less.
+        rotate: each operation is done at another place in the buffers, so that caches hold less.
         then: operations that the native benchmark measures afterwards, in the same processes.
     """
 

@@ -262,14 +262,14 @@ def load_grid(path: Path) -> Grid:
         raise UserError(f"{path} is cut short or damaged: {error}") from error
     except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
         raise UserError(
-            f"{path} is no recording that this version of commtune reads: {error}",
+            f"{path} is not a recording that this version of commtune reads: {error}",
             hint="recordings are made by 'commtune record'",
         ) from error
 
 
 def _header(data: dict[str, Any]) -> GridHeader:
     if data.pop("format", None) != _FORMAT:
-        raise ValueError("its first line is no header")
+        raise ValueError("its first line is not a header")
     if (version := data.pop("version")) != _VERSION:
         raise ValueError(f"it has format version {version}, known is {_VERSION}")
     del data["recording"]
@@ -308,7 +308,7 @@ def _seconds(value: float | None) -> float | None:
     if value is None:
         return None
     if not 0 < value < math.inf:
-        raise ValueError(f"{value} is no time")
+        raise ValueError(f"{value} is not a time")
     return value / _PER_SECOND
 
 
@@ -382,5 +382,5 @@ def _writing(path: Path) -> Iterator[None]:
         yield
     except OSError as error:
         raise EnvironmentFault(
-            f"can't write {path}: {error.strerror}", hint="check your rights and the room there"
+            f"can't write {path}: {error.strerror}", hint="check its permissions and free space"
         ) from error

@@ -210,7 +210,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UserError(f"can't make the folder {folder}: {error.strerror}") from error
+        raise UserError(f"can't create the folder {folder}: {error.strerror}") from error
 
 
 def _found(record: CampaignRecord) -> tuple[str, ...]:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import geometric_mean
-from typing import Any
 
 from commtune import formatting
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import Configuration, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import error_share
+from commtune.model.profile import RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
@@ -186,44 +187,15 @@ def _export(record: CampaignRecord, profile: str) -> str:
     return f"commtune export {shlex.quote(f'{record.campaign.name}/{profile}')} --format sh"
 
 
-@dataclass(frozen=True)
-class _BoundarySide:
-    """What a configuration does at one of the two sizes."""
-
-    bytes: int
-    configuration: Configuration
-    gain: Interval
-
-
-@dataclass(frozen=True)
-class _RangeBoundary:
-    """Between two neighbouring measured sizes, bytes."""
-
-    below: int
-    above: int
-    sides: tuple[_BoundarySide, ...]
-
-
-def find_boundaries(profiles: Iterable[Profile]) -> tuple[_RangeBoundary, ...]:
+def find_boundaries(profiles: Iterable[Profile]) -> tuple[RangeBoundary, ...]:
     """Where size ranges part, each boundary that profiles name once, from the smallest up."""
-    found: dict[int, _RangeBoundary] = {}
-    for profile in profiles:
-        for row in profile.details.get("boundaries") or ():
-            found.setdefault(row["below"], _boundary(row))
+    found: dict[int, RangeBoundary] = {}
+    for boundary in (boundary for profile in profiles for boundary in profile.boundaries):
+        # A side with an open interval says nothing.
+        telling = [side for side in boundary.sides if math.isfinite(side.high)]
+        telling.sort(key=lambda side: (side.configuration.key, side.bytes))
+        found.setdefault(boundary.below, replace(boundary, sides=tuple(telling)))
     return tuple(found[below] for below in sorted(found))
-
-
-def _boundary(row: Mapping[str, Any]) -> _RangeBoundary:
-    sides = []
-    for side in row.get("evidence") or ():
-        ratio, low, high = (side.get(name) for name in ("ratio", "low", "high"))
-        # An open end of an interval is stored as null: then the side says nothing.
-        if None not in (ratio, low, high):
-            gain = Interval(ratio, low, high, side.get("pairs") or 0)
-            configuration = Configuration(side.get("configuration") or {})
-            sides.append(_BoundarySide(side["bytes"], configuration, gain))
-    sides.sort(key=lambda side: (side.configuration.key, side.bytes))
-    return _RangeBoundary(row["below"], row["from"], tuple(sides))
 
 
 _STOPPED = {
@@ -278,7 +250,7 @@ def _intervals(record: CampaignRecord) -> str:
     return (
         f"All intervals of the confirmation together hold with "
         f"{_format_confidence(level)}{single}: "
-        f"the level is corrected for every candidate, size and look.{made} An interval speaks of "
+        f"the level is corrected for every candidate, size and look.{made} An interval is about "
         "the mean ratio on this machine, under the load that it had, with this "
         f"software.{_alone(record)}"
     )
@@ -360,9 +332,9 @@ def missing_parts(record: CampaignRecord) -> list[str]:
     if not record.profiles:
         said.append("There are no profiles yet: nothing was confirmed.")
     if record.campaign.finished is None:
-        said.append("The campaign is not finished; the same 'commtune tune' goes on with it.")
+        said.append("The campaign is not finished; the same 'commtune tune' continues it.")
     if record.runs and all(run.other_load is None for run in record.runs):
-        said.append("Nothing is known of other programs' load during the runs.")
+        said.append("Nothing is known about background load during the runs.")
     return said
 
 

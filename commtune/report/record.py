@@ -182,4 +182,7 @@ def _plans(
 
 
 def _profiles(url: str, campaign: str) -> list[ProfileAnswer]:
-    return [load_profile(url, str(entry.id)) for entry in find_profiles(url, campaign)]
+    return [
+        load_profile(url, str(entry.id), with_details=True)
+        for entry in find_profiles(url, campaign)
+    ]

@@ -152,7 +152,7 @@ def replication_lines(
     if not covered:
         return []
     head = f"What papers found on {system}, and what this campaign measured"
-    said = [f"{head} ({unreal}: this says nothing of {system})" if unreal else head]
+    said = [f"{head} ({unreal}: this says nothing about {system})" if unreal else head]
     said += [_line(one) for one in covered]
     rest = [one.named.name for one in seen if one not in covered]
     return [*said, f"not covered: {', '.join(rest)}"] if rest else said

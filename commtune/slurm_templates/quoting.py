@@ -71,7 +71,7 @@ def quote_word(value: object) -> QuotedText:
     try:
         raw = text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as e:
-        raise UserError(f"{text!a:.60} is no text that UTF-8 can hold", hint="mend it") from e
+        raise UserError(f"{text!a:.60} can't be encoded as UTF-8", hint="correct it") from e
     return QuotedText("$'" + "".join(_spelled(byte) for byte in raw) + "'")
 
 
@@ -128,7 +128,9 @@ def check_options(options: Mapping[str, object]) -> None:
     """
     for name in ("nodes", "ranks_per_node"):
         if not isinstance(options[name], int) or options[name] in (0, False):
-            raise UserError(f"{name}: {options[name]} is no number of them", hint="give 1 or more")
+            raise UserError(
+                f"{name}: {options[name]} is not a number of them", hint="give 1 or more"
+            )
     for name, value in options.items():
         try:
             if value not in ("", 0) or name in _NEEDED:
@@ -208,4 +210,4 @@ def check_environment(environment: Mapping[str, str]) -> None:
         except UserError as e:
             raise UserError(f"{name}: {e.message}", hint=e.hint) from e
         if not isinstance(value, str):
-            raise UserError(f"{name}: {quote_value(value)} is no text", hint="put it in quotes")
+            raise UserError(f"{name}: {quote_value(value)} is not text", hint="put it in quotes")

@@ -108,7 +108,9 @@ def render_block(
     for step in steps:
         quoting.check_environment(step.environment)
         if not 0 < step.time_limit_s < math.inf:
-            raise UserError(f"{step.time_limit_s} is no time limit", hint="give seconds above 0")
+            raise UserError(
+                f"{step.time_limit_s} is not a time limit", hint="give seconds above 0"
+            )
     return _render(
         "block.sh.j2", job, folder, {"steps": steps, "place": str(place), "places": places}
     )

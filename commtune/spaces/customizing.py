@@ -111,7 +111,7 @@ class SpaceEditor:
         offered = self._offered()
         if name not in offered or (value and value not in offered[name]):
             raise at.error(
-                f"{quote_value(written)} is nothing that needs an opt-in",
+                f"{quote_value(written)} does not need an opt-in",
                 hint=suggest(written, self._opt_in_words()),
             )
         wanted = {value} if value else offered[name]
@@ -285,7 +285,7 @@ def in_order(parameters: Sequence[Parameter], at: Place) -> tuple[Parameter, ...
     """The parameters, each after those that its condition names, else as they were written.
 
     Raises:
-        DocumentError: conditions go round in a circle.
+        DocumentError: conditions are circular.
     """
     waiting = {p.name: p for p in parameters}
     ordered: list[Parameter] = []
@@ -308,6 +308,6 @@ def _circle(
     names = names[names.index(names[-1]) :]
     position = [p.name for p in parameters].index(names[0])
     return (at / position / "when").error(
-        f"conditions go round in a circle: {' -> '.join(names)}",
+        f"conditions are circular: {' -> '.join(names)}",
         hint="remove one of these conditions",
     )

@@ -237,7 +237,7 @@ def _unread(name: str, library: str) -> LeftOut:
     if readers:
         read = f"read by {' and '.join(readers)}, not by {library}"
         return LeftOut(f"without effect here: {read}", matters=False)
-    return LeftOut("in no catalogue, so that nobody can say what is legal")
+    return LeftOut("in no catalogue, so its legal values are unknown")
 
 
 def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:

@@ -178,4 +178,4 @@ def _remarks(
             yield f"note: {name} is searched without what {title} does not take: {listed}"
     hanging = [n for n in space.by_name if n not in smaller.by_name and n not in names]
     if hanging:
-        yield f"note: not searched, since it hangs on what {title} lacks: {', '.join(hanging)}"
+        yield f"note: not searched, since it depends on what {title} lacks: {', '.join(hanging)}"

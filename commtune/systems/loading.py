@@ -151,7 +151,7 @@ def _check_link(document: Document, link: GpuLink, where: _Where, count: int) ->
     for j, (a, b) in enumerate(link.pairs):
         if a == b or max(a, b) >= count:
             raise document.error(
-                f"GPUs {a} and {b} are no pair of {count} GPUs",
+                f"GPUs {a} and {b} are not a pair of {count} GPUs",
                 (*where, j),
                 hint="GPUs are counted from 0",
             )

@@ -73,9 +73,8 @@ def _matrix(workload: Workload) -> Path | None:
         _write_once(file, shape.content.text)
     elif not file.is_file():
         raise UserError(
-            f"the matrix that was measured is not here any more: {file}",
-            hint="'commtune tune' with the campaign's file, and its matrix beside it, brings it "
-            "back",
+            f"the measured matrix is missing: {file}",
+            hint="'commtune tune' with the campaign's file, and its matrix beside it, restores it",
         )
     return file
 
@@ -92,7 +91,7 @@ def _write_once(file: Path, text: str) -> None:
     except OSError as error:
         raise EnvironmentFault(
             f"the matrix can't be kept: {file}: {error.strerror}",
-            hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+            hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
         ) from error
 
 

@@ -28,7 +28,7 @@ def controlled_campaign(
     try:
         handle, before = store.begin(record, take_over=take_over)
         if before:
-            reporter.say(f"note: going on where another controller stopped ({before})")
+            reporter.say(f"note: continuing where another controller stopped ({before})")
         if handle.earlier:
             _end_what_is_left(store, handle.earlier_id)
         yield store, handle.id

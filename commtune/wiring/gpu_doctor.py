@@ -31,7 +31,7 @@ def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Ch
     """Each backend, or why it is waived."""
     yield Check("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
     if not machine.gpus:
-        yield Check("backend", Status.OK, "those on GPUs are waived: no GPU is here")
+        yield Check("backend", Status.OK, "GPU backends are waived: no GPU here")
         return
     toolchain, why = find_user_toolchain("auto", ())
     if toolchain is None:

@@ -91,11 +91,11 @@ def _settled(
     known = {name: stored[name] for name in wanted if name in stored}
     unknown = [name for name in wanted if name not in known and name not in found]
     if answer.failed:
-        why = f"can't be asked now ({answer.why}): taken as when the campaign was begun"
+        why = f"can't be asked now ({answer.why}): assumed as when the campaign was started"
         said = [f"note: {_words(known)}: {why}"] if known else []
         return known, [*said, *_unknown(unknown, answer.why)]
     new = {name: version for name, version in found.items() if name not in known}
-    why = "not known when the campaign was begun, so that nothing is cut by it"
+    why = "not known when the campaign was started, so nothing is left out because of it"
     said = [f"note: {_words(new)}: {why}"] if new else []
     going = {name: version for name, version in found.items() if name in known}
     missing = [name for name in wanted if name not in found]
@@ -106,7 +106,9 @@ def _unknown(missing: Sequence[str], why: str) -> list[str]:
     if not missing or not why:
         return []
     names = ", ".join(missing)
-    return [f"note: {names}: the version is not known ({why}), so that nothing is cut by it"]
+    return [
+        f"note: {names}: the version is not known ({why}), so nothing is left out because of it"
+    ]
 
 
 def _words(versions: Mapping[str, str]) -> str:

@@ -157,12 +157,12 @@ class SlurmCampaign:
         """
         allocation = self.allocation
         if allocation is None:
-            raise UserError("this is no allocation", hint="start it by 'commtune submit'")
+            raise UserError("this is not an allocation", hint="start it by 'commtune submit'")
         if len(allocation.nodes) < self._nodes:
             raise UserError(
                 f"the campaign needs {self._nodes} nodes, and job {allocation.number} has "
                 f"{len(allocation.nodes)}",
-                hint="'commtune submit' asks for what the campaign needs",
+                hint="'commtune submit' requests what the campaign needs",
             )
         program = self.program
         # In a job of ours modules have made PATH; in an allocation of the user's, their shell.
@@ -329,7 +329,7 @@ class SlurmCampaign:
         if len(found) != 1 or found[0].system.retired:
             return ""
         name, why = found[0].system.name, found[0].by[0]
-        return f"note: this is {name} ({why}); 'system: {name}' makes jobs ask for what fits it"
+        return f"note: this is {name} ({why}); 'system: {name}' requests what fits it"
 
     @property
     def _failed_nodes(self) -> FailedNodes:

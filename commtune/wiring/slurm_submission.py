@@ -38,14 +38,14 @@ def prepare_slurm_campaign(
     """A campaign on Slurm from where we are, a login node or an allocation; builds its benchmark.
 
     Raises:
-        UserError: its file says nothing of Slurm.
+        UserError: its file has no 'slurm'.
         EnvironmentFault: there is no Slurm here, or it doesn't answer.
     """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
     if spec.slurm is None:
         raise UserError(
-            f"campaign {spec.plan.name} is for this machine: its file says nothing of Slurm",
-            hint="add `slurm: {}`, with what your site asks for: account, partition",
+            f"campaign {spec.plan.name} is for this machine: its file has no 'slurm'",
+            hint="add `slurm: {}`, with what your site requires: account, partition",
         )
     return SlurmCampaign(
         spec=spec,
@@ -95,7 +95,7 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
     chain = on.chain(book, opened.whole_url)
     if there := chain.alive():
         raise UserError(
-            f"campaign {on.spec.plan.name} is with Slurm already: job {there[0].job.number}",
+            f"campaign {on.spec.plan.name} already has a Slurm job: {there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
     dead = _dead_holder(store, campaign_id, book.all_jobs())

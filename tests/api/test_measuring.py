@@ -6,21 +6,18 @@ from pathlib import Path
 
 import pytest
 from command_line import CACHE, ROOT, SMALL
-from components import require_component
-from mpi_fixture import session_mpi
 
 import commtune as ct
 from commtune.errors import UserError
-from commtune.kernels.build import build_benchmark
 
 
 @pytest.fixture
-def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def notebook(
+    executable: Path,  # noqa: ARG001  # built before
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Path:
     """A folder with a campaign file, a benchmark that is built, and data of its own."""
-    mpi = session_mpi()
-    require_component("an MPI (make .mpi/mpich)", mpi is not None)
-    assert mpi is not None
-    build_benchmark(mpi, CACHE / "commtune")
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))

@@ -7,11 +7,8 @@ from pathlib import Path
 
 import pytest
 from command_line import CACHE, ROOT
-from components import require_component
-from mpi_fixture import session_mpi
 
 import commtune as ct
-from commtune.kernels.build import build_benchmark
 
 PAGE = (ROOT / "docs" / "python-api.md").read_text()
 
@@ -21,11 +18,8 @@ def test_every_name_is_on_the_page() -> None:
     assert set(re.findall(r"`(\w+)`", table)) >= set(ct.__all__) - {"__version__"}
 
 
+@pytest.mark.usefixtures("executable")
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    mpi = session_mpi()
-    require_component("an MPI (make .mpi/mpich)", mpi is not None)
-    assert mpi is not None
-    build_benchmark(mpi, CACHE / "commtune")
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))

@@ -127,7 +127,7 @@ def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
     other = "scheduler: {kind: lsf, source: jobs}\n"
     (tmp_path / "ours.yaml").write_text(lumi[:begin] + other + lumi[end:], encoding="utf-8")
     said, hint = refused(tmp_path, "system: ./ours.yaml\n")
-    assert said == "night.yaml:4: jobs of lumi are run by LSF, and commtune can use Slurm only"
+    assert said == "night.yaml:4: jobs of lumi are run by LSF, and commtune supports Slurm only"
     assert "without 'system'" in hint
 
 
@@ -171,7 +171,7 @@ def test_a_pin_that_is_searched_is_refused_and_mended_by_a_pin(tmp_path: Path) -
     text = own_system(tmp_path, **{_CMA: "0"})
     message, hint = refused(tmp_path, text)
     assert message == (f"night.yaml:4: ours pins {_CMA} to 0, and space mpich-host searches it")
-    assert hint == f"take it out of the search: pin: {{{_CMA}: 0}}"
+    assert hint == f"remove it from the search: pin: {{{_CMA}: 0}}"
     mended = read(f"{text}pin: {{{_CMA}: 0}}\n", tmp_path).plan.space
     assert mended.pinned[_CMA] == "0"
 
@@ -190,7 +190,7 @@ def test_pins_that_differ_are_refused(tmp_path: Path, pin: str, here: str) -> No
 def test_what_the_system_guards_is_not_searched_nor_pinned(tmp_path: Path) -> None:
     text = own_system(tmp_path, **{_CMA: ""})
     message, hint = refused(tmp_path, text)
-    assert message == f"night.yaml:4: {_CMA} is guarded on ours: It can harm others."
+    assert message == f"night.yaml:4: {_CMA} is protected on ours: It can harm others."
     assert hint == f"leave it to the site: pin: {{{_CMA}: unset}}"
     assert refused(tmp_path, f"{text}pin: {{{_CMA}: 1}}\n")[0].startswith("night.yaml:6: ")
     spec = read(f"{text}pin: {{{_CMA}: unset}}\n", tmp_path)
@@ -203,7 +203,7 @@ REFUSED = {
         "slurm:\n  acount: a\n", "night.yaml:5: unknown key 'acount' in slurm", "nearest: account",
     ),
     "a word that is none": (
-        "slurm:\n  mpi: pmi3\n", "night.yaml:5: slurm.mpi: 'pmi3' is not known here",
+        "slurm:\n  mpi: pmi3\n", "night.yaml:5: slurm.mpi: 'pmi3' is not a known value",
         "nearest: pmix",
     ),
     "a dash for an underscore": (
@@ -234,16 +234,16 @@ REFUSED = {
     ),
     "uneven": (
         "workload:\n  nodes: 2\n  ranks: 3\nslurm: {}\n",
-        "night.yaml:6: 3 ranks can't be shared evenly by 2 nodes", "nearest: ranks: 2 or 4",
+        "night.yaml:6: 3 ranks can't be divided evenly among 2 nodes", "nearest: ranks: 2 or 4",
     ),
     "more nodes than ranks": (
         "workload:\n  nodes: 4\nslurm: {}\n",
-        "night.yaml:5: 2 ranks can't be shared evenly by 4 nodes", "nearest: ranks: 4",
+        "night.yaml:5: 2 ranks can't be divided evenly among 4 nodes", "nearest: ranks: 4",
     ),
     "nodes without Slurm": (
         "workload:\n  nodes: 2\n",
-        "night.yaml:5: a campaign on 2 nodes needs Slurm, and the file says nothing of it",
-        "add `slurm: {}`, with what your site asks for: account, partition",
+        "night.yaml:5: a campaign on 2 nodes needs Slurm, and the file has no 'slurm'",
+        "add `slurm: {}`, with what your site requires: account, partition",
     ),
     "a system that is not there": (
         "system: lummi\n", "night.yaml:4: no system is called 'lummi'",
@@ -311,7 +311,7 @@ REFUSED = {
     "an aggressor without Slurm": (
         "aggressor: {pattern: incast, nodes: 2}\n",
         "night.yaml:4: an aggressor needs nodes of its own, from Slurm",
-        "add `slurm: {}`, with what your site asks for: account, partition",
+        "add `slurm: {}`, with what your site requires: account, partition",
     ),
     "an aggressor of one": (
         "slurm: {}\naggressor:\n  pattern: incast\n  nodes: 1\n",

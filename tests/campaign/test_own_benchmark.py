@@ -92,7 +92,7 @@ def test_which_program_it_is_is_said(folder: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setenv("PATH", str(mine), prepend=os.pathsep)
     bare = "benchmark: {command: [python3, x.py], output: json-line}\n"
     assert parse_campaign(_HEAD + bare, folder).remarks == (
-        f"note: the command's python3 is {mine / 'python3'}, by your PATH",
+        f"note: the command's python3 is {mine / 'python3'}, found on your PATH",
     )
     assert parse_campaign(f"{_HEAD}{_COMMAND}}}\n", folder).remarks == ()
 
@@ -140,31 +140,34 @@ def test_workloads_survive_being_stored(folder: Path, text: str) -> None:
         ("benchmark: {}", "either a pattern in Python or a command"),
         ("benchmark: {python: halo.py, command: ls, output: osu}", "either a pattern"),
         ("benchmark: {python: gone.py:Halo}", "there is no pattern file"),
-        ("benchmark: {python: halo.py, output: osu}", "output of a pattern is known"),
+        ("benchmark: {python: halo.py, output: osu}", "a pattern needs no output format"),
         ("benchmark: {python: halo.py, name: a b}", "can't name a benchmark"),
         ("benchmark: {command: ./gone, output: osu}", "there is no program './gone'"),
         ("benchmark: {command: no-such-program-, output: osu}", "there is no program"),
-        ("benchmark: {command: ./program}", "how the command's output is to be read"),
-        ("benchmark: {command: './program {size}', output: osu}", "{size} stands for nothing"),
+        ("benchmark: {command: ./program}", "the format of the command's output is missing"),
+        ("benchmark: {command: './program {size}', output: osu}", "{size} is not a placeholder"),
         ("benchmark: {python: halo.py}\nworkload: {operation: ring}", "operation of its own"),
         ("benchmark: {python: halo.py}\nworkload: {backend: xccl}", "does not run on the backend"),
         (f"{_COMMAND}}}\nworkload: {{backend: ipc-put}}", "has no backend ipc-put"),
         (
             f"{_COMMAND}}}\nworkload: {{backend: xccl}}\ntiming: {{mode: batched}}",
-            "a command knows no batches",
+            "a command has no batched mode",
         ),
         (
             f"{_COMMAND}}}\nworkload: {{backend: xccl}}\nguard_operations: [alltoall]",
-            "knows no other operations",
+            "can't have guard operations",
         ),
         ("workload: {backend: command}", "needs a command"),
         ("workload: {ranks: 1}", "1 is out of range"),
         ("benchmark: {python: halo.py}\nworkload: {ranks: 1}", "1 is out of range"),
-        ("benchmark: {python: halo.py}\nguard_operations: [broadcast]", "could be guarded"),
-        ("workload: {backend: python-host}\ntiming: {mode: batched}", "knows no batches"),
+        (
+            "benchmark: {python: halo.py}\nguard_operations: [broadcast]",
+            "can't have guard operations",
+        ),
+        ("workload: {backend: python-host}\ntiming: {mode: batched}", "has no batched mode"),
         (
             "benchmark: {python: halo.py}\nslurm: {}\naggressor: {pattern: incast, nodes: 2}",
-            "goes with the native benchmark only",
+            "works with the native benchmark only",
         ),
     ],
 )
@@ -179,10 +182,16 @@ def test_what_does_not_go_together_is_refused(folder: Path, text: str, problem: 
 @pytest.mark.parametrize(
     ("text", "named", "line", "problem", "hint"),
     [
-        (_HALO + "def x(:\n    pass\n", ":Halo", 6, "no Python: invalid syntax", "mended"),
+        (
+            _HALO + "def x(:\n    pass\n",
+            ":Halo",
+            6,
+            "not valid Python: invalid syntax",
+            "fix the benchmark's file",
+        ),
         (_HALO, ":Hallo", None, "there is no class 'Hallo'", "nearest: Halo"),
         ("import os\n", ":Halo", None, "there is no class 'Halo'", "classes there: none"),
-        ("class Halo:\n    pass\n", ":Halo", 1, "Halo is no pattern", "class Halo(Pattern)"),
+        ("class Halo:\n    pass\n", ":Halo", 1, "Halo is not a Pattern", "class Halo(Pattern)"),
         (_HALO + "class B(Halo):\n    pass\n", "", None, "patterns: B, Halo", "halo.py:B"),
         ("", "", None, "there is no pattern in it", "class NAME(Pattern)"),
         ("import os\nclass A:\n    pass\n", "", None, "there is no pattern in it", "Pattern"),

@@ -92,7 +92,7 @@ def test_what_the_system_guards_is_left_out() -> None:
     head = "campaign: 1\nname: b\nspace: openmpi-host\nslurm: {account: a}\nsystem: leonardo\n"
     spec = campaign("baselines: [cineca-leonardo-study]\n", head)
     (tried,) = spec.reference_settings
-    assert tried.left_out["UCX_IB_SL=1"] == "guarded on leonardo"
+    assert tried.left_out["UCX_IB_SL=1"] == "protected on leonardo"
 
 
 def test_auto_takes_those_for_the_system_and_the_library() -> None:
@@ -154,8 +154,8 @@ def test_a_set_for_another_library_and_system_is_said() -> None:
             "no reference settings are called 'cscs-vetnodes'",
             "nearest: cscs-vetnode",
         ),
-        ("cscs-vetnode", "is no list of reference settings", "[NAME, NAME]"),
-        ("[nersc-perlmutter-nccl]", "not to be tried as it stands: FI_MR_CACHE_MONITOR", "first"),
+        ("cscs-vetnode", "is not a list of reference settings", "[NAME, NAME]"),
+        ("[nersc-perlmutter-nccl]", "can't be tried as it stands: FI_MR_CACHE_MONITOR", "first"),
     ],
 )
 def test_wrong_words_are_refused(written: str, words: str, hint: str) -> None:

@@ -42,7 +42,7 @@ relations:
 """
 #: How reasons begin why something of a set that fits a described system is not tried there.
 REASONS = re.compile(
-    r"pinned to|guarded on|needs an opt-in, opt_in: \[|not searched \((site|guard|diagnose)|"
+    r"pinned to|protected on|needs an opt-in, opt_in: \[|not searched \((site|guard|diagnose)|"
     r"without effect here: |in no catalogue|the catalogue of \w+ does not describe it|"
     r"no value that the catalogue names|may harm others|it needs "
 )

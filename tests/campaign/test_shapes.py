@@ -65,7 +65,7 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
         (
             "operation: rail\n  ranks: 6\n  group_size: 4",
             3,
-            "6 ranks don't make groups of 4",
+            "6 ranks can't be divided into groups of 4",
             "nearest: 3; legal: 1, 2, 3",
         ),
         (
@@ -77,7 +77,7 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
         (
             "operation: rail\n  ranks: 4\n  group_size: 5",
             3,
-            "don't make groups of 5",
+            "can't be divided into groups of 5",
             "nearest: 2",
         ),
         (
@@ -106,19 +106,24 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
             "ring has no matrix file",
             "operation: matrix",
         ),
-        ("operation: matrix", 1, "a matrix needs its file", "matrix: FILE"),
-        ("operation: matrix\n  matrix: ''", 2, "a matrix needs its file", "matrix: FILE"),
-        ("operation: matrix\n  matrix: /dev/zero", 2, "/dev/zero is no file", "FROM TO BYTES"),
+        ("operation: matrix", 1, "operation matrix needs a file of messages", "matrix: FILE"),
+        (
+            "operation: matrix\n  matrix: ''",
+            2,
+            "operation matrix needs a file of messages",
+            "matrix: FILE",
+        ),
+        ("operation: matrix\n  matrix: /dev/zero", 2, "/dev/zero is not a file", "FROM TO BYTES"),
         (
             "operation: matrix\n  matrix: ~no-such-user/m",
             2,
-            "~no-such-user is nobody's home folder here",
+            "~no-such-user is not the home folder of any user here",
             "write ./~no-such-user",
         ),
         (
             "operation: rail\n  ranks: 4\n  direction: sideways",
             3,
-            "'sideways' is not known",
+            "'sideways' is not a known value",
             "outbound",
         ),
         (
@@ -149,7 +154,7 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
             "operation: rail\n  ranks: 4\n  rotate: true\n  backend: python-host",
             3,
             "python-host does not rotate",
-            "take it out",
+            "remove it",
         ),
         ("operation: pairs", 1, "pairs has no time of the whole", "commtune bench --op pairs"),
     ],
@@ -162,7 +167,7 @@ def test_what_does_not_fit_is_said_at_its_line(
     with pytest.raises(CampaignError) as caught:
         load_campaign(file)
     # Where a key is not written, what is around it has the line.
-    lines = {4 + key, 4} if "needs its file" in message else {4 + key}
+    lines = {4 + key, 4} if "needs a file of" in message else {4 + key}
     assert caught.value.line in lines
     assert message in caught.value.message
     assert hint in caught.value.hint
@@ -170,7 +175,7 @@ def test_what_does_not_fit_is_said_at_its_line(
 
 def test_groups_across_the_borders_of_nodes_are_refused() -> None:
     text = "workload: {operation: rail, ranks: 12, nodes: 3, group_size: 3}\nslurm: {}\n"
-    with pytest.raises(CampaignError, match="lie across the borders of nodes with 4 ranks") as e:
+    with pytest.raises(CampaignError, match="cross the boundaries of nodes with 4 ranks") as e:
         plan(text)
     assert "nearest: 2; legal: 1, 2, 4" in e.value.hint
 
@@ -179,12 +184,12 @@ def test_patterns_guard_nothing_and_two_mechanisms_have_no_batches() -> None:
     with pytest.raises(CampaignError, match="rail needs more than a size"):
         plan("guard_operations: [broadcast, rail]\n")
     striping = "workload: {operation: striping, ranks: 4, inside: ipc-put, between: xccl}\n"
-    with pytest.raises(CampaignError, match="no one stream"):
+    with pytest.raises(CampaignError, match="no single stream"):
         plan(striping + "timing: {mode: batched}\n")
-    with pytest.raises(CampaignError, match="no one stream"):
+    with pytest.raises(CampaignError, match="no single stream"):
         plan(striping + "timing: {timer: device}\n")
     assembled = "workload: {operation: striping, ranks: 4, backend: xccl, assemble: ipc-get}\n"
-    with pytest.raises(CampaignError, match="no one stream"):
+    with pytest.raises(CampaignError, match="no single stream"):
         plan(assembled + "timing: {mode: batched}\n")
 
 
@@ -212,11 +217,11 @@ def test_a_matrix_belongs_to_the_question_by_its_messages(tmp_path: Path) -> Non
     ("text", "place", "message", "hint"),
     [
         ("0 1 8\n0 4 8\n", ":2", "rank 4 is named, and there are 4 ranks", "nearest: 3"),
-        ("0 1\n", ":1", "'0 1' is no message", "sender, receiver, bytes"),
-        ("0 1 8 9\n", ":1", "is no message", "three numbers"),
-        ("# nothing\n0 -1 8\n", ":2", "is no message", "three numbers"),
-        ("0 1 inf\n", ":1", "is no message", "three numbers"),
-        ("0 1 eight\n", ":1", "is no message", "three numbers"),
+        ("0 1\n", ":1", "'0 1' is not a message", "sender, receiver, bytes"),
+        ("0 1 8 9\n", ":1", "is not a message", "three numbers"),
+        ("# nothing\n0 -1 8\n", ":2", "is not a message", "three numbers"),
+        ("0 1 inf\n", ":1", "is not a message", "three numbers"),
+        ("0 1 eight\n", ":1", "is not a message", "three numbers"),
         ("# nothing\n0 1 0\n", "", "nobody sends anything", "FROM TO BYTES"),
     ],
 )
@@ -236,7 +241,7 @@ def test_a_matrix_file_that_can_not_be_read(tmp_path: Path) -> None:
         workload("operation: matrix, matrix: m.txt", tmp_path)
     assert "campaign file's folder" in caught.value.hint
     (tmp_path / "m.txt").write_bytes(b"\xff\xfe\n")
-    with pytest.raises(CampaignError, match="is no text"):
+    with pytest.raises(CampaignError, match="is not text"):
         workload("operation: matrix, matrix: m.txt", tmp_path)
 
 

@@ -42,23 +42,23 @@ def test_a_stream_says_its_window_and_a_command_has_none() -> None:
     ("text", "message", "hint"),
     [
         ("workload: {operation: pairs}", "no time of the whole", "commtune bench --op pairs"),
-        ("workload: {backend: nccl}", "'nccl' is not known", "nearest: xccl"),
+        ("workload: {backend: nccl}", "'nccl' is not a known value", "nearest: xccl"),
         ("workload: {emulate_nodes: 2}", "for the backend xccl only", "backend: xccl"),
         (
             "workload: {backend: xccl, ranks: 3, emulate_nodes: 2}",
-            "3 ranks can't be shared evenly by 2 emulated nodes",
+            "3 ranks can't be divided evenly among 2 emulated nodes",
             "nearest: ranks: 2",
         ),
         (
             "workload: {backend: xccl, ranks: 4, emulate_nodes: 2}\nslurm: {}",
             "without Slurm",
-            "take it out",
+            "remove it",
         ),
         ("workload: {backend: xccl, emulate_nodes: 1}", "1 is out of range", "from 2"),
         ("workload: {window: 8}", "allreduce has no window", "operation: stream"),
         ("workload: {ranks: 5000}", "5000 is out of range", "from 2 to 4096; a command of your"),
         ("workload: {ranks: 1}", "1 is out of range", "from 2 to 4096; a command of your"),
-        ("workload: {operation: own:mine}", "own:mine is what a benchmark", "add `benchmark:"),
+        ("workload: {operation: own:mine}", "own:mine needs a benchmark", "add `benchmark:"),
         ("timing: {operations: 5}", "for batches only", "mode: batched"),
         ("timing: {timer: device}", "mpi-host has no clock", "backend: xccl"),
         ("timing: {mode: batched}", "mpi-host enqueues nothing", "backend: xccl"),
@@ -74,7 +74,7 @@ def test_a_stream_says_its_window_and_a_command_has_none() -> None:
             "mode: batched",
         ),
         ("timing: {graph: 20}", "graph", "true"),
-        ("timing: {mode: fast}", "'fast' is not known", "blocking"),
+        ("timing: {mode: fast}", "'fast' is not a known value", "blocking"),
     ],
 )
 def test_what_does_not_go_together(text: str, message: str, hint: str) -> None:

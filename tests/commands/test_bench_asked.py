@@ -20,8 +20,8 @@ _ASKED = BenchOptions(time_cap="0.05s")
 @pytest.mark.parametrize(
     ("operation", "message"),
     [
-        ("matrix", "--matrix: a matrix needs its file"),
-        ("allredduce", "--op: 'allredduce' is not known here"),
+        ("matrix", "--matrix: operation matrix needs a file of messages"),
+        ("allredduce", "--op: 'allredduce' is not a known value"),
     ],
 )
 def test_operations_that_it_has_not_are_refused(operation: str, message: str) -> None:
@@ -67,7 +67,7 @@ def test_the_benchmark_in_python_refuses_what_it_does_not_do(operation: str) -> 
 
 
 def test_a_command_is_for_campaigns() -> None:
-    with pytest.raises(UserError, match="--backend: 'command' is not known here"):
+    with pytest.raises(UserError, match="--backend: 'command' is not a known value"):
         request_of(replace(_ASKED, backend="command"))
 
 
@@ -105,7 +105,7 @@ def test_the_backend_follows_from_those_inside_and_between() -> None:
         (
             "rail",
             {"group_size": 3},
-            "--group-size: 4 ranks don't make groups of 3",
+            "--group-size: 4 ranks can't be divided into groups of 3",
             "nearest: 2",
         ),
         (
@@ -114,8 +114,8 @@ def test_the_backend_follows_from_those_inside_and_between() -> None:
             "--active: 3 active ranks are more",
             "nearest: 2",
         ),
-        ("rail", {"direction": "up"}, "--direction: 'up' is not known here", ""),
-        ("rail", {"rotate": "maybe"}, "--rotate: 'maybe' is not known here", ""),
+        ("rail", {"direction": "up"}, "--direction: 'up' is not a known value", ""),
+        ("rail", {"rotate": "maybe"}, "--rotate: 'maybe' is not a known value", ""),
         ("rail", {"group_size": 0}, "--group-size: 0 is out of range", "from 1"),
         (
             "ring",
@@ -138,7 +138,7 @@ def test_the_backend_follows_from_those_inside_and_between() -> None:
         (
             "matrix",
             {"matrix": "~no-such-user/m"},
-            "--matrix: ~no-such-user is nobody's",
+            "--matrix: ~no-such-user is not the home folder",
             "",
         ),
         ("matrix", {"matrix": "nowhere.txt"}, "--matrix: .*nowhere.txt can't be read", ""),
@@ -176,9 +176,9 @@ def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], word
 @pytest.mark.parametrize(
     ("backend", "flags", "message", "hint"),
     [
-        ("xccl", {"mode": "bached"}, "--mode: 'bached' is not known here", "nearest: batched"),
-        ("xccl", {"timer": "cpu"}, "--timer: 'cpu' is not known here", "known: wall, "),
-        ("xccl", {"graph": "1"}, "--graph: '1' is not known here", "known: yes, no"),
+        ("xccl", {"mode": "bached"}, "--mode: 'bached' is not a known value", "nearest: batched"),
+        ("xccl", {"timer": "cpu"}, "--timer: 'cpu' is not a known value", "known: wall, "),
+        ("xccl", {"graph": "1"}, "--graph: '1' is not a known value", "known: yes, no"),
         (
             "xccl",
             {"mode": "batched", "operations": 0},
@@ -189,7 +189,7 @@ def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], word
             "xccl",
             {"operations": 20},
             "--operations: operations are counted for batches only",
-            "add `--mode batched`, or take it out",
+            "add `--mode batched`, or remove it",
         ),
         (
             "xccl",
@@ -208,7 +208,7 @@ def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], word
             "",
             {"mode": "batched", "graph": "yes"},
             "--graph: the backend mpi-host can't be recorded",
-            "take it out",
+            "remove it",
         ),
     ],
 )

@@ -56,7 +56,7 @@ def test_every_size_without_a_canary_is_disturbed() -> None:
     gone = [measured(size, canary_s=None) for size in (8, 1024)]
     said = bench_results._disturbance(ALLREDUCE, run_of(*gone))
     assert said == (
-        "other load disturbs these times: two neighbours did not run at the same time before "
+        "background load disturbs these times: two neighbours did not run at the same time before "
         "2 of 2 measurements"
     )
     assert bench_results._disturbance(ALLREDUCE, run_of(measured(8))) == ""
@@ -126,7 +126,9 @@ def test_a_misspelt_variable_is_named() -> None:
         configuration=Configuration({"OMPI_MCA_coll_tuned_use_dynamic_rulse": "1", "MINE": "2"})
     )
     (said,) = bench_results._settings_remarks(request, mpi, run_of())
-    assert said.startswith("-x: OMPI_MCA_coll_tuned_use_dynamic_rulse is not known here; perhaps")
+    assert said.startswith(
+        "-x: OMPI_MCA_coll_tuned_use_dynamic_rulse is not a known name; perhaps"
+    )
 
 
 def test_what_a_run_cost_goes_apart() -> None:

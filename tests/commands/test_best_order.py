@@ -14,6 +14,7 @@ from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
 from commtune.db.storage.store import Store
+from commtune.errors import NoAnswer
 from commtune.model import (
     DEFAULT,
     Backend,
@@ -302,6 +303,23 @@ def test_without_a_size_the_whole_table_is_printed(
     best.best_command("allreduce", db=url, json_output=True)
     sizes = [row["bytes"] for row in json.loads(capsys.readouterr().out)]
     assert sizes == [1024, SIZE]
+
+
+def test_a_campaign_that_compared_nothing_is_in_the_table(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    stored(store, "short", profile("p", OPEN, points=()))
+    best.best_command("allreduce", db=url)
+    _, *rows = capsys.readouterr().out.splitlines()
+    assert all("unmeasured" in row and "the default (inconclusive here)" in row for row in rows)
+    assert rows[0].split()[:2] == ["8", "B"]
+
+
+def test_another_operation_is_missed_at_no_size(store: Store, url: str) -> None:
+    stored(store, "one", profile("p", GAIN))
+    with pytest.raises(NoAnswer) as missed:
+        best.best_command("broadcast", db=url)
+    assert missed.value.message == "no profile for broadcast"
 
 
 def test_words_of_other_benchmarks_are_understood_and_the_answer_says_how(

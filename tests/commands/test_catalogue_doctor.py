@@ -50,9 +50,8 @@ def test_the_environment_wins_over_the_users_file_and_that_over_the_sites(home: 
     site.write_text("NCCL_DEBUG=INFO\nNCCL_ALGO=Tree\n")
     assert [f.what for f in found(home, NCCL_ALGO="Tree")] == [
         f"NCCL_ALGO=Ring in {user} does not count: this environment says 'Tree'; "
-        "take out the one that is not meant",
-        f"NCCL_DEBUG=INFO in {site} does not count: {user} says 'WARN'; "
-        "take out the one that is not meant",
+        "remove the wrong one",
+        f"NCCL_DEBUG=INFO in {site} does not count: {user} says 'WARN'; remove the wrong one",
         f"NCCL_ALGO is also set in {site}, to the same value: keep one of the two, "
         "in this environment or there",
     ]

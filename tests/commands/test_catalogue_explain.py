@@ -30,7 +30,7 @@ def test_everything_of_a_variable_is_told(capsys: pytest.CaptureFixture[str]) ->
         "history 2.17.1: 1; 2.18.1: 2",
         "versions since 2.17.1, still in 2.30.7",
         "for collectives; inside a node and between nodes",
-        "hang (runs may stop for ever)",
+        "hang (runs may hang)",
         "care caution:",
         "role tune: may be searched",
         "the library's source code; in the library's documentation",

@@ -40,10 +40,10 @@ def stored(workload: Workload) -> CampaignDescription:
         (
             2,
             WorkloadChanges(ranks=12),
-            "ranks: groups of 4 lie across the borders of nodes with 6 ranks",
+            "ranks: groups of 4 cross the boundaries of nodes with 6 ranks",
         ),
-        (2, WorkloadChanges(ranks=10), "ranks: 10 ranks don't make groups of 4"),
-        (0, WorkloadChanges(ranks=10), "ranks: 10 ranks don't make groups of 4"),
+        (2, WorkloadChanges(ranks=10), "ranks: 10 ranks can't be divided into groups of 4"),
+        (0, WorkloadChanges(ranks=10), "ranks: 10 ranks can't be divided into groups of 4"),
     ],
 )
 def test_groups_of_a_profile_lie_within_emulated_nodes(
@@ -67,7 +67,7 @@ def test_groups_of_a_profile_lie_within_emulated_nodes(
 def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
     rail = Workload(Operation.RAIL, (8,), 24, backend=Backend.XCCL, shape=PatternParameters(3))
     assert _merge_workload(WorkloadChanges(emulate_nodes=4), stored(rail)).emulated_nodes == 4
-    with pytest.raises(UserError, match="emulate_nodes: groups of 3 lie across") as caught:
+    with pytest.raises(UserError, match="emulate_nodes: groups of 3 cross") as caught:
         _merge_workload(WorkloadChanges(emulate_nodes=3), stored(rail))
     assert caught.value.hint == "leave it out"
 
@@ -75,13 +75,13 @@ def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
 @pytest.mark.parametrize(
     ("flags", "message", "hint"),
     [
-        ({"op": "allredcue"}, "--op: 'allredcue' is not known here", "allreduce"),
-        ({"backend": "nccl"}, "--backend: 'nccl' is not known here", "xccl"),
-        ({"backend": "command"}, "--backend: 'command' is not known here", ""),
+        ({"op": "allredcue"}, "--op: 'allredcue' is not a known value", "allreduce"),
+        ({"backend": "nccl"}, "--backend: 'nccl' is not a known value", "xccl"),
+        ({"backend": "command"}, "--backend: 'command' is not a known value", ""),
         ({"emulate_nodes": 2}, "emulate_nodes: only the backend xccl can do that", "leave it out"),
         (
             {"backend": "xccl", "ranks": 3, "emulate_nodes": 2},
-            "emulate_nodes: 3 ranks can't be shared evenly by 2 nodes",
+            "emulate_nodes: 3 ranks can't be divided evenly among 2 nodes",
             "as many ranks as the others",
         ),
         ({"sizes": "8,64KB"}, "--sizes: ", "64KiB"),

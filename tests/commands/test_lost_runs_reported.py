@@ -43,10 +43,10 @@ def test_what_was_lost_is_said_and_nobody_is_blamed() -> None:
     lost = {Outcome.NODE_FAILURE: 2, Outcome.PREEMPTED: 1}
     counted = "2 node-failure, 1 preempted"
     assert compare._remarks(versus(lost=lost)) == [
-        f"runs were lost, for which neither is blamed: {counted}"
+        f"runs were lost; neither side is blamed: {counted}"
     ]
     assert of_profile(verification(lost=lost)) == [
-        f"runs were lost, for which nothing is blamed: {counted}"
+        f"runs were lost; the profile is not blamed: {counted}"
     ]
 
 

@@ -107,6 +107,6 @@ def test_what_somebody_works_on_stays(store: Store, url: str) -> None:
         manage.rename_command("shm", "new", url)
     store.unlock(campaign.id, elsewhere)
     store.job_book(campaign.id).put_job(replace(given.job(), stage=JobStage.SUBMITTED))
-    with pytest.raises(UserError, match="jobs of it are not over"):
+    with pytest.raises(UserError, match="some of its jobs are not over"):
         manage.delete_command("shm", yes=True, db=url)
     assert names(store) == ["other", "shm"]

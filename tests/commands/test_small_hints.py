@@ -77,7 +77,7 @@ def test_what_compare_is_given_is_held_against_the_catalogue() -> None:
     (said,) = list_settings_remarks(
         _read_operand("NCCL_PROTOO=LL", None).configuration, {"nccl": "2.28.9"}
     )
-    assert said == "NCCL_PROTOO is not known here; perhaps NCCL_PROTO is meant"
+    assert said == "NCCL_PROTOO is not a known name; perhaps NCCL_PROTO is meant"
     assert not list_settings_remarks(
         _read_operand("NCCL_PROTO=LL NOTHING=1", None).configuration, {"nccl": "2.28.9"}
     )

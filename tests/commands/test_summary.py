@@ -15,7 +15,7 @@ from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
-from commtune.model.conclusion import Conclusion
+from commtune.model.conclusion import Conclusion, SizeEffect, VariableEffect
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.conclusion import time_spent
@@ -42,8 +42,8 @@ def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
     ("lost", "said"),
     [
         ([], []),
-        ([Outcome.PREEMPTED], ["1 run lost, which no configuration is blamed for"]),
-        ([Outcome.NODE_FAILURE] * 3, ["3 runs lost, which no configuration is blamed for"]),
+        ([Outcome.PREEMPTED], ["1 run lost, for which no configuration is blamed"]),
+        ([Outcome.NODE_FAILURE] * 3, ["3 runs lost, for which no configuration is blamed"]),
     ],
 )
 def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
@@ -89,7 +89,8 @@ def report(*profiles: Profile, searched: int = 14, later: int = 3) -> CampaignRe
     [
         (
             3,
-            "18 trials (the default, 14 of {:,} configurations by the search, 3 made of the best)",
+            "18 trials (the default, 14 of {:,} configurations by the search, "
+            "3 derived by ablation)",
         ),
         (0, "15 trials (the default, 14 of {:,} configurations by the search)"),
     ],
@@ -132,7 +133,7 @@ def test_next_names_the_database_that_was_named() -> None:
 
 def test_nothing_tried_is_not_nothing_found() -> None:
     campaign = plan("ranks: 2")
-    for searched, said in ((0, "nothing was tried: "), (5, "nothing was confirmed: ")):
+    for searched, said in ((0, "no configuration was tried: "), (5, "nothing was confirmed: ")):
         found = report(searched=searched, later=0)
         assert summary._table(campaign, found).startswith(said)
         remarks = "".join(summary._remarks(campaign, found))
@@ -165,19 +166,17 @@ def test_one_size_is_no_range_and_several_nodes_are_asked_for() -> None:
 
 def ablated(*effects: tuple[str, dict[int, tuple[float, float, float, int]]]) -> Profile:
     """A profile of 8 B to 64 KiB, and what ablation says of its variables."""
-    contributions = [
-        {
-            "names": [name],
-            "points": [
-                {"bytes": size, "ratio": ratio, "low": low, "high": high, "pairs": pairs}
+    contributions = tuple(
+        VariableEffect(
+            names=(name,),
+            points=tuple(
+                SizeEffect(bytes=size, ratio=ratio, low=low, high=high, pairs=pairs)
                 for size, (ratio, low, high, pairs) in by_size.items()
-            ],
-        }
+            ),
+        )
         for name, by_size in effects
-    ]
-    return replace(
-        given.profile("p", bytes_low=8, bytes_high=65536), details={"contributions": contributions}
     )
+    return replace(given.profile("p", bytes_low=8, bytes_high=65536), contributions=contributions)
 
 
 def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> None:

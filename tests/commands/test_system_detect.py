@@ -47,7 +47,7 @@ def test_a_node_that_looks_like_one(capsys: pytest.CaptureFixture[str]) -> None:
     assert "not recognized: somewhere is none of the" in out
     assert "looks like leonardo, with 4 x NVIDIA A100-SXM-64GB and 4 x ConnectX-6" in out
     assert "this is" not in out
-    assert "held against leonardo" in out
+    assert "compared with leonardo" in out
     assert out.endswith("describe it: commtune systems new NAME -o NAME.yaml\n")
 
 
@@ -69,9 +69,9 @@ def test_a_named_file_is_held_against_though_it_is_another(
     file = own(tmp_path, "recognized: {cluster: [there], source: site}")
     code, out = said(replace(LOGIN_NODE, clues=Clues("somewhere")), file, capsys=capsys)
     assert code == 4
-    assert out.count("held against") == 1
-    assert f"held against {file}" in out
-    assert f"say under 'recognized' in {file}" in out
+    assert out.count("compared with") == 1
+    assert f"compared with {file}" in out
+    assert f"add what identifies it under 'recognized' in {file}" in out
 
 
 def test_other_gpus_than_described_are_told(
@@ -104,7 +104,7 @@ def test_two_that_fit_equally_are_both_told(
     assert code == 0
     assert out.count("this is ours") == 2
     assert "tell them apart" in out
-    assert f"held against {one}" in out and f"held against {two}" in out
+    assert f"compared with {one}" in out and f"compared with {two}" in out
 
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:

@@ -61,7 +61,7 @@ def test_without_a_good_run_it_begins_anew_and_says_so(
     assert handle.id != earlier
     assert (handle.name, handle.is_new, handle.earlier, reason) == ("shm", True, "shm.1", "")
     (words,) = said
-    assert "campaign shm had no good run so far, and begins anew" in words
+    assert "campaign shm had no successful run so far, and starts over" in words
     assert 'slurm.partition: "debug" -> "main"' in words
     assert 'slurm.modules: ["gcc/12"] -> ["gcc/13"]' in words
     assert "commtune cancel shm.1" in words
@@ -94,7 +94,7 @@ def test_one_good_run_is_enough_to_keep_the_question(
     store: Store, again: Store, said: list[str]
 ) -> None:
     failed(store, Outcome.CRASHED, Outcome.OK)
-    with pytest.raises(CampaignChanged, match="another question") as refused:
+    with pytest.raises(CampaignChanged, match="a different question") as refused:
         again.begin(campaign())
     assert "another name" in refused.value.hint
     assert [c.name for c in again.campaigns()] == ["shm"]
@@ -135,7 +135,7 @@ def test_an_allocation_that_waits_would_go_on_with_it(store: Store, again: Store
         book.put_job(job)
     with pytest.raises(CampaignChanged) as refused:
         again.open_campaign(campaign())
-    assert "after 'commtune cancel shm', it begins anew" in refused.value.hint
+    assert "after 'commtune cancel shm', it starts over" in refused.value.hint
     book.put_job(replace(allocation, stage=JobStage.OVER))
     # Blocks that were not read yet are read by nobody: their settings are not these.
     assert again.open_campaign(campaign()).earlier == "shm.1"

@@ -13,7 +13,8 @@ from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
-from commtune.model.conclusion import Conclusion, FurtherRuns
+from commtune.model.conclusion import Conclusion, FurtherRuns, SizeEffect, VariableEffect
+from commtune.model.profile import BoundarySide, RangeBoundary
 
 
 @pytest.fixture
@@ -96,12 +97,17 @@ def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id:
         replace(given.point(1024), share=0.75),
         replace(given.point(1024, "slow"), share=0.25),
     )
-    details = {"variables": [{"names": ["A"], "gain": 1.25, "kept": True}], "ends": None}
-    kept = given.profile(points=points, details=details)
+    effect = SizeEffect(bytes=1024, ratio=1.25, low=1.1, high=1.4, pairs=7)
+    contributions = (VariableEffect(names=("A",), kept=True, points=(effect,)),)
+    side = BoundarySide(bytes=512, configuration=given.TUNED, ratio=0.9, low=0.8, pairs=3)
+    boundaries = (RangeBoundary(512, 1024, (side,)),)
+    kept = given.profile(points=points, contributions=contributions, boundaries=boundaries)
     bare = given.profile("bare", configuration=Configuration({"A": "1"}), bytes_low=1)
     store.save_profiles(campaign_id, [kept, bare])
-    assert profiles.load_profile(url, "allreduce-large").profile == kept
-    assert profiles.load_profile(url, "bare").profile.details == {}
+    assert profiles.load_profile(url, "allreduce-large", with_details=True).profile == kept
+    assert profiles.load_profile(url, "bare", with_details=True).profile.contributions == ()
+    short = profiles.load_profile(url, "allreduce-large").profile
+    assert short == replace(kept, contributions=(), boundaries=())
     rows = {row.name: row for row in profiles.best_profiles(url, "allreduce", 1024)}
     assert [point.share for point in rows["allreduce-large"].points] == [0.75, 0.25]
     assert [point.share for point in rows["bare"].points] == [1.0]

@@ -101,7 +101,7 @@ def test_somebody_elses_database_is_left_alone(own_url: str) -> None:
 def test_a_file_that_is_no_database(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text("not a database, whatever it is called. " * 50)
-    with pytest.raises(DatabaseFault, match="is a file, but no SQLite database"):
+    with pytest.raises(DatabaseFault, match="is not an SQLite database"):
         open_database(f"sqlite:///{path}")
     assert path.read_text().startswith("not a database")
 
@@ -113,7 +113,7 @@ def test_a_folder_is_no_database(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(DatabaseFault, match=r"the folder .*file/x can't be made"):
+    with pytest.raises(DatabaseFault, match=r"the folder .*file/x can't be created"):
         open_database(f"sqlite:///{tmp_path}/file/x/commtune.db")
 
 

@@ -113,7 +113,7 @@ def test_a_second_controller_is_told_who_holds_it(store: Store, campaign_id: int
     assert store.lock(campaign_id, holder) == ""
     with pytest.raises(CampaignLocked) as refusal:
         store.lock(campaign_id, HERE)
-    assert "campaign shm is worked on by process 4711 on node2, since " in refusal.value.message
+    assert "campaign shm is in use by process 4711 on node2, since " in refusal.value.message
     assert "--take-over" in refusal.value.hint
 
 
@@ -196,7 +196,7 @@ def test_of_several_at_once_one_wins(
     for child in children:
         child.communicate("\n")
     assert answers[-1] == "won"
-    assert all(answer.startswith("lost: campaign shm is worked on by") for answer in answers[:-1])
+    assert all(answer.startswith("lost: campaign shm is in use by") for answer in answers[:-1])
 
 
 def test_of_several_that_begin_at_once_one_leaves_its_settings(url: str, store: Store) -> None:

@@ -118,7 +118,7 @@ def test_a_wait_that_is_no_number_is_refused(
     monkeypatch: pytest.MonkeyPatch, written: str
 ) -> None:
     monkeypatch.setenv("COMMTUNE_DB_WAIT", written)
-    with pytest.raises(UserError, match=f"COMMTUNE_DB_WAIT={written} is no number of seconds"):
+    with pytest.raises(UserError, match=f"COMMTUNE_DB_WAIT={written} is not a number of seconds"):
         location.wait_s()
 
 

@@ -244,7 +244,7 @@ def test_without_its_programs_the_campaign_stops_and_goes_on_when_they_are_back(
     assert fault.value.message == (
         f"can't start {gone}: No such file or directory"
         if missing == "launcher"
-        else f"the benchmark is not there (any more): {gone}"
+        else f"the benchmark is missing: {gone}"
     )
     (run,) = store.runs(runner.campaign_id)
     assert run.outcome is Outcome.MISSING_PROGRAM

@@ -13,7 +13,7 @@ from pathlib import Path
 from command_line import SMALL, CommandLine, has_footer, wait_until
 from components import require_component
 
-_KEPT = "  runs keep their record files; once that is mended, the same command continues\n"
+_KEPT = "  runs keep their record files; once that is fixed, the same command continues\n"
 
 
 def _all_is_stored(commtune: CommandLine) -> None:
@@ -124,7 +124,7 @@ def test_a_folder_that_cannot_be_made(commtune: CommandLine) -> None:
     said = commtune("tune", "campaign.yaml", "--db", "elsewhere/commtune.db")
     assert said.code == 3
     assert said.err[said.err.index("commtune: ") :] == (
-        "commtune: the folder for record files can't be made: "
+        "commtune: the folder for record files can't be created: "
         f"{blocked}/commtune/campaigns/small/runs: Not a directory\n"
-        "  check your rights and the room there, or set XDG_DATA_HOME to another folder\n"
+        "  check its permissions and free space, or set XDG_DATA_HOME to another folder\n"
     )

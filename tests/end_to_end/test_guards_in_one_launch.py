@@ -40,6 +40,9 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 
+# Small sizes are compared, at which another test beside them shows at once.
+pytestmark = pytest.mark.alone
+
 _SPACE = """
 space: 1
 name: faults

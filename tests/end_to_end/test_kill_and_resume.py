@@ -186,7 +186,7 @@ def test_a_second_controller_is_refused_and_a_dead_one_is_followed(commtune: Com
 
     third = commtune.resume_briefly()
     assert third.code == 130
-    note = f"note: going on where another controller stopped (process {first.pid} is gone)\n"
+    note = f"note: continuing where another controller stopped (process {first.pid} is gone)\n"
     assert note in third.err
     assert commtune.left_over() == {}
 
@@ -202,7 +202,7 @@ def test_an_edited_campaign_is_refused_where_results_would_not_compare(
 
     assert refused.code == 2
     assert refused.err[refused.err.index("commtune: ") :] == (
-        "commtune: campaign small was begun with another question; changed since "
+        "commtune: campaign small was started with a different question; changed since "
         "(stored -> now):\n"
         "  timing.max_samples: 10 -> 11\n"
         "  workload.sizes: [8, 65536] -> [8, 131072]\n"

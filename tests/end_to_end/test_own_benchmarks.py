@@ -169,7 +169,7 @@ def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
     said = stepping("tune", "campaign.yaml")
     assert said.code == 0, said.err
     words = said.out + said.err
-    assert "campaign step had no good run so far, and begins anew" in words
+    assert "campaign step had no successful run so far, and starts over" in words
     assert "benchmark.files.step.sh" in words
     names = {row[0] for row in stepping.query("SELECT name FROM campaigns")}
     assert names == {"step", "step.1"}

@@ -128,7 +128,7 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     kept.unlink()
     said = commtune(*again)
     assert said.code == 2
-    assert "matrix that was measured is not here any more" in said.err
+    assert "measured matrix is missing" in said.err
     said = commtune(*again, "--op", "ring")
     assert said.code == 0, said.err
     said = commtune("compare", "default", "MPIR_CVAR_NOLOCAL=1", "--op", "matrix")
@@ -139,5 +139,5 @@ def test_a_matrix_is_tuned_for_and_looked_at(commtune: CommandLine) -> None:
     (folder / "halo.txt").write_text("0 1 100\n1 0 51\n")
     said = commtune("tune", "halo.yaml")
     assert said.code == 2
-    assert "begun with another question" in said.err
+    assert "started with a different question" in said.err
     assert "workload.shape.matrix" in said.err

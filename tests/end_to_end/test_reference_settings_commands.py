@@ -52,7 +52,7 @@ def test_one_by_its_name(here: CommandLine) -> None:
     assert (said.code, said.err) == (0, "")
     assert said.out.startswith("aws-p5: ")
     assert "    on p5, p5e, p6-b300 and later instances, for nccl\n" in said.out
-    assert "not to be tried as it stands: " in said.out
+    assert "can't be tried as it stands: " in said.out
     assert here("systems", "reference-settings", "reference:aws-p5").out == said.out
     # The names of before work, and no help lists them.
     assert here("systems", "baselines", "baseline:aws-p5").out == said.out

@@ -19,7 +19,7 @@ from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
 
 RECORDING = GRIDS / "mpich-allreduce.jsonl.gz"
-SAID = "replayed from the recording mpich-allreduce: says nothing of this machine"
+SAID = "replayed from the recording mpich-allreduce: says nothing about this machine"
 BUDGET = "budget: {search: 8s, ablation: 2s, confirmation: 6s}\n"
 
 #: Six configurations, recorded in less than a second a round.
@@ -162,7 +162,7 @@ def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> Non
     line = CommandLine(tmp_path, {"COMMTUNE_MPI_PATH": "/nowhere"})
     said = line("tune", "--replay", str(RECORDING), "--seed", "2")
     assert (said.code, said.err.splitlines()[0]) == (
-        2, "commtune: --seed and a recording don't go together"
+        2, "commtune: --seed and a recording can't be combined"
     )  # fmt: skip
     grid = load_grid(RECORDING)
     header = replace(grid.header, campaign=grid.header.campaign + BUDGET)
@@ -181,7 +181,7 @@ def test_a_recording_that_does_not_fit_is_refused_before_anything_starts(tmp_pat
     assert line("status").out.startswith("no campaigns yet")
     said = line("tune", "campaign.yaml", "--replay", "campaign.yaml")
     assert said.code == 2
-    assert "campaign.yaml is no recording that this version of commtune reads" in said.err
+    assert "campaign.yaml is not a recording that this version of commtune reads" in said.err
 
 
 # Recording; with a real MPI
@@ -245,7 +245,7 @@ def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> 
     commtune.write(TINY.replace("64KiB", "32KiB"))
     said = commtune("record", "campaign.yaml", "--runs", "4", "--out", "t.gz")
     assert said.code == 2
-    assert "t.gz was begun with another workload" in said.err
+    assert "t.gz was started with another workload" in said.err
 
 
 def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: CommandLine) -> None:
@@ -260,7 +260,7 @@ def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: Comm
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--out", "a.json"], "a recording is packed"),
+        (["--out", "a.json"], "recordings are compressed"),
         (["--out", "nowhere/a.gz"], "there is no folder nowhere"),
         (["--out", "a.gz", "--runs", "0"], "at least one run"),
         (["--out", "a.gz", "--limit", "soon"], "--limit soon"),

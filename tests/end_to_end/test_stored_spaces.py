@@ -21,8 +21,8 @@ def test_a_campaign_of_flags_goes_on_with_its_space(executable: Path, tmp_path: 
     again = commtune(*_FLAGS)
     assert again.code == 0, again.err
     assert (
-        "note: kept goes on with space mpich, which it was begun with; "
-        "a new campaign would take mpich-host-allreduce"
+        "note: kept continues with space mpich, which it was started with; "
+        "a new campaign would use mpich-host-allreduce"
     ) in again.err
     assert commtune.query("SELECT name FROM campaigns") == [("kept",)]
     other = commtune(*_FLAGS, "--space", "mpich-host")

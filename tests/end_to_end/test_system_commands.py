@@ -48,7 +48,7 @@ def test_this_machine_is_described_and_held_against_it(here: CommandLine) -> Non
     other = here("systems", "detect", "./mine.yaml")
     assert other.code == 4
     assert "not recognized" in other.out
-    assert "held against ./mine.yaml" in other.out
+    assert "compared with ./mine.yaml" in other.out
     told = CommandLine(here.folder, {"MINE": "here"})("systems", "detect", "./mine.yaml")
     assert told.code == 0, told
     assert "this is mine (./mine.yaml), by the variable MINE=here" in told.out

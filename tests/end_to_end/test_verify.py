@@ -23,6 +23,9 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Profile, Verdict
 
+# Small sizes are compared, at which another test beside them shows at once.
+pytestmark = pytest.mark.alone
+
 #: In every run: sockets instead of shared memory. A profile may take it back.
 SOCKETS = "MPIR_CVAR_NOLOCAL"
 CAMPAIGN = SMALL.replace("trials: 3", "trials: 1") + f"""\
@@ -260,7 +263,9 @@ def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> No
     assert said.code == 0, said.err
     assert said.out.startswith("A: small/real\nB: default\nallreduce of float32, 2 ranks, MPICH ")
     rows = [line for line in said.out.splitlines() if line.strip().startswith("8 B")]
-    assert rows[0].endswith(("A is faster", "too noisy to say anything")), said.out
+    # A busy machine leaves too few pairs, or too wide an interval; the default never wins.
+    findings = ("A is faster", "too noisy to say anything", "nothing is known")
+    assert rows[0].endswith(findings), said.out
     assert any(line.strip().startswith("64 KiB") for line in said.out.splitlines())
 
 

@@ -106,7 +106,7 @@ _CAMPAIGNS = {
     ),
     "no time": (
         _HEAD + "budget: {search: 0s}\n",
-        "commtune: wrong.yaml:5: budget.search: '0s' is no time at all\n  write it like 60s\n",
+        "commtune: wrong.yaml:5: budget.search: '0s' is not a time above 0\n  write it like 60s\n",
     ),
     "an unclear share": (
         _HEAD + "minimum_gain: 2\n",
@@ -124,7 +124,7 @@ _CAMPAIGNS = {
     ),
     "an unknown operation": (
         _HEAD + "workload:\n  operation: all_reduce\n",
-        "commtune: wrong.yaml:6: workload.operation: 'all_reduce' is not known here\n"
+        "commtune: wrong.yaml:6: workload.operation: 'all_reduce' is not a known value\n"
         "  nearest: allreduce\n",
     ),
     "a name with a slash": (
@@ -140,7 +140,7 @@ _CAMPAIGNS = {
     ),
     "a guard that is tuned itself": (
         _HEAD + "guard_operations: [broadcast, allreduce]\n",
-        "commtune: wrong.yaml:5: allreduce is the operation that is tuned, it can't guard "
+        "commtune: wrong.yaml:5: allreduce is the tuned operation; it can't guard "
         "itself\n  name other operations, such as broadcast and alltoall\n",
     ),
     "a key twice": (
@@ -173,7 +173,7 @@ _CAMPAIGNS = {
     ),
     "another version": (
         _HEAD.replace("campaign: 1", "campaign: 2"),
-        "commtune: wrong.yaml:1: campaign: '2' is not known here\n  known: 1\n",
+        "commtune: wrong.yaml:1: campaign: '2' is not a known value\n  known: 1\n",
     ),
 }
 
@@ -246,7 +246,7 @@ _SPACES = {
     ),
     "an unknown kind": (
         "  - name: A\n    kind: integr\n    range: [1, 2]\n",
-        "6: parameters[0] (A).kind: 'integr' is not known here\n  nearest: integer\n",
+        "6: parameters[0] (A).kind: 'integr' is not a known value\n  nearest: integer\n",
     ),
     "an empty range": (
         "  - name: A\n    kind: integer\n    range: [4, 1]\n",
@@ -353,7 +353,7 @@ _FLAGS = {
     "tune --sizes ,": '--sizes: no size is given\n  write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"\n',
     "tune --sizes 8..4": "--sizes: '8..4' holds no sizes\n"
     "  sizes go up, from 1 B to 1 GiB, by a factor of 2 or more\n",
-    "tune --op allredcue": "--op: 'allredcue' is not known here\n  nearest: allreduce\n",
+    "tune --op allredcue": "--op: 'allredcue' is not a known value\n  nearest: allreduce\n",
     "tune --op matrix": "--op matrix needs a file of messages, which only a campaign file names\n"
     "  'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`\n",
     "tune --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
@@ -363,27 +363,27 @@ _FLAGS = {
     "tune --confirm 5x": "--confirm: '5x' has no known unit of time\n  units: us, ms, s, min, h\n",
     "tune --minimum-gain 200%": "--minimum-gain: '200%' is out of range\n"
     "  from 0% to below 100%\n",
-    "tune --seed 0 x.yaml": "--seed and a campaign file don't go together\n"
+    "tune --seed 0 x.yaml": "--seed and a campaign file can't be combined\n"
     "  change it in x.yaml, or leave the file out and describe all by flags\n",
-    "tune --guard allreduce": "allreduce is the operation that is tuned, it can't guard itself\n"
+    "tune --guard allreduce": "allreduce is the tuned operation; it can't guard itself\n"
     "  name other operations, such as broadcast and alltoall\n",
-    "bench --op xyz": f"--op: 'xyz' is not known here\n  known: {_OPERATIONS}\n",
+    "bench --op xyz": f"--op: 'xyz' is not a known value\n  known: {_OPERATIONS}\n",
     "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
-    "bench --dtype float16": "--dtype: 'float16' is not known here\n  nearest: float64\n",
+    "bench --dtype float16": "--dtype: 'float16' is not a known value\n  nearest: float64\n",
     "bench --ranks 0": "--ranks: 0 is out of range\n  from 1 to 4096\n",
     "bench --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
     "bench --op ring --mode batched": "--mode: the backend mpi-host enqueues nothing, so there "
-    "are no batches\n  take it out, or measure with --backend xccl\n",
+    "are no batches\n  remove it, or measure with --backend xccl\n",
     "bench --window 2": "--window: allreduce has no window of messages\n"
-    "  take it out, or write --op stream\n",
+    "  remove it, or write --op stream\n",
     "bench --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do that\n"
     "  leave it out\n",
     "compare default default --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do "
     "that\n  leave it out\n",
     "compare default default --ranks 1": "--ranks: 1 is out of range\n  from 2\n",
     "compare default default --op rail": "--op: only a profile of a campaign on rail says which "
-    "messages it has\n  name a profile of it, or try both by 'commtune bench'\n",
-    "tune --guard broadcst": "--guard: 'broadcst' is not known here\n  nearest: broadcast\n",
+    "messages it has\n  name one of its profiles, or try both with 'commtune bench'\n",
+    "tune --guard broadcst": "--guard: 'broadcst' is not a known value\n  nearest: broadcast\n",
     "bench -x NAME": "-x NAME: no value\n  write -x NAME=VALUE\n",
     "best --op allreduce --bytes 64KB": "--bytes 64KB: '64KB' has no known unit of bytes\n"
     "  write 8, 64KiB or 1MiB\n",

@@ -1,4 +1,4 @@
-"""The native benchmark, built once, and ways to run it."""
+"""Ways to run the native benchmark."""
 
 from __future__ import annotations
 
@@ -6,27 +6,8 @@ from pathlib import Path
 
 import pytest
 from bench_runs import RunBench
-from components import require_component
-from mpi_fixture import session_benchmark, session_mpi
 
 from commtune.model import MpiInstallation
-
-
-@pytest.fixture(scope="session")
-def mpi() -> MpiInstallation:
-    """The MPI that tests run on."""
-    found = session_mpi()
-    require_component("an MPI (make .mpi/mpich)", found is not None)
-    assert found is not None
-    return found
-
-
-@pytest.fixture(scope="session")
-def executable(mpi: MpiInstallation) -> Path:  # noqa: ARG001  # skips where there is no MPI
-    """The native benchmark."""
-    found = session_benchmark()
-    assert found is not None
-    return found
 
 
 @pytest.fixture

@@ -336,7 +336,7 @@ def test_an_aggressor_is_no_answer_to_a_measurement(
 ) -> None:
     request = RunRequest("id", DEFAULT, Workload(Operation.ALLTOALL, (8,)), Timing())
     problems = read_records(_written(sound, tmp_path), request).problems
-    assert "operation is 'None', asked for was 'alltoall'" in " ".join(problems)
+    assert "operation is 'None', requested was 'alltoall'" in " ".join(problems)
 
 
 def test_a_measured_run_has_no_traffic(

@@ -47,7 +47,7 @@ def test_commtune_takes_no_such_run_for_its_own(run_bench: RunBench) -> None:
     run = run_bench("--op=allreduce", "--then=ring", "--sizes=8", *_FEW)
     records = read_records(run.records)
     assert [m.bytes for m in records.measurements] == [8]
-    assert records.problems[0] == "line 3: a measurement of ring, which nobody asked for"
+    assert records.problems[0] == "line 3: a measurement of ring, which was not requested"
 
 
 def test_what_was_asked_for_is_read_with_its_operation(run_bench: RunBench) -> None:
@@ -61,7 +61,7 @@ def test_what_was_asked_for_is_read_with_its_operation(run_bench: RunBench) -> N
     ]
     fewer = replace(request, workload=replace(workload, then=(Operation.RING,)))
     problems = read_records(run.records, fewer).problems
-    assert problems[0] == "line 6: a measurement of alltoall, which nobody asked for"
+    assert problems[0] == "line 6: a measurement of alltoall, which was not requested"
     doubled = [*run.lines[:4], run.lines[3], *run.lines[4:]]
     run.records.write_text("".join(f"{line}\n" for line in doubled))
     assert read_records(run.records, request).problems == (

@@ -155,7 +155,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
         (lambda r: r[1].update(digest=7), "digest is not a text"),
         (lambda r: r[1].update(agree="yes"), "agree is not a bool"),
         (lambda r: r[1].update(bytes=-1), "bytes is not a whole number"),
-        (lambda r: r[1].update(bytes=16), "a trace of 16 bytes, which nobody asked for"),
+        (lambda r: r[1].update(bytes=16), "a trace of 16 bytes, which was not requested"),
         (lambda r: r[2].update(bytes=8), "a second trace of 8 bytes"),
         (lambda r: r[0]["rank_info"][0].update(controls=[]), "rank_info is not a list of ranks"),
         (

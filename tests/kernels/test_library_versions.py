@@ -14,12 +14,11 @@ from typing import Any
 import pytest
 from bench_runs import RunBench
 from components import require_component
-from mpi_fixture import BUILT
+from mpi_fixture import built_benchmark
 
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
-from commtune.kernels.build import build_benchmark
 from commtune.kernels.programs import libmpi_of
 from commtune.kernels.python_bench.libraries import library_versions
 from commtune.model import MpiInstallation
@@ -114,9 +113,7 @@ def test_loaded_libraries_say_their_versions(
 def test_the_version_is_that_of_the_copy_that_is_loaded(tmp_path: Path) -> None:
     # The wheels bring a newer UCX along; the system's MPICH has the system's.
     mpich = of_system("mpicxx.mpich")
-    run = RunBench(mpich, build_benchmark(mpich, BUILT).executable, tmp_path)(
-        "--op=allreduce", "--sizes=8"
-    )
+    run = RunBench(mpich, built_benchmark(mpich), tmp_path)("--op=allreduce", "--sizes=8")
     assert header_of(run.records)["versions"]["ucx"] == system_ucx()
 
 

@@ -66,20 +66,20 @@ def _set(index: int, *path: str, value: Any) -> Callable[[Document], None]:
 _NAN = float("nan")
 _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(0, "contract", value=2), "contract version 2; this commtune reads version 1"),
-    (_set(0, "aggressors", value={}), "aggressors sent beside it, which nobody asked for"),
+    (_set(0, "aggressors", value={}), "aggressors sent beside it, which was not requested"),
     (_set(0, "contract", value="1"), "contract is not a whole number"),
-    (_set(0, "run_id", value="r-2"), "run_id is 'r-2', asked for was 'r-1'"),
+    (_set(0, "run_id", value="r-2"), "run_id is 'r-2', requested was 'r-1'"),
     (_set(0, "operation", value="broadcast"), "operation is 'broadcast'"),
-    (_set(0, "ranks", value=4), "ranks is '4', asked for was 2"),
+    (_set(0, "ranks", value=4), "ranks is '4', requested was 2"),
     (_set(0, "dtype", value="float64"), "dtype is 'float64'"),
     (_set(0, "rank_info", value=[{"rank": 0}]), "rank_info is not"),
     (_set(0, "oversubscribed", value=None), "oversubscribed is not a bool"),
     (_set(1, "record", value="haeder"), "unknown kind of record: 'haeder'"),
-    (_set(1, "operation", value="ring"), "a measurement of ring, which nobody asked for"),
-    (_set(1, "bytes", value=16), "a measurement of 16 bytes, which nobody asked for"),
+    (_set(1, "operation", value="ring"), "a measurement of ring, which was not requested"),
+    (_set(1, "bytes", value=16), "a measurement of 16 bytes, which was not requested"),
     (_set(1, "bytes", value=8.0), "bytes is not a whole number"),
     (_set(1, "bytes", value=True), "bytes is not a whole number"),
-    (_set(1, "time_s", "median", value=_NAN), "NaN is no number"),
+    (_set(1, "time_s", "median", value=_NAN), "NaN is not a number"),
     (_set(1, "time_s", "median", value=-1e-6), "median is not a number from 0"),
     (_set(1, "time_s", "median", value=0), "median is 0"),
     (_set(1, "time_s", "median", value="fast"), "median is not a number from 0: 'fast'"),
@@ -231,9 +231,9 @@ def test_a_pattern_of_another_shape_answers_something_else(
         return read_records(_written(tmp_path / "r", records), request).problems
 
     assert problems(PatternParameters(2, 2)) == ()
-    assert problems(PatternParameters(2, 1))[0] == "line 1: active is '2', asked for was 1"
+    assert problems(PatternParameters(2, 1))[0] == "line 1: active is '2', requested was 1"
     other = problems(PatternParameters(2, 2, "bidirectional"))[0]
-    assert other == "line 1: direction is 'outbound', asked for was 'bidirectional'"
+    assert other == "line 1: direction is 'outbound', requested was 'bidirectional'"
 
 
 def test_striping_by_other_backends_answers_something_else(
@@ -250,4 +250,4 @@ def test_striping_by_other_backends_answers_something_else(
 
     assert problems(PatternParameters(assemble="mpi-host")) == ()
     other = problems(PatternParameters(assemble="mpi-staged"))[0]
-    assert other == "line 1: assemble is 'mpi-host', asked for was 'mpi-staged'"
+    assert other == "line 1: assemble is 'mpi-host', requested was 'mpi-staged'"

@@ -114,7 +114,7 @@ def test_without_room_for_output_nothing_is_started(
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "gone"))
     with pytest.raises(EnvironmentFault) as fault:
         run("/bin/true")
-    assert fault.value.message == "no room for a program's output: No such file or directory"
+    assert fault.value.message == "no space for a program's output: No such file or directory"
 
 
 def test_a_file_that_is_no_program_is_refused(tmp_path: Path) -> None:

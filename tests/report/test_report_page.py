@@ -19,7 +19,6 @@ from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
-from commtune.model import Interval
 from commtune.report.page import Page
 from commtune.report.points import _pairs_of
 from commtune.report.record import read_record
@@ -290,7 +289,7 @@ def test_a_border_with_an_interval_that_says_nothing_has_no_number(url: str) -> 
     page = Page(read_record(store, url, describe_campaign(url, "made-up")))
     database.close()
     (border,) = page.borders
-    wild = replace(border.sides[0], gain=Interval(0.54, 0.003, 109.1, 9))
+    wild = replace(border.sides[0], ratio=0.54, low=0.003, high=109.1)
     page.borders = (replace(border, sides=(wild,)),)
     said = shown(page.render())
     part = said[said.index("Where the ranges part") : said.index("Minimum detectable effect")]
@@ -348,7 +347,7 @@ def test_a_place_that_cant_be_written_is_said(
     url: str, stored: Callable[[Made], str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="can't make the folder"):
+    with pytest.raises(UserError, match="can't create the folder"):
         write_campaign_report(stored(Made()), tmp_path / "file" / "page.html", None, url)
 
 

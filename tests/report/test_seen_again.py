@@ -180,7 +180,7 @@ def test_words() -> None:
     assert rest.startswith("not covered: affinity-alltoall, affinity-allreduce, ")
     assert NAME not in rest
     assert replication_lines(seen, "alps", "replayed")[0].endswith(
-        "(replayed: this says nothing of alps)"
+        "(replayed: this says nothing about alps)"
     )
     (told,) = [one for one in (found.data() for found in seen) if one["points"]]
     assert (told["finding"], told["again"]) == (NAME, "seen again")
@@ -207,13 +207,13 @@ def test_a_report_has_a_section_of_it(tmp_path: Path) -> None:
     words = page_words(tmp_path, confirmed(GDR, effect(1.2, 1.4)), {DESCRIBED: "alps"})
     assert "What papers found on alps, and what this campaign measured:" in words
     assert f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again" in words
-    assert "says nothing of alps" not in words
+    assert "says nothing about alps" not in words
 
 
 def test_a_report_of_a_simulation_says_so(tmp_path: Path) -> None:
     conclusion = confirmed(GDR, effect(1.2, 1.4))
     words = page_words(tmp_path, conclusion, {DESCRIBED: "alps"}, simulated=True)
-    assert "(simulated: this says nothing of alps)" in words
+    assert "(simulated: this says nothing about alps)" in words
 
 
 @pytest.mark.parametrize("settings", [{}, {DESCRIBED: "frontier"}])

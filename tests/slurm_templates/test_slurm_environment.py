@@ -120,7 +120,7 @@ def test_a_job_does_not_replace_what_its_node_set(tmp_path: Path, name: str) -> 
         )
         assert ended.exit_code == 3
         assert f"commtune: {name}=0 is set on {socket.gethostname()} to keep" in ended.output
-        assert "this job asks for 2: take it out of the pins of the campaign" in ended.output
+        assert "this job asks for 2: remove it from the pins of the campaign" in ended.output
         assert (place / "finished").read_text().startswith("3 ")
         assert not (tmp_path / "out").exists()
 

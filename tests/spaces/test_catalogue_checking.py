@@ -47,7 +47,7 @@ def test_what_is_fine_is_not_mentioned(setting: str) -> None:
             "=4, which is SYS, is dangerous",
             "unset NCCL_P2P_LEVEL",
         ),
-        ("NCCL_IB_SL=3", "ask those who run the machine", "unset NCCL_IB_SL"),
+        ("NCCL_IB_SL=3", "ask the machine's administrators", "unset NCCL_IB_SL"),
         ("FI_MR_CACHE_MONITOR=memhooks", "is dangerous (hang", "unset FI_MR_CACHE_MONITOR"),
         ("NCCL_BUFFSIZE=8M", "8M is read as 8 or refused", "export NCCL_BUFFSIZE=8388608"),
         ("NCCL_NVLS_DISABLE=1", "switched off by NCCL_NVLS_ENABLE=0", "unset NCCL_NVLS_DISABLE"),

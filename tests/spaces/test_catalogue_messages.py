@@ -46,7 +46,7 @@ WRONG = {
     ),
     "unknown danger": (
         A + "    dangers: [abort, hangs]\n",
-        f"{FIRST + 10}: variables.MYLIB_A.dangers[1]: 'hangs' is not known here",
+        f"{FIRST + 10}: variables.MYLIB_A.dangers[1]: 'hangs' is not a known value",
         "nearest: hang",
     ),
     "missing key": (

@@ -169,7 +169,7 @@ def test_a_pin_of_a_variable_that_the_space_lacks_says_how_to_add_it() -> None:
         ({"narrow": ["TOY_LANE"]}, "8: 'TOY_LANE' needs an opt-in", "add `opt_in: [TOY_LANE]`"),
         ({"pin": ["TOY_SIZE"]}, "10: '60KiB' is not a value of TOY_SIZE",
          "nearest: 65536 (64 KiB)"),
-        ({"opt_in": [0]}, "12: 'TOY_LANES' is nothing that needs an opt-in",
+        ({"opt_in": [0]}, "12: 'TOY_LANES' does not need an opt-in",
          "nearest: TOY_LANE"),
     ],
 )  # fmt: skip
@@ -196,7 +196,7 @@ def test_a_wrong_extension_stands_in_the_campaign_file() -> None:
             small(), extend=document.data["space"]["extend"], document=document, at=("space",)
         )
     assert caught.value.message == (
-        "c.yaml:15: extend[0] (TOY_NEW).kind: 'booll' is not known here"
+        "c.yaml:15: extend[0] (TOY_NEW).kind: 'booll' is not a known value"
     )
 
 

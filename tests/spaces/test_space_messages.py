@@ -20,7 +20,7 @@ WRONG = {
     ),
     "unknown kind": (
         "  - name: A\n    kind: boolean\n",
-        "wrong.yaml:6: parameters[0] (A).kind: 'boolean' is not known here",
+        "wrong.yaml:6: parameters[0] (A).kind: 'boolean' is not a known value",
         "nearest: bool",
     ),
     "missing key": (
@@ -94,7 +94,7 @@ WRONG = {
     "conditions in a circle": (
         "  - name: A\n    kind: bool\n    when: {B: 1}\n"
         "  - name: B\n    kind: bool\n    when: {A: 1}\n",
-        "wrong.yaml:7: conditions go round in a circle: A -> B -> A",
+        "wrong.yaml:7: conditions are circular: A -> B -> A",
         "remove one of these conditions",
     ),
     "default outside": (
@@ -114,7 +114,7 @@ WRONG = {
     ),
     "unknown risk": (
         "  - name: A\n    kind: bool\n    risks: [harm]\n",
-        "wrong.yaml:7: parameters[0] (A).risks[0]: 'harm' is not known here",
+        "wrong.yaml:7: parameters[0] (A).risks[0]: 'harm' is not a known value",
         "nearest: harm-to-others",
     ),
     "relation without numbers": (
@@ -131,7 +131,7 @@ WRONG = {
     ),
     "unknown operation": (
         "  - name: A\n    kind: bool\noperations: [all-reduce]\n",
-        "wrong.yaml:7: operations[0]: 'all-reduce' is not known here",
+        "wrong.yaml:7: operations[0]: 'all-reduce' is not a known value",
         "nearest: allreduce",
     ),
     "tab": (
@@ -150,7 +150,7 @@ WRONG = {
         "  - name: B\n    kind: boool\n  - name: C\n    kind: choice\n    values: [off]\n",
         "wrong.yaml:7: unknown key 'spell' in parameters[0] (A) (3 problems in all)",
         "nearest: spelling\n"
-        "line 9: parameters[1] (B).kind: 'boool' is not known here (nearest: bool)\n"
+        "line 9: parameters[1] (B).kind: 'boool' is not a known value (nearest: bool)\n"
         "line 12: parameters[2] (C).values[0]: off without quotes is a truth value in YAML "
         '(write "off")',
     ),
@@ -168,7 +168,7 @@ def test_a_wrong_space_says_where_and_how_to_mend_it(case: str) -> None:
 
 def test_another_format_version_is_refused() -> None:
     text = "space: 2\nname: later\nlibrary: none\nparameters: [{name: A, kind: bool}]\n"
-    with pytest.raises(SpaceError, match=r"later.yaml:1: space: '2' is not known here"):
+    with pytest.raises(SpaceError, match=r"later.yaml:1: space: '2' is not a known value"):
         build_space(parse_document(text, Path("later.yaml"), SpaceError))
 
 
@@ -184,7 +184,7 @@ def test_empty_and_foreign_documents() -> None:
     for text, message in {
         "": "x.yaml: the document is empty",
         "[]": "x.yaml:1: the document is not a mapping",
-        "[" * 10_000: "x.yaml: too many levels inside of each other",
+        "[" * 10_000: "x.yaml: nested too deeply",
         "a: &a [*a]": "x.yaml:1: aliases make the document endless",
         "a: 1\n---\nb: 2": "x.yaml:2: not proper YAML: expected a single document in the stream, "
         "but found another document",

@@ -99,7 +99,7 @@ def test_numbers_are_text_as_written(tmp_path: Path) -> None:
         ("  ours: a paper\n", "  ours: a paper\n  more: x\n", 4, "source 'more' is not used"),
         ("    expected: {of: bandwidth, factor: 2}\n", "", 12, "`setting` or `expected`"),
         ("    setting: {NCCL_ALGO: Ring}\n", "", 12, "`setting` or `expected`"),
-        ("[alltoall]", "[altoall]", 9, "'altoall' is no operation"),
+        ("[alltoall]", "[altoall]", 9, "'altoall' is not an operation"),
         ("most_bytes: 1MiB", "most_bytes: 8", 10, "least_bytes is above most_bytes"),
         ("of: bandwidth", "of: speed", 13, "of"),
         ("factor: 2", "factor: two", 13, "factor"),

@@ -72,20 +72,20 @@ def test_a_small_one(tmp_path: Path) -> None:
         (", source: me}\ngpus", "}\ngpus", 7, "key 'source' is missing in node", "add `source"),
         ("source: me}\nnet", "source: mee}\nnet", 12, "no source is called 'mee'", "nearest: me"),
         ("  me: I looked", "  me: I looked\n  you: no", 7, "source 'you' is not used", "leave"),
-        ("count: 3", "count: 2", 11, "GPUs 1 and 2 are no pair of 2 GPUs", "from 0"),
-        ("[[0, 1]]", "[[1, 1]]", 10, "GPUs 1 and 1 are no pair", "from 0"),
+        ("count: 3", "count: 2", 11, "GPUs 1 and 2 are not a pair of 2 GPUs", "from 0"),
+        ("[[0, 1]]", "[[1, 1]]", 10, "GPUs 1 and 1 are not a pair", "from 0"),
         ("numa: [0, 1, 1]", "numa: [0, 1]", 8, "gpus.numa has 2 entries for 3 GPUs", "each GPU"),
         ("numa_nodes: 2, ", "", 8, "node.numa_nodes is not given", "from 0"),
         ("numa_nodes: 2", "numa_nodes: 1", 8, "names NUMA node 1, but node.numa_nodes is 1", ""),
         ("partition: main", "partition: man", 16, "'man' is not among the partitions", "main"),
-        ("gpus: none", "gpus: gress", 17, "'gress' is not known here", "nearest: gres"),
+        ("gpus: none", "gpus: gress", 17, "'gress' is not a known value", "nearest: gres"),
         ("gpus: none", "gpus: none\n  qos: fast", 18, "'fast' is not among those", "list it"),
         ("count: 1, bandwidth: 100 Gb/s", "count: 1, bandwidth: 100Gbps", 12,
          "'100Gbps' has no known unit", "nearest: 100 Gb/s"),
         ("memory: 8GiB", "memory: 8", 7, "node.memory: '8' has no unit", "nearest: 8GiB"),
         ("50 GB/s", "50 GBps", 11, "'50 GBps' has no known unit", "nearest: 50 GB/s"),
         ("50 GB/s", "50", 11, "'50' is not a bandwidth", "with its unit"),
-        ("command: srun", "command: srum", 22, "'srum' is not known here", "nearest: srun"),
+        ("command: srun", "command: srum", 22, "'srum' is not a known value", "nearest: srun"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_named(
@@ -187,7 +187,7 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     ]  # fmt: skip
     command.systems_show_command("leonardo", json_output=False)
     shown = capsys.readouterr().out
-    for part in ("read, not measured", "sources disagree", "not known", "guarded", "800"):
+    for part in ("read, not measured", "sources disagree", "not known", "protected", "800"):
         assert part in shown
     assert max(map(len, shown.splitlines())) <= 105
     assert shown.endswith(
@@ -277,6 +277,6 @@ def test_placeholders_are_said_until_they_are_corrected(
     draft = draft.replace("100 Gb/s, source: me}\nnet", "1 Gb/s, source: [me, placeholder]}\nnet")
     file = written(tmp_path, draft)
     command.systems_validate_command([file], json_output=False)
-    assert capsys.readouterr().out == f"{file}: ok, but placeholders stand in nics, network\n"
+    assert capsys.readouterr().out == f"{file}: ok, but placeholders are in nics, network\n"
     command.systems_show_command(str(file), json_output=False)
-    assert "\nplaceholders stand in nics, network: to be" in capsys.readouterr().out
+    assert "\nplaceholders are in nics, network: correct" in capsys.readouterr().out

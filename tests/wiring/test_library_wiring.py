@@ -187,7 +187,7 @@ def test_what_was_not_known_at_the_start_does_not_cut_later(
     assert (again.plan, again.versions) == (first.plan, {})
     (said,) = again.remarks
     assert said.startswith(
-        f"note: ucx {loaded(mpi)['ucx']}: not known when the campaign was begun"
+        f"note: ucx {loaded(mpi)['ucx']}: not known when the campaign was started"
     )
 
 

@@ -42,4 +42,7 @@ def test_versions_are_asked_on_the_campaigns_machine_only(
         parse_campaign("campaign: 1\nname: x\nspace: ucx\n", tmp_path), mpi
     ).remarks
     why = f"{wrapper} --version fails"
-    assert note == f"note: ucx: the version is not known ({why}), so that nothing is cut by it"
+    assert (
+        note
+        == f"note: ucx: the version is not known ({why}), so nothing is left out because of it"
+    )

@@ -113,14 +113,14 @@ class AllocationChain:
             scheduler = self.submitter.scheduler.name
             if tracked.perhaps_known:
                 raise EnvironmentFault(
-                    f"{scheduler} may have taken the job, and did not say so",
-                    hint="type the same command again later: it finds out",
+                    f"{scheduler} may have accepted the job without saying so",
+                    hint="run the same command again later: it finds out",
                 )
             self.book.put_job(
-                tracked.update(stage=JobStage.OVER, detail=f"{scheduler} did not take it")
+                tracked.update(stage=JobStage.OVER, detail=f"{scheduler} did not accept it")
             )
             raise EnvironmentFault(
-                f"{scheduler} takes no job now", hint="type the same command again later"
+                f"{scheduler} accepts no jobs now", hint="run the same command again later"
             )
         return tracked
 
@@ -173,7 +173,7 @@ class AllocationChain:
             self._next = there[0] if there else self.submit(after=allocation.number)
         except EnvironmentFault as fault:
             self._again_at = self.clock() + _AGAIN_S
-            self.submitter.say(f"the next allocation could not be asked for: {fault.message}")
+            self.submitter.say(f"the next allocation could not be requested: {fault.message}")
 
     def ended(self, own: str, allocation: Allocation) -> None:
         now = self.clock()
@@ -194,7 +194,7 @@ class AllocationChain:
             there = self.alive(own)
             self.submitter.scheduler.cancel([tracked.job.number for tracked in there])
         except SchedulerFault as fault:
-            self.submitter.say(f"the next allocation could not be taken back: {fault.message}")
+            self.submitter.say(f"the next allocation could not be cancelled: {fault.message}")
             return
         for tracked in there:
             self.book.put_job(tracked.update(stage=JobStage.OVER, detail="no more to do"))

@@ -52,7 +52,7 @@ class FailedNodes:
         try:
             _write(self.file, known)
         except OSError as error:
-            self.say(f"which nodes failed can't be kept: {self.file}: {error.strerror}")
+            self.say(f"the list of failed nodes can't be saved: {self.file}: {error.strerror}")
 
     def _known(self) -> dict[str, set[str]]:
         """By node, the jobs that it failed in: from the file, and what could not be written."""

@@ -93,7 +93,7 @@ class JobFolder:
         except OSError as error:
             raise EnvironmentFault(
                 f"the job's folder can't be written: {self.path}: {error.strerror}",
-                hint="check your rights and the room there, or set XDG_DATA_HOME elsewhere",
+                hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
             ) from error
 
     def finished(self) -> ExitRecord | None:

@@ -64,7 +64,7 @@ class JobMonitor:
                 raise EnvironmentFault(fault.message, hint=fault.hint) from fault
             self._schedule(news=False)
             if not self._in_trouble:
-                self.say(f"{fault.message}; jobs go on meanwhile, asking again")
+                self.say(f"{fault.message}; jobs continue, asking again")
             self._in_trouble = True
             return None
         if self._in_trouble:

@@ -171,7 +171,7 @@ class Steps:
             raise EnvironmentFault(
                 f"{_MOST_LOST} runs in a row were lost; the last one: {last.detail}\n"
                 f"{last.output_tail.strip()}",
-                hint="what was measured is kept; once that is mended, the same command continues",
+                hint="what was measured is kept; once that is fixed, the same command continues",
             )
         looks = 0
         while fault := self._fault():
@@ -203,7 +203,7 @@ class Steps:
         if self._alone == _MOST_ALONE:
             raise EnvironmentFault(
                 f"{_MOST_ALONE} runs in a row were {found.detail}\n{found.output_tail.strip()}",
-                hint="what was measured is kept; once that is mended, the same command continues",
+                hint="what was measured is kept; once that is fixed, the same command continues",
             )
         return found
 

@@ -105,7 +105,7 @@ class Submitter:
             self._wait(tracked, fault)
         else:
             if self._failing_since is not None:
-                self.say(f"{self.scheduler.name} takes jobs again")
+                self.say(f"{self.scheduler.name} accepts jobs again")
             self._failing_since = None
             self.book.put_job(tracked.update(number=number, stage=JobStage.SUBMITTED))
 
@@ -136,7 +136,7 @@ class Submitter:
                 # Its script would be refused again, whatever the campaign file says by then.
                 self.book.put_job(tracked.update(stage=JobStage.OVER, detail=fault.message))
             raise EnvironmentFault(
-                f"{self.scheduler.name} does not take the job: {fault.message}",
+                f"{self.scheduler.name} does not accept the job: {fault.message}",
                 hint=f"the script is {tracked.folder.script}\n"
                 "correct 'slurm:' in the campaign file; the same command continues",
             ) from fault
@@ -145,7 +145,7 @@ class Submitter:
             self.say(f"{fault.notice}; trying again")
         if now - self._failing_since > _GIVE_UP_S:
             raise EnvironmentFault(
-                f"for a day no job could be submitted: {fault.message}",
+                f"no job could be submitted for a day: {fault.message}",
                 hint="what was measured is kept; the same command continues",
             ) from fault
         tracked.next_attempt_at = now + self.backoff.wait_s(tracked.attempts, tracked.attempts)

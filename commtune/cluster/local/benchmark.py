@@ -53,7 +53,7 @@ class LocalBenchmark:
         try:
             # Launchers say it each in their own words, and as if the configuration were to blame.
             if shutil.which(arguments[0], path=self.environment.get("PATH")) is None:
-                raise MissingComponent(f"the benchmark is not there (any more): {arguments[0]}")
+                raise MissingComponent(f"the benchmark is missing: {arguments[0]}")
             before = read_load()
             completed = self._run(
                 request, arguments, request.configuration, time_limit_s, timed=True
@@ -176,8 +176,8 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise EnvironmentFault(
-            f"the folder for record files can't be made: {folder}: {error.strerror}",
-            hint="check your rights and the room there, or set XDG_DATA_HOME to another folder",
+            f"the folder for record files can't be created: {folder}: {error.strerror}",
+            hint="check its permissions and free space, or set XDG_DATA_HOME to another folder",
         ) from error
 
 

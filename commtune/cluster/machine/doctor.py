@@ -164,7 +164,7 @@ def _check_mpi() -> Iterator[Check]:
             yield Check("mpi", Status.OK, f"path: {found.message}; wheels serve as well")
         elif not some and name == "wheel:mpich":
             mend = install_command("mpich", data_root())
-            yield Check("mpi", Status.MISSING, "no MPI at all", mend)
+            yield Check("mpi", Status.MISSING, "no MPI found", mend)
         else:
             wheel = name.removeprefix("wheel:")
             what = f"{name}: not installed, not needed ({WHEELS[wheel].download_mb:.0f} MB)"
@@ -180,7 +180,7 @@ def _check_cores(machine: Machine) -> Check:
         what += f", but a limit of {machine.cpu_quota:.1f} cores' time: ranks will be paused"
         return Check("cores", Status.WARNING, what)
     if machine.cores_usable < 2:
-        what += ": two ranks already share a core, and no profile comes of that"
+        what += ": two ranks would share a core, so no profile can be made"
         return Check("cores", Status.WARNING, what)
     busy = load_now().warning(machine.cores_usable, ranks=2)
     return Check("cores", Status.WARNING if busy else Status.OK, f"{what}; {busy}".rstrip("; "))
@@ -208,7 +208,7 @@ def _check_gpus(machine: Machine) -> Check:
 def _check_slurm(machine: Machine) -> Check:
     what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
     if machine.slurm and not machine.slurm[0].isdigit():
-        what = "sbatch is here, but doesn't tell its version: it may know no cluster"
+        what = "sbatch is installed, but reports no version: it may have no cluster"
     return Check("slurm", Status.OK, what)
 
 

@@ -121,7 +121,7 @@ def require_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int
     """
     if not gpus:
         raise MissingComponent(
-            "no GPU is found on this machine",
+            "no GPU was found on this machine",
             hint="look at 'nvidia-smi' or 'rocminfo'; without GPUs, use the backend mpi-host",
         )
     seen = _count_visible(gpus, environment)

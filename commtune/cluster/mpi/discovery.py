@@ -28,7 +28,7 @@ _SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
 _COMPILERS = ("mpicxx", "mpic++", "mpiCC")
 _LAUNCHERS = ("mpiexec", "mpirun")
 _PROBE_LIMIT_S = 30.0
-_KNOWN = "known are MPICH and its kin (hydra), Open MPI, Intel MPI, and Cray MPICH"
+_KNOWN = "supported: MPICH and its derivatives (hydra), Open MPI, Intel MPI, Cray MPICH"
 #: Where Cray's modules say that Cray MPICH is; its compiler wrapper does not show it.
 _CRAY_PREFIX = "CRAY_MPICH_DIR"
 _CRAY_COMPILER = "CC"
@@ -300,7 +300,7 @@ def _launcher_of(
     own = f" ({wanted.flavour} {wanted.version})" if wanted else ""
     raise MissingComponent(
         f"no launcher beside {compiler}{own}: " + ("; ".join(tried) or "no mpiexec there"),
-        hint=f"name the prefix of a whole MPI; {_KNOWN}",
+        hint=f"name the prefix of a complete MPI; {_KNOWN}",
     )
 
 
@@ -310,7 +310,7 @@ def _launcher_of_cray(identity: _MpiIdentity) -> Path:
         return Path(found).absolute()
     raise MissingComponent(
         f"Cray MPICH {identity.version} needs srun to start its ranks, and there is none on PATH",
-        hint="commtune starts ranks by Slurm there; PALS and others are not supported",
+        hint="commtune starts its ranks with Slurm; PALS and others are not supported",
     )
 
 

@@ -112,7 +112,7 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
         )
     raise EnvironmentFault(
         f"can't install the {name} wheel: {_last_lines(done)}",
-        hint=f"when the network is there again: {by_hand}",
+        hint=f"when the network is back: {by_hand}",
         transient=True,
     )
 
@@ -138,4 +138,4 @@ def _last_lines(done: process.Completed) -> str:
     if done.timed_out:
         return f"not finished after {done.wall_s:.0f} s"
     lines = [line.strip() for line in done.output.splitlines() if line.strip()]
-    return " / ".join(lines[-3:]) or f"exit code {done.exit_code} without a word"
+    return " / ".join(lines[-3:]) or f"exit code {done.exit_code} and no output"

@@ -30,15 +30,15 @@ from commtune.errors import MissingComponent, UserError
 class SlurmError(StrEnum):
     NO_SUCH_JOB = "no such job"
     CONTROLLER_DOWN = "Slurm's controller does not answer"
-    BUSY = "Slurm's controller asks for fewer questions"
-    AUTHENTICATION = "Slurm could not check who asks"
+    BUSY = "Slurm's controller asks for fewer requests"
+    AUTHENTICATION = "Slurm could not authenticate the request"
     NOT_PERMITTED = "Slurm does not permit it"
-    NOT_UNDERSTOOD = "this version of Slurm does not know the question"
-    ACCOUNTING_OFF = "this Slurm keeps no accounts"
+    NOT_UNDERSTOOD = "this version of Slurm does not know the request"
+    ACCOUNTING_OFF = "this Slurm has no accounting"
     ACCOUNTING_DOWN = "Slurm's accounting does not answer"
     REFUSED = "Slurm refuses the job"
-    QUEUE_FULL = "Slurm takes no more jobs of yours now"
-    CLOSED = "Slurm takes no jobs there now"
+    QUEUE_FULL = "Slurm accepts no more jobs from you now"
+    CLOSED = "Slurm accepts no jobs there now"
     OTHER = "Slurm gave no answer"
 
     @property
@@ -49,7 +49,7 @@ class SlurmError(StrEnum):
 
 #: Errors that are worth a word to who waits, without what Slurm printed.
 _NOTICES = {
-    SlurmError.QUEUE_FULL: "Slurm takes no more jobs of yours for now",
+    SlurmError.QUEUE_FULL: "Slurm accepts no more jobs from you for now",
     SlurmError.CLOSED: "Slurm starts no jobs there for now",
 }
 
@@ -194,7 +194,7 @@ def _leader_of(job: str) -> str:
 
 
 def _no_job_id(job: str) -> UserError:
-    return UserError(f"{job!r} is no Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
+    return UserError(f"{job!r} is not a Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
 
 
 def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
@@ -249,7 +249,7 @@ class SlurmScheduler:
             error = _classify_submission_error(done.output)
             raise _fault_of_program(self.sbatch, done, error, self.timeout_s)
         said = " ".join(done.output.replace("sbatch: ", "").split())
-        return said or "Slurm would take the job"
+        return said or "Slurm would accept the job"
 
     def cancel(self, jobs: Collection[str]) -> None:
         for job in jobs:

@@ -46,7 +46,7 @@ def describe_site(environment: Mapping[str, str]) -> Site:
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
-            hint="start it on a login node; or take 'slurm:' out to measure on this machine",
+            hint="start it on a login node; or remove 'slurm:' to measure on this machine",
         ) from error
     try:
         network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)

@@ -56,7 +56,7 @@ def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfi
         f"  sizes    {', '.join(map(text.format_size, workload.sizes))}",
         f"  space    {campaign.what['space']['name']}",
         f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
-        f"  begun    {_day(campaign.created)}, {ended}",
+        f"  started  {_day(campaign.created)}, {ended}",
     ]
     if campaign.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
@@ -96,7 +96,7 @@ def profiles_command(
 ) -> None:
     """List stored profiles, newest first."""
     found = list_profiles(campaign, db)
-    print(_list_profiles(found) if found else "no profiles yet; commtune tune makes some")
+    print(_list_profiles(found) if found else "no profiles yet; commtune tune makes them")
 
 
 def _list_profiles(profiles: list[StoredProfile]) -> str:
@@ -126,7 +126,7 @@ def rename_command(
 ) -> None:
     """Rename a campaign."""
     rename_campaign(name, new, db)
-    print(f"{name} is now {new}; change 'name:' in its file before you continue it")
+    print(f"{name} is now {new}; to continue it, change 'name:' in its file, or add --name {new}")
 
 
 def delete_command(
@@ -140,7 +140,8 @@ def delete_command(
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not _is_confirmed(f"Delete {lost}?"):
         raise UserError(
-            f"{name} was not deleted", hint=f"{called_as()} delete {name} --yes does it unasked"
+            f"{name} was not deleted",
+            hint=f"{called_as()} delete {name} --yes deletes it without asking",
         )
     delete_campaign(name, db)
     print(f"deleted {lost}")

@@ -19,10 +19,10 @@ from commtune.replay.recording import Recorder
 
 def record_command(
     campaign: Annotated[Path, typer.Argument(help="campaign file: space, workload, timing")],
-    out: Annotated[Path, typer.Option("--out", "-o", help="the recording: NAME.jsonl.gz")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="file to record to: NAME.jsonl.gz")],
     runs: Annotated[int, typer.Option(help="runs of every configuration")] = 8,
     limit: Annotated[
-        str, typer.Option(help="don't start what would take longer: 30min, 4h")
+        str, typer.Option(help="refuse a recording that would take longer: 30min, 4h")
     ] = "4h",
 ) -> None:
     """Record runs of every configuration of a space for replay, or continue a recording."""

@@ -25,7 +25,7 @@ def submit_command(
         bool, typer.Option("--test-only", help="ask Slurm whether it would accept the job")
     ] = False,
     block: Annotated[
-        bool, typer.Option("--block", help="with --dry-run: the script of a one-block job")
+        bool, typer.Option("--block", help="with --dry-run: print the script of a one-block job")
     ] = False,
     db: DbOption = None,
 ) -> None:

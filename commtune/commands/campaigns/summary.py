@@ -13,7 +13,7 @@ from commtune import wording
 from commtune.app.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import Backend, Interval, PointEvidence, Profile, Verdict
+from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
@@ -44,8 +44,8 @@ def campaign_summary(
     parts = [_headline(plan, report)]
     if report.oversubscribed:
         parts.append(
-            f"{plan.workload.ranks} ranks have fewer cores than that: the ranks wait for each "
-            "other's turn,\nwhich says nothing of another machine. No profile is made from it."
+            f"{plan.workload.ranks} ranks share fewer cores, so they wait for each other.\n"
+            "Such times say nothing about other machines, so no profile is made."
         )
     else:
         parts += [
@@ -104,7 +104,7 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
 def _tried(plan: Plan, report: CampaignResult) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
     count = text.format_count(report.trials + report.later_trials, "trial")
-    later = f", {report.later_trials} made of the best" if report.later_trials else ""
+    later = f", {report.later_trials} derived by ablation" if report.later_trials else ""
     searched = f"{report.trials - 1} of {plan.space.count():,} configurations by the search"
     return f"{count} (the default, {searched}{later})"
 
@@ -124,7 +124,7 @@ def _table(plan: Plan, report: CampaignResult) -> str:
     if not rows:
         if _is_untried(plan, report):
             return (
-                "nothing was tried: runs of the default alone took the time of the search; "
+                "no configuration was tried: runs of the default took all the search time; "
                 "give it more, on a quieter machine"
             )
         return "nothing was confirmed: no candidate was compared with the default"
@@ -191,14 +191,14 @@ def _settings(profiles: Sequence[Profile], pins: Mapping[str, str]) -> list[str]
 
 def _brings(profile: Profile, name: str) -> str:
     """What one of several variables brings, where it surely brings most and where it costs."""
-    effects = profile.details.get("contributions", ())
+    effects = profile.contributions
     if len(effects) < 2:
         return ""
     measured = {
-        point["bytes"]: Interval(point["ratio"], point["low"], point["high"], point["pairs"])
+        point.bytes: point.gain
         for effect in effects
-        if name in effect["names"]
-        for point in effect["points"]
+        if name in effect.names
+        for point in effect.points
     }
     # Ablation has few pairs: what lies outside of the range, or tells nothing, is not printed.
     telling = {
@@ -273,7 +273,7 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
     used = [part.configuration for part in answers.ranges]
     if any(a.note and a.after in used and a.after == a.before for a in conclusion.ablations):
         said.append(
-            "there was too little time to ablate each variable: some may bring nothing "
+            "there was too little time to ablate each variable: some may contribute nothing "
             "(give it more: budget.ablation in a campaign file, else --ablate)"
         )
     if idle := sorted(dropped - kept):
@@ -288,7 +288,7 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
         said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
-        f"not credited as asked: {found.configuration}: {found.why}"
+        f"not credited as requested: {found.configuration}: {found.why}"
         for found in conclusion.not_followed
     ]
     return said
@@ -309,7 +309,7 @@ def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
     said = []
     if lost := sum(phase.lost for phase in phases):
         runs = text.format_count(lost, "run")
-        said.append(f"{runs} lost, which no configuration is blamed for; see 'commtune report'")
+        said.append(f"{runs} lost, for which no configuration is blamed; see 'commtune report'")
     if disturbed := sum(phase.disturbed for phase in phases):
         runs = text.format_count(disturbed, "run")
         said.append(f"background load during {runs}; see 'commtune report'")

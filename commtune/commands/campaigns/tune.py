@@ -33,7 +33,7 @@ from commtune.report.replicated_findings import (
 from commtune.wiring import benchmark_setup, campaign_control, space_fitting
 
 #: First words of everything that a replayed campaign says.
-_REPLAYED = "replayed from the recording {}: says nothing of this machine"
+_REPLAYED = "replayed from the recording {}: says nothing about this machine"
 
 #: A budget that is large for a campaign of flags.
 _LARGER = {"--search": "5min", "--ablate": "2min", "--confirm": "3min"}
@@ -43,7 +43,8 @@ _WITHOUT_FLAG = ("campaign", "workload", "budget")
 
 def tune_command(
     campaign: Annotated[
-        Path | None, typer.Argument(help="campaign file; without one, the flags describe it")
+        Path | None,
+        typer.Argument(help="campaign file; without one, the options describe the campaign"),
     ] = None,
     op: flags.OpOption = None,
     ranks: flags.RanksOption = None,
@@ -54,7 +55,7 @@ def tune_command(
     ablation: Annotated[
         str | None,
         typer.Option(
-            "--ablate", help="wall time of the ablation, which drops needless variables [20s]"
+            "--ablate", help="wall time of the ablation, which removes unneeded variables [20s]"
         ),
     ] = None,
     confirmation: Annotated[
@@ -79,7 +80,7 @@ def tune_command(
         Path | None, typer.Option(help="replay this recording instead of measuring")
     ] = None,
 ) -> None:
-    """Search, ablate, confirm, store profiles; run again to continue where it stopped."""
+    """Tune a workload: search, ablate, confirm, store profiles. Run it again to resume."""
     document = _given_keys(
         name=name, space=space, mpi=mpi,
         workload=_given_keys(operation=op, ranks=ranks, sizes=sizes, backend=backend),
@@ -154,12 +155,12 @@ def _campaign(
 def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
     if file is not None:
         raise UserError(
-            f"{flag} and a campaign file don't go together",
+            f"{flag} and a campaign file can't be combined",
             hint=f"change it in {file}, or leave the file out and describe all by flags",
         )
     raise UserError(
-        f"{flag} and a recording don't go together",
-        hint="name a campaign file besides; without one, the recording's own is replayed",
+        f"{flag} and a recording can't be combined",
+        hint="name a campaign file too; without one, the recording's own is replayed",
     )
 
 
@@ -188,8 +189,8 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     begun = space_fitting.preset_begun_with(url, spec.plan.name, chosen)
     if begun == chosen:
         return spec
-    goes_on = f"note: {spec.plan.name} goes on with space {begun}, which it was begun with"
-    again = f"a new campaign would take {chosen}"
+    goes_on = f"note: {spec.plan.name} continues with space {begun}, which it was started with"
+    again = f"a new campaign would use {chosen}"
     return quick_campaign(document, begun, known).with_remarks([f"{goes_on}; {again}"])
 
 
@@ -305,7 +306,9 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
         if is_time_nearly_over():
             _next_job_continues("the time of this job is nearly over")
         program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
-        jobs = f"\n  jobs go on; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
+        jobs = (
+            f"\n  jobs continue; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
+        )
         print(
             f"commtune: interrupted; everything measured is kept\n"
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}",
@@ -315,7 +318,7 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
     except AllocationOver as over:
         _next_job_continues(over.message)
     except DatabaseFault as fault:
-        kept = "runs keep their record files; once that is mended, the same command continues"
+        kept = "runs keep their record files; once that is fixed, the same command continues"
         raise DatabaseFault(fault.message, hint=f"{fault.hint}\n{kept}".strip()) from fault
 
 

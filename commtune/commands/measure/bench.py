@@ -88,7 +88,10 @@ def bench_command(
         int | None, typer.Option(help="rail, asymmetric, symmetric: ranks of a group that send")
     ] = None,
     direction: Annotated[
-        str, typer.Option(help="of these: outbound (default), bidirectional, omnidirectional")
+        str,
+        typer.Option(
+            help="rail, asymmetric, symmetric: outbound (default), bidirectional, omnidirectional"
+        ),
     ] = "",
     matrix: Annotated[str, typer.Option(help="matrix: file with lines FROM TO BYTES")] = "",
     inside: Annotated[str, typer.Option(help="matrix, striping: backend within a node")] = "",
@@ -96,7 +99,7 @@ def bench_command(
     assemble: Annotated[str, typer.Option(help="striping: backend of the last step")] = "",
     window: Annotated[int | None, typer.Option(help="stream: messages in flight [64]")] = None,
     rotate: Annotated[
-        str, typer.Option(help="yes: move each operation to another place in the buffers")
+        str, typer.Option(help="yes: use another place in the buffers for each operation")
     ] = "",
     mode: Annotated[
         str, typer.Option(help="blocking (default); xccl: batched, many enqueued together")
@@ -195,7 +198,7 @@ def _check_pairs(workload: Workload) -> None:
     if pairs * sizes > _MOST_PAIRS:
         raise UserError(
             f"--sizes: {pairs:,} pairs at {sizes} sizes are more than {_MOST_PAIRS:,} times",
-            hint="take fewer ranks, or fewer sizes, such as 8,1MiB",
+            hint="use fewer ranks, or fewer sizes, such as 8,1MiB",
         )
 
 

@@ -277,12 +277,12 @@ def _run_remarks(workload: Workload, result: RunResult) -> list[str]:
     said = [_rounded_sizes(workload, result)]
     if result.oversubscribed:
         said.append(
-            "more ranks than cores: these times say nothing of a machine with enough cores"
+            "more ranks than cores: these times say nothing about a machine with enough cores"
         )
     else:
         said.append(_disturbance(workload, result))
     if result.detail:
-        said.append(f"{result.detail}: these times may not come back")
+        said.append(f"{result.detail}: these times may not be reproducible")
     return [line for line in said if line]
 
 
@@ -346,7 +346,7 @@ def _disturbance(workload: Workload, result: RunResult) -> str:
     signs = [*_missed(workload, result, found), *_far(found)]
     if not signs:
         return ""
-    return f"other load disturbs these times: {'; '.join(signs)}"
+    return f"background load disturbs these times: {'; '.join(signs)}"
 
 
 def _missed(workload: Workload, result: RunResult, found: Sequence[Measurement]) -> Iterator[str]:

@@ -134,7 +134,7 @@ def _remarks(found: PairwiseResult) -> list[str]:
     if any(difference.speed != "all" for difference in found.differences):
         said.append(text.each_by_itself(_LEVEL))
     if found.oversubscribed:
-        said.append("more ranks than cores: these times say nothing of a machine with enough")
+        said.append("more ranks than cores: these times say nothing about a machine with enough")
     if limits := found.speeds.thresholds_s:
         said.append(
             f"this machine alternates between {len(limits) + 1} states; runs are compared within "
@@ -142,10 +142,10 @@ def _remarks(found: PairwiseResult) -> list[str]:
         )
     if found.repeats:
         runs = text.format_count(found.repeats, "run")
-        said.append(f"{runs} re-run: others used the cores meanwhile")
+        said.append(f"{runs} re-run because of background load")
     if found.lost:
         counts = wording.format_outcomes(found.lost)
-        said.append(f"runs were lost, for which neither is blamed: {counts}")
+        said.append(f"runs were lost; neither side is blamed: {counts}")
     for arm, failures in found.failures.items():
         failed = sum(failures.values())
         if 0 < failed < found.blocks:

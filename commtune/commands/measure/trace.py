@@ -26,7 +26,7 @@ _WORDS = {
     Told.HELD: "holds it",
     Told.REPLACED: "holds another value",
     Told.ABSENT: "has no such variable",
-    Told.UNUSED: "makes no use of it",
+    Told.UNUSED: "does not use it",
     Told.UNKNOWN: "can't be told",
 }
 

@@ -39,8 +39,8 @@ def best_command(
     bytes_: Annotated[
         str | None, typer.Option("--bytes", help="message size: 1MiB [a table of all sizes]")
     ] = None,
-    nodes: Annotated[int | None, typer.Option(help="measured on so many nodes")] = None,
-    ranks: Annotated[int | None, typer.Option(help="measured with so many ranks")] = None,
+    nodes: Annotated[int | None, typer.Option(help="measured on this many nodes")] = None,
+    ranks: Annotated[int | None, typer.Option(help="measured with this many ranks")] = None,
     system: Annotated[
         str | None, typer.Option(help="part of a system's name, or its fingerprint")
     ] = None,
@@ -76,7 +76,7 @@ def _size_table(answers: dict[int, BestRow]) -> str:
     header = ("size", "default", "candidate", "speedup", "pairs", "use", "measured")
     rows = []
     used: dict[str, BestRow] = {}
-    for row in answers.values():
+    for size, row in answers.items():
         points = row.sure_points
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
@@ -84,8 +84,9 @@ def _size_table(answers: dict[int, BestRow]) -> str:
         use = name if faster else "the default"
         if not row.standing.is_decided:
             use += f" ({INCONCLUSIVE} here)"
-        for point in points[:1]:
-            rows.append((*point_cells(point), use, where + _marks(row)))
+        unmeasured = (text.format_size(size), "", "", "unmeasured", "")
+        cells = point_cells(points[0]) if points else unmeasured
+        rows.append((*cells, use, where + _marks(row)))
         if faster:
             used.setdefault(name, row)
     table = text.format_table(header, rows, right="size,default,candidate,pairs")

@@ -19,7 +19,9 @@ def report_command(
     campaign: _Campaign = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", help="HTML file, or a folder for it and pictures"),
+        typer.Option(
+            "--output", "-o", help="HTML file, or a folder for the page and its pictures"
+        ),
     ] = None,
     png: Annotated[Path | None, typer.Option("--png", help="folder for the pictures")] = None,
     db: DbOption = None,

@@ -43,7 +43,10 @@ def verify_command(
     json_output: flags.JsonOption = False,
     take_over: flags.TakeOverOption = False,
 ) -> None:
-    """Measure a profile again; the exit code says whether it holds."""
+    """Measure a profile again; the exit code says whether it holds.
+
+    Exit codes: 0 holds, 10 weaker, 11 gone, 12 worse, 13 inconclusive.
+    """
     time_s = flags.seconds_flag("--time", time)
     with open_reporter() as reporter, flags.keys_are_flags():
         result = verify(
@@ -110,7 +113,7 @@ def _remarks(found: Verification, changes: tuple[str, ...]) -> list[str]:
         said.append(f"runs of the profile's settings failed: {counts}: {found.detail}")
     if found.lost:
         counts = wording.format_outcomes(found.lost)
-        said.append(f"runs were lost, for which nothing is blamed: {counts}")
+        said.append(f"runs were lost; the profile is not blamed: {counts}")
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine states{_moved(found)}")
     if found.finding is VerificationVerdict.UNDECIDED and not found.oversubscribed:

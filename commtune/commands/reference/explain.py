@@ -156,7 +156,7 @@ def _list_variables(found: list[loading.KnownVariable], *, json_output: bool) ->
     header, *shown = [tuple(row[i] for i in columns) for row in (_HEADER, *rows)]
     print(format_table(header, shown))
     count = format_count(len(found), "variable")
-    print(f"\n{count} of {', '.join(titles)}; all that is known of one: spaces explain NAME")
+    print(f"\n{count} of {', '.join(titles)}; details of one: spaces explain NAME")
 
 
 def _all() -> Iterator[loading.KnownVariable]:
@@ -200,7 +200,8 @@ def spaces_explain_command(
     name: Annotated[
         str,
         typer.Argument(
-            metavar="VARIABLE", help="like NCCL_PROTO; 'UCX_*RNDV*' or ucx: a line each"
+            metavar="VARIABLE",
+            help="a name (NCCL_PROTO), a pattern ('UCX_*RNDV*') or a library (ucx)",
         ),
     ],
     json_output: JsonOption = False,

@@ -21,7 +21,7 @@ def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
     rest = [one for one in found if not one.finding.setting]
     sources = list(dict.fromkeys(one.source for one in (*effects, *rest)))
     if effects:
-        yield "effects of settings, which a campaign on the system may see again"
+        yield "effects of settings, which a campaign on the system may reproduce"
     for one in effects:
         yield from _described(one, sources)
     if rest:
@@ -65,11 +65,11 @@ def _wrap(line: str, first: str = "      ") -> str:
 
 def findings_command(
     system: Annotated[
-        str | None, typer.Option(help="only those on this system, as systems list names it")
+        str | None, typer.Option(help="only those on this system, by its name in 'systems list'")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:
-    """List results that papers published for described systems, to be reproduced."""
+    """List published results for the described systems, for campaigns to reproduce."""
     if system and system not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(system)}", hint=suggest(system, list_systems())

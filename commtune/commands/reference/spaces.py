@@ -120,7 +120,10 @@ def spaces_list_command(
     print("\nThe variables of one, with their values: commtune spaces show NAME")
 
 
-def spaces_show_command(name: str, json_output: JsonOption = False) -> None:
+def spaces_show_command(
+    name: Annotated[str, typer.Argument(help="a shipped space, or a file")],
+    json_output: JsonOption = False,
+) -> None:
     """Show the variables of a space: values, conditions, risks, sources."""
     space = load_space(name)
     if json_output:
@@ -141,7 +144,10 @@ def spaces_show_command(name: str, json_output: JsonOption = False) -> None:
         print(f"\n{_described(parameter)}\n    left out without opt_in: [{parameter.name}]")
 
 
-def spaces_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
+def spaces_validate_command(
+    files: Annotated[list[Path], typer.Argument(help="space files, or campaign files")],
+    json_output: JsonOption = False,
+) -> None:
     """Check space files."""
     validate_files(
         files,

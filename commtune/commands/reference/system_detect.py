@@ -58,7 +58,7 @@ def _say(found: Detection, program: str) -> None:
         file = f" ({one.named})" if one.named else ""
         print(f"this is {one.system.name}{file}, by {_and(one.by)}")
         if one.system.retired:
-            print(f"  but that is out of service since {one.system.retired}")
+            print(f"  which has been out of service since {one.system.retired}")
     if len(certain) > 1:
         print("  these descriptions name the same things: the facts below tell them apart")
     if not certain:
@@ -78,7 +78,7 @@ def _say(found: Detection, program: str) -> None:
 
 
 def _show(one: HeldAgainst) -> None:
-    print(f"\nheld against {one.named or one.system.name}, facts checked {one.system.checked}")
+    print(f"\ncompared with {one.named or one.system.name}, facts checked {one.system.checked}")
     together = _unseen_together(one.facts)
     rows = [
         (fact.what, fact.described, fact.found, _WORDS.get(fact.verdict, str(fact.verdict)))
@@ -118,13 +118,13 @@ def _next(found: Detection, program: str) -> str:
         return f"'system: {name}' in a campaign file uses it; {program} systems show {name}"
     named = [one.named for one in held if one.named not in ("", *list_systems())]
     if named:
-        return f"if it is that system, say under 'recognized' in {named[0]} by what it is known"
+        return f"if it is that system, add what identifies it under 'recognized' in {named[0]}"
     return f"describe it: {program} systems new NAME -o NAME.yaml"
 
 
 def systems_detect_command(
     descriptions: Annotated[
-        list[str] | None, typer.Argument(help="your own, ./my-system.yaml, to hold it against")
+        list[str] | None, typer.Argument(help="your own files (./my-system.yaml) to compare with")
     ] = None,
     json_output: JsonOption = False,
 ) -> None:

@@ -35,7 +35,7 @@ def _exists(file: Path) -> UserError:
 
 
 def systems_new_command(
-    name: Annotated[str, typer.Argument(help="what the system is to be called")],
+    name: Annotated[str, typer.Argument(help="name of the new description")],
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="file to write [NAME.yaml]")
     ] = None,
@@ -43,13 +43,13 @@ def systems_new_command(
         str, typer.Option(help="Slurm's partition for campaigns [Slurm's default]")
     ] = "",
 ) -> None:
-    """Write a first description of this machine from what is found here."""
+    """Write a first description of this machine from what is detected on it."""
     program = called_as()
     check_name(name)
     if name in list_systems():
         raise UserError(
             f"{name} is the name of a description that comes with commtune",
-            hint=f"take another name; '{program} systems detect' tells whether this is {name}",
+            hint=f"choose another name; '{program} systems detect' tells whether this is {name}",
         )
     file = output or Path(f"{name}.yaml")
     if file.suffix not in (".yaml", ".yml"):

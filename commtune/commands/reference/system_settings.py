@@ -67,7 +67,7 @@ def _lines(one: ReferenceSettings) -> Iterator[str]:
     if found.purpose:
         yield wrap_text(f"for: {found.purpose}")
     if found.unfit:
-        yield wrap_text(f"not to be tried as it stands: {found.unfit}")
+        yield wrap_text(f"can't be tried as it stands: {found.unfit}")
     if found.on_top_of:
         yield f"    with what {found.on_top_of} sets"
     for name, value in one.settings.items():
@@ -101,7 +101,7 @@ def systems_reference_settings_command(
         str | None,
         typer.Argument(
             metavar="[SYSTEM or NAME]",
-            help="those for this system, or the one of this name, in full",
+            help="a system, for the sets that fit it; or one set, in full",
         ),
     ] = None,
     json_output: JsonOption = False,

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import indent as indent_lines
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
@@ -136,7 +138,7 @@ def nominal_lines(system: System) -> Iterator[str]:
     nodes = sorted({nodes for _, nodes in found})
     each = "all GPUs of a node, a rank each" if fabric.gpus else "a rank a node, in host memory"
     yield f"\nnominal bus bandwidth: Gb/s (GB/s); {each}"
-    yield "    limit: what no way of doing it exceeds, where that is more"
+    yield "    limit: upper bound for any algorithm, where that is higher"
     header = ["operation"]
     for count in nodes:
         header += [format_count(count, "node"), "limit"]
@@ -265,7 +267,7 @@ def _variables(system: System) -> Iterator[str]:
     for name, pinned in system.pinned.items():
         yield _fact(f"{name}={pinned.value}{_for(pinned.library)}: {pinned.why}", pinned)
     if system.guard:
-        yield "\nguarded: no configuration may set them"
+        yield "\nprotected: no configuration may set them"
     for name, guard in system.guard.items():
         yield _fact(f"{name}: {guard.why}", guard)
 
@@ -303,7 +305,10 @@ def systems_list_command(json_output: JsonOption = False) -> None:
     print("\nAll that is known of one: commtune systems show NAME")
 
 
-def systems_show_command(name: str, json_output: JsonOption = False) -> None:
+def systems_show_command(
+    name: Annotated[str, typer.Argument(help="a shipped description, or a file")],
+    json_output: JsonOption = False,
+) -> None:
     """Show what is known about a system: sources, conflicts, gaps."""
     system = load_system(name)
     if json_output:
@@ -312,7 +317,7 @@ def systems_show_command(name: str, json_output: JsonOption = False) -> None:
         return
     print(f"{system.name} {system.version}: {system.summary}")
     if keys := ", ".join(_placeholders(system)):
-        print(f"placeholders stand in {keys}: to be corrected, and worth nothing before")
+        print(f"placeholders are in {keys}: correct them before use")
     if system.retired:
         print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
@@ -336,11 +341,14 @@ def systems_show_command(name: str, json_output: JsonOption = False) -> None:
         print(line)
 
 
-def systems_validate_command(files: list[Path], json_output: JsonOption = False) -> None:
+def systems_validate_command(
+    files: Annotated[list[Path], typer.Argument(help="system descriptions")],
+    json_output: JsonOption = False,
+) -> None:
     """Check system descriptions."""
 
     def remark(file: Path) -> str:
         keys = ", ".join(_placeholders(load_system(file)))
-        return f", but placeholders stand in {keys}" if keys else ""
+        return f", but placeholders are in {keys}" if keys else ""
 
     validate_files(files, remark, json_output=json_output)

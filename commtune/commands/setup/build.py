@@ -19,13 +19,17 @@ def build_command(
     gpu: Annotated[str, typer.Option(help="auto, none, cuda or hip")] = "auto",
     arch: Annotated[
         list[str] | None,
-        typer.Option(help="architecture of GPUs to build for, such as 90 or gfx90a; repeatable"),
+        typer.Option(help="GPU architecture to build for, such as 90 or gfx90a; may be repeated"),
     ] = None,
-    log: Annotated[Path | None, typer.Option(help="file for what CMake and compilers say")] = None,
-    again: Annotated[bool, typer.Option("--again", help="build, even if it was before")] = False,
+    log: Annotated[
+        Path | None, typer.Option(help="file for the output of CMake and the compilers")
+    ] = None,
+    again: Annotated[
+        bool, typer.Option("--again", help="rebuild, even if it is already built")
+    ] = False,
     json_output: JsonOption = False,
 ) -> None:
-    """Build the benchmark; say which backends it has, and why others are missing."""
+    """Build the benchmark; list its backends, and why others are missing."""
     found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
         print(json.dumps(_plain(found), indent=2))
@@ -39,11 +43,11 @@ def _lines(build: Build) -> Iterator[str]:
     yield from _gpu_lines(build)
     yield f"{built.executable}"
     if not built.is_new:
-        yield "Nothing was compiled: it was built before. --again builds it anew."
+        yield "Nothing was compiled: it is already built. --again rebuilds it."
     rows = [(name, _state(name, build.waived)) for name in build.backends]
     yield f"\n{text.format_table(('backend', 'state'), rows)}"
     if build.log is not None and build.toolchain is not None and build.waived:
-        yield f"\nWhat CMake and the compilers said: {build.log}"
+        yield f"\nOutput of CMake and the compilers: {build.log}"
 
 
 def _gpu_lines(build: Build) -> list[str]:

@@ -16,7 +16,7 @@ _UNCUT = 10_000
 
 
 def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
-    """Check this machine: what is there, what is missing, and how to install it."""
+    """Check this machine: what is installed, what is missing, and how to fix it."""
     found = diagnose_machine(db)
     if json_output:
         print(json.dumps([asdict(check) for check in found.checks], indent=2))

@@ -211,7 +211,7 @@ def _make_folder(folder: Path, url: str) -> None:
     except OSError as error:
         raise DatabaseFault(
             f"the database {location.shown_url(url)} can't be opened: "
-            f"the folder {folder} can't be made ({error.strerror})",
+            f"the folder {folder} can't be created ({error.strerror})",
             hint="name another database with --db or COMMTUNE_DB",
         ) from error
 

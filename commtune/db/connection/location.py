@@ -61,7 +61,7 @@ def wait_s() -> float:
         seconds = -1.0
     if not 0 <= seconds < float("inf"):
         raise UserError(
-            f"{_WAIT_VARIABLE}={written} is no number of seconds",
+            f"{_WAIT_VARIABLE}={written} is not a number of seconds",
             hint=f"a number from 0 up; without it, {_WAIT_S:.0f}",
         )
     return seconds
@@ -156,7 +156,7 @@ _MEANINGS = (
     _Meaning("unable to open database file", "can't be opened", "check the path and your rights"),
     _Meaning("readonly database", "is read-only for you", _ELSEWHERE),
     _Meaning("read-only transaction", "is read-only for you", _ELSEWHERE),
-    _Meaning("file is not a database", "is a file, but no SQLite database", _ELSEWHERE),
+    _Meaning("file is not a database", "is not an SQLite database", _ELSEWHERE),
     _Meaning("malformed", "is damaged", "restore it from a copy, or move it away"),
     _Meaning("disk is full", "can't grow: the disk is full", "free some space", True),
     _Meaning("no space left", "can't grow: the disk is full", "free some space", True),
@@ -166,8 +166,8 @@ _MEANINGS = (
     _Meaning("lock timeout", "is busy: another program writes", "try again later", True),
     _Meaning("no such table", "has tables missing", _ELSEWHERE),
     _Meaning("password authentication failed", "refuses user or password", _SERVER),
-    _Meaning("no password supplied", "wants a password", "put it in ~/.pgpass, or in the URL"),
-    _Meaning("permission denied", "refuses you the right to do this", "ask who runs it"),
+    _Meaning("no password supplied", "requires a password", "put it in ~/.pgpass, or in the URL"),
+    _Meaning("permission denied", "denies you permission for this", "ask its administrator"),
     _Meaning("does not exist", "lacks what was asked for", "createdb NAME, or correct the URL"),
     _Meaning("connection", "can't be reached", _SERVER, True),
     _Meaning("server closed", "can't be reached", _SERVER, True),

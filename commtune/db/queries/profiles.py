@@ -26,6 +26,8 @@ from commtune.db.records import (
 from commtune.errors import NoAnswer, UnknownName
 from commtune.formatting import format_count, format_size
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model.conclusion import VariableEffect
+from commtune.model.profile import RangeBoundary
 
 _HINTED = 6
 #: Answers to one question: more than anybody has, so that no proof is missed for being old.
@@ -150,11 +152,13 @@ def _newest(condition: str) -> str:
     return f"{_PROFILE.format(more='')} WHERE {condition} {order}"
 
 
-def load_profile(url: str, ref: str) -> ProfileAnswer:
+def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAnswer:
     """One profile with all its evidence.
 
     Args:
         ref: its number, ``campaign/name``, or its name where only one has it.
+        with_details: with what each variable brings and what decided the range's ends. Left out,
+            the answer comes without pydantic, which takes long to import.
 
     Raises:
         UnknownName: none, or several, are called so.
@@ -172,7 +176,7 @@ def load_profile(url: str, ref: str) -> ProfileAnswer:
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
-        profile=_whole(row, evidence),
+        profile=_whole(row, evidence, _details(row) if with_details else {}),
         **where_measured(row),
         created=row["created"],
         space=read_json(row["space"]),
@@ -270,7 +274,20 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     )
 
 
-def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Profile:
+def _details(row: Mapping[str, Any]) -> dict[str, Any]:
+    from commtune.db.codec import load_model
+
+    kinds = {"contributions": VariableEffect, "boundaries": RangeBoundary}
+    stored = read_json(row["details"])
+    return {
+        name: tuple(load_model(kind, one) for one in stored.get(name, ()))
+        for name, kind in kinds.items()
+    }
+
+
+def _whole(
+    row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], details: Mapping[str, Any]
+) -> Profile:
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
@@ -280,7 +297,7 @@ def _whole(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]]) -> Pro
         guards=tuple(_point(point) for point in evidence if point["is_guard"]),
         conditions=Conditions(**read_json(row["conditions"])),
         simulated=bool(row["simulated"]),
-        details=read_json(row["details"]),
+        **details,
     )
 
 
@@ -354,9 +371,11 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
     """That there is no profile for a question, with what there is.
 
     Args:
+        size: in bytes; 0 where the question is about no particular one.
         given: the conditions of the question, by name.
     """
-    asked = ", ".join([op, format_size(size), *(f"{name} {v}" for name, v in given.items())])
+    sizes = [format_size(size)] if size else []
+    asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
     there = rows(_THERE, {})
     if not there:
         names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]

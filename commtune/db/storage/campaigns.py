@@ -68,10 +68,10 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
             earlier = _rename_stale(connection, campaign_id, spec.name)
             handle = open_campaign(connection, spec)
             return replace(handle, earlier=earlier, earlier_id=campaign_id, changes=tuple(changes))
-        hint = f"no run was good so far: after 'commtune cancel {spec.name}', it begins anew"
+        hint = f"no run has succeeded so far: after 'commtune cancel {spec.name}', it starts over"
     raise CampaignChanged(
-        f"campaign {spec.name} was begun with another question; changed since (stored -> now):"
-        + "".join(f"\n  {change}" for change in changes),
+        f"campaign {spec.name} was started with a different question; changed since "
+        "(stored -> now):" + "".join(f"\n  {change}" for change in changes),
         hint=hint,
     )
 
@@ -97,7 +97,7 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
     """
     _require_idle(connection, campaign_id, "renamed")
     if connection.execute(select(Campaign.id).where(Campaign.name == name)).first():
-        raise UserError(f"there is a campaign {name} already", hint="choose another name")
+        raise UserError(f"campaign {name} already exists", hint="choose another name")
     connection.execute(update(Campaign).where(Campaign.id == campaign_id).values(name=name))
 
 
@@ -107,7 +107,7 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
     Systems, software stacks and configurations stay: other campaigns share them.
 
     Raises:
-        UserError: jobs of it are not over.
+        UserError: some of its jobs are not over.
         CampaignLocked: a controller works on it.
     """
     _require_idle(connection, campaign_id, "deleted")
@@ -220,6 +220,6 @@ def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:
     if jobs := open_jobs(connection, campaign_id):
         numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
         raise UserError(
-            f"it can't be {done}: jobs of it are not over ({numbers})",
+            f"it can't be {done}: some of its jobs are not over ({numbers})",
             hint="'commtune cancel NAME' ends them",
         )

@@ -174,7 +174,10 @@ def _profile_values(profile: model.Profile) -> dict[str, Any]:
         **{name: getattr(profile, name) for name in names},
         "verdict": str(profile.verdict),
         "note": clean_text(profile.note),
-        "details": to_json_value(profile.details),
+        "details": {
+            "contributions": [dump_model(effect) for effect in profile.contributions],
+            "boundaries": [dump_model(boundary) for boundary in profile.boundaries],
+        },
         "conditions": to_json_value(vars(profile.conditions)),
     }
 

@@ -109,9 +109,9 @@ class Store(StoredRuns, StoredCourse):
             jobs = open_jobs(connection, handle.earlier_id)
         end = f"; its jobs end by: commtune cancel {handle.earlier}" if jobs else ""
         self._say(
-            f"note: campaign {handle.name} had no good run so far, and begins anew; changed: "
-            f"{'; '.join(handle.changes)}\n  what it did before is campaign {handle.earlier} "
-            f"now{end}"
+            f"note: campaign {handle.name} had no successful run so far, and starts over; "
+            f"changed: {'; '.join(handle.changes)}\n"
+            f"  its earlier runs are now campaign {handle.earlier}{end}"
         )
 
     def finish_campaign(self, campaign_id: int) -> None:

@@ -288,7 +288,7 @@ def draw_ablation(number: int, found: Ablation) -> style.Picture:
 
     return style.Picture(
         name=f"ablation-{number}",
-        title="What each variable brings: above 1 it helps, below 1 it hurts",
+        title="What each variable contributes: above 1 it helps, below 1 it hurts",
         alt="Ratio of times without and with each variable by message size, with intervals: "
         + "; ".join(f"{v.label} {'kept' if v.kept else 'dropped'}" for v in shown),
         draw=draw,

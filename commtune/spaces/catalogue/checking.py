@@ -113,7 +113,7 @@ def _of_known(
 ) -> Iterator[SettingRemark]:
     if version is not None and (gone := _not_in(entry, version)):
         use = ", ".join(entry.variable.replaced_by)
-        advice = f"use {use}" if use else "take it out"
+        advice = f"use {use}" if use else "remove it"
         what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
         yield SettingRemark(setting.name, what, setting.removal)
         return
@@ -160,7 +160,7 @@ def _danger(setting: EnvironmentSetting, variable: Variable, by: str) -> str:
     if meant := variable.read_as.get(setting.value):
         shown += f", which is {meant},"
     advice = (
-        "ask those who run the machine" if variable.level is Level.FORBIDDEN else "take it out"
+        "ask the machine's administrators" if variable.level is Level.FORBIDDEN else "remove it"
     )
     why = f"{variable.caution} " if variable.caution else ""
     what = f"{shown}{setting.place} is dangerous{by} ({worst})"
@@ -219,7 +219,9 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
             continue
         for known in loading.known_spellings(library):
             if _is_misspelling(setting.name, known):
-                what = f"{setting.name}{setting.place} is not known here; perhaps {known} is meant"
+                what = (
+                    f"{setting.name}{setting.place} is not a known name; perhaps {known} is meant"
+                )
                 yield SettingRemark(
                     setting.name, what, setting.removal and _renaming(setting, known)
                 )

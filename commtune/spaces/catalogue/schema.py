@@ -38,8 +38,8 @@ class _Word(StrEnum):
 class Danger(_Word):
     """What can go wrong with a variable."""
 
-    HANG = "hang", "runs may stop for ever"
-    WRONG_RESULT = "wrong-result", "data may arrive wrong, without a message"
+    HANG = "hang", "runs may hang"
+    WRONG_RESULT = "wrong-result", "data may be wrong, without an error message"
     LOST_DATA = "lost-data", "data may be lost"
     HARM_TO_OTHERS = "harm-to-others", "other users of the machine may suffer"
     ABORT = "abort", "runs may end with an error"
@@ -56,7 +56,7 @@ class Level(_Word):
     SAFE = "safe", "a wrong value costs time or memory, or does nothing"
     CAUTION = "caution", "try a value before relying on it"
     DANGER = "danger", "a wrong value may do harm that a benchmark does not show"
-    FORBIDDEN = "forbidden", "only with the consent of those who run the machine"
+    FORBIDDEN = "forbidden", "only with the consent of the machine's administrators"
 
 
 class Role(_Word):

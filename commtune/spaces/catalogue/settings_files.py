@@ -69,7 +69,7 @@ def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingR
     where = winner.file or "this environment"
     what = (
         f"{setting.name}={setting.value} in {setting.file} does not count: {where} says "
-        f"{winner.value!r}; take out the one that is not meant"
+        f"{winner.value!r}; remove the wrong one"
     )
     if winner.value == setting.value:
         same = f"{setting.name} is also set in {setting.file}, to the same value"

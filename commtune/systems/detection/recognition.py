@@ -193,7 +193,7 @@ def _why_elsewhere(seen: SeenMachine, system: System) -> str:
             return "Intel's GPUs are not read"
         return "no GPU is here: a login node, or another kind of node"
     if system.gpus is None and seen.slurm is not None and not seen.slurm.is_node:
-        return "this is no node that Slurm lists"
+        return "Slurm does not list this node"
     return ""
 
 

@@ -205,7 +205,7 @@ def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:
             f"none of Slurm's nodes; on one of them: {where}commtune systems new NAME -o FILE"
         )
     if seen.virtual and not (own and own.cores and slurm and not slurm.is_node):
-        yield "what of the machine below the virtual one matters: it was not seen"
+        yield "which properties of the physical machine matter: a virtual one hides them"
     yield from _questions_of_gpus(seen)
     if slurm is not None and own is not None:
         yield "qualities of service and their limits ('sacctmgr show qos')"
@@ -213,7 +213,7 @@ def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:
     elif seen.scheduler and slurm is None:
         yield "the queue for jobs of campaigns (scheduler.queue)"
     else:
-        yield "what runs jobs, and what it must be asked for"
+        yield "the scheduler, and what jobs must request"
     if not seen.mpi:
         yield "the MPI of the system: none is on PATH here; a module may bring it"
     if seen.gpus:

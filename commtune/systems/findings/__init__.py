@@ -29,7 +29,7 @@ _FOLDER = "systems/findings"
 def _operation(word: object) -> object:
     if word not in list(Operation):
         raise QuantityError(
-            f"{quote_value(word)} is no operation", hint=suggest(str(word), Operation)
+            f"{quote_value(word)} is not an operation", hint=suggest(str(word), Operation)
         )
     return word
 
@@ -131,5 +131,5 @@ def _check_finding(name: str, finding: Finding, document: Document) -> None:
             raise document.error(
                 f"{name}: least_{what} is above most_{what}",
                 ("found", name, f"least_{what}"),
-                hint="turn them round",
+                hint="swap them",
             )

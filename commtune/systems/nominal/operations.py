@@ -24,7 +24,7 @@ from commtune.systems.nominal.traffic import (
     traffic_of,
 )
 
-_ASSUMED_PORTS = "GPUs that are neighbours share a network port; nobody says"
+_ASSUMED_PORTS = "GPUs that are neighbours share a network port; not documented"
 #: Whose busiest rank moves all bytes down to the host and up again.
 _MOVED_ALIKE = (
     "ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall", "broadcast",
@@ -56,7 +56,7 @@ def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
     if question.nodes > 1 and fabric.ports is None and question.operation != "self":
         return "no network port is described"
     if question.memory is Memory.HOST and question.nodes == 1:
-        return "nothing is described of copies inside a host's memory"
+        return "copies inside host memory are not described"
     return ""
 
 

@@ -65,7 +65,7 @@ class _Baseline(Model):
     on_top_of: Name | None = None
     """The set of the same file that it is set beside."""
     unfit: str = ""
-    """Why it is not to be tried as it stands; empty where it is fit to try."""
+    """Why it can't be tried as it stands; empty where it is fit to try."""
     launcher: str = ""
     """What the ranks have to be started with."""
     note: str = ""

@@ -96,7 +96,7 @@ class ConfirmationPhase:
         self._keep(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
             self._session.reporter.say(
-                f"to say anything, confirmation needs {decision.blocks} blocks of "
+                f"confirmation needs at least {decision.blocks} blocks of "
                 f"{len(candidates) + 1} runs: about {decision.blocks * block_s:.0f} s, "
                 f"not {budget_s:g} s"
             )

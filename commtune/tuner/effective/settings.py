@@ -26,7 +26,7 @@ class Told(StrEnum):
     HELD = "held"  # the library holds what was asked for
     REPLACED = "replaced"  # it holds something else
     ABSENT = "absent"  # it has no such variable
-    UNUSED = "unused"  # it holds it, and said or showed that it makes no use of it
+    UNUSED = "unused"  # it holds it, and said or showed that it does not use it
     UNKNOWN = "unknown"  # nobody can tell
 
     @property

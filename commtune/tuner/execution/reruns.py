@@ -57,7 +57,7 @@ class Reruns:
 
     def _report(self, run: Run) -> None:
         if self.count <= _RERUNS_REPORTED:
-            more = "" if self.count < _RERUNS_REPORTED else "; further ones are counted only"
+            more = "" if self.count < _RERUNS_REPORTED else "; further ones are only counted"
             self._reporter.say(
-                f"others used {run.other_load:.0%} of the cores during a run: re-run{more}"
+                f"background load used {run.other_load:.0%} of the cores: re-run{more}"
             )

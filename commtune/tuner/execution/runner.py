@@ -46,7 +46,7 @@ _MOST_LOST = 5
 _NO_TRIAL = -1
 _BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
-_BENCH = "try 'commtune bench' with the same workload; it shows all of the output"
+_BENCH = "try 'commtune bench' with the same workload; it shows the whole output"
 
 
 @dataclass
@@ -259,7 +259,7 @@ class Runner:
             if not self.batches.is_detached:
                 with Interrupts():  # a second one, by who can't wait, must not leave the run open
                     self.recover(
-                        f"never begun: {stop.message}"
+                        f"not started: {stop.message}"
                         if isinstance(stop, CommtuneError)
                         else "ended from outside"
                     )
@@ -286,7 +286,7 @@ class Runner:
             what = "blocks" if self.batches.is_detached else "runs"
             raise EnvironmentFault(
                 f"{_MOST_LOST} {what} in a row were lost; the last one: {why}",
-                hint="once that is mended, type the same command again; a campaign goes on",
+                hint="once that is fixed, run the same command again; a campaign continues",
             )
 
     def trace(self, configuration: Configuration) -> Execution | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import Conditions, Configuration, PointEvidence, Profile, Verdict
-from commtune.model.conclusion import Ablation
+from commtune.model.conclusion import Ablation, VariableEffect
+from commtune.model.profile import RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
@@ -39,9 +38,11 @@ def recommend_profiles(
     whole = best_single(plan, comparison)
     if whole is not None and len(cut) > 1:
         cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
-    borders = range_boundaries(find_ranges(plan, comparison), comparison)
+    boundaries = range_boundaries(find_ranges(plan, comparison), comparison)
     return [
-        _profile(plan, comparison, part, guards, ablations, borders, detectable or {}, simulated)
+        _profile(
+            plan, comparison, part, guards, ablations, boundaries, detectable or {}, simulated
+        )
         for part in cut
     ]
 
@@ -52,13 +53,13 @@ def _profile(
     part: Range,
     guards: _Guards,
     ablations: Sequence[Ablation],
-    borders: Sequence[Mapping[str, Any]],
+    boundaries: Sequence[RangeBoundary],
     detectable: Mapping[int, float],
     simulated: bool,
 ) -> Profile:
     low, high = min(part.sizes), max(part.sizes)
     points = _evidence(comparison, part)
-    is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(borders)
+    is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(boundaries)
     return Profile(
         name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
         operation=str(plan.workload.operation),
@@ -76,23 +77,23 @@ def _profile(
         note=_note(part, points, plan, comparison, detectable),
         conditions=_conditions(plan),
         simulated=simulated,
-        details={
-            "contributions": _contributions(part.configuration, ablations),
-            "boundaries": [b for b in borders if low <= b["below"] and b["from"] <= high]
-            if is_whole
-            else [b for b in borders if b["below"] == high or b["from"] == low],
-        },
+        contributions=_contributions(part.configuration, ablations),
+        boundaries=tuple(
+            boundary
+            for boundary in boundaries
+            if is_whole or boundary.below == high or boundary.above == low
+        ),
     )
 
 
 def _contributions(
     configuration: Configuration, ablations: Sequence[Ablation]
-) -> list[dict[str, Any]]:
-    """What each variable of a configuration brings, as plain data."""
+) -> tuple[VariableEffect, ...]:
+    """What each variable of a configuration brings."""
     for ablation in ablations:
         if ablation.after == configuration and not configuration.is_default:
-            return [asdict(effect) for effect in ablation.variables if effect.kept]
-    return []
+            return tuple(effect for effect in ablation.variables if effect.kept)
+    return ()
 
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:

@@ -10,6 +10,7 @@ from itertools import pairwise
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.model.conclusion import TradeOff
+from commtune.model.profile import BoundarySide, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
@@ -201,8 +202,8 @@ def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) ->
     return math.exp(_mean_gain(ratios, default_s, plan.messages if measured else {}))
 
 
-def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[str, object]]:
-    """What decided each border between ranges: both configurations on both sides of it."""
+def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[RangeBoundary]:
+    """What decided each boundary between ranges: both configurations on both sides of it."""
     found = []
     for left, right in pairwise(cut):
         sides = []
@@ -210,15 +211,9 @@ def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[dict[
             for configuration in dict.fromkeys((left.configuration, right.configuration)):
                 point = overall_points(comparison.points.get(configuration, ())).get(size)
                 if point is not None:
-                    gain = point.gain
-                    sides.append(
-                        {
-                            "bytes": size,
-                            "configuration": dict(configuration),
-                            "ratio": gain.ratio,
-                            "low": gain.low,
-                            "high": gain.high,
-                        }
+                    side = BoundarySide(
+                        bytes=size, configuration=configuration, **vars(point.gain)
                     )
-        found.append({"below": left.sizes[-1], "from": right.sizes[0], "evidence": sides})
+                    sides.append(side)
+        found.append(RangeBoundary(left.sizes[-1], right.sizes[0], tuple(sides)))
     return found

@@ -71,7 +71,7 @@ class SearchPhase:
         self.take_up()
         if self._session.is_oversubscribed():
             self._session.reporter.say(
-                "more ranks than cores: no profile can come of it, so this ends here"
+                "more ranks than cores: no profile can be made, so the search ends here"
             )
             return
         self._try_first(timer)

@@ -66,7 +66,7 @@ class Claim:
         """
         if profile.configuration.is_default or profile.verdict is not Verdict.FASTER:
             raise UserError(
-                f"{profile.name} is the default: it claims no gain that could be verified",
+                f"{profile.name} is the default: it claims no speedup that could be verified",
                 hint="verify a profile with settings; to compare any two: commtune compare A B",
             )
         inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
@@ -78,8 +78,8 @@ class Claim:
         }
         if not stated:
             raise UserError(
-                f"{profile.name} has no size with a confirmed gain",
-                hint="confirm anew with more blocks: 'commtune tune' with a larger --confirm\n"
+                f"{profile.name} has no size with a confirmed speedup",
+                hint="confirm again with more blocks: 'commtune tune' with a larger --confirm\n"
                 "(in a campaign file: a larger 'confirmation' under 'budget')",
             )
         return cls(

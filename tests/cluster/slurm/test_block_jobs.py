@@ -205,7 +205,7 @@ def test_sbatch_that_errs_for_a_while(laboratory: Laboratory) -> None:
     collected(jobs)
     assert len(laboratory.numbers()) == 2
     assert sum("trying again" in words for words in laboratory.said) == 1
-    assert "Slurm takes jobs again" in laboratory.said
+    assert "Slurm accepts jobs again" in laboratory.said
 
 
 def test_sbatch_that_takes_a_job_and_says_it_did_not(laboratory: Laboratory) -> None:

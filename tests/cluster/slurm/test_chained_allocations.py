@@ -102,7 +102,7 @@ def test_a_job_that_slurm_does_not_take_is_over(chain: Chain) -> None:
     chain.fake.answers("sbatch", UNREACHABLE)
     with pytest.raises(EnvironmentFault, match="takes no job now") as caught:
         chain.controller().submit()
-    assert "type the same command again later" in caught.value.hint
+    assert "run the same command again later" in caught.value.hint
     (job,) = chain.book.known.values()
     assert (job.stage, job.detail) == (JobStage.OVER, "Slurm did not take it")
     assert chain.fake.jobs == {}

@@ -118,7 +118,7 @@ def test_slurm_that_does_not_take_the_next_is_asked_again_later(chain: Chain) ->
     controller, allocation = chain.runs(chain.controller().submit())
     chain.fake.answers("sbatch", UNREACHABLE)
     controller.worked(allocation)
-    assert "the next allocation could not be asked for" in chain.said[-1]
+    assert "the next allocation could not be requested" in chain.said[-1]
     chain.fake.advance(299)
     controller.worked(allocation)
     assert len(chain.asked) == 2
@@ -179,6 +179,6 @@ def test_what_can_not_be_taken_back_is_said_and_stays_in_the_book(
     controller.worked(allocation)
     chain.fake.answers(program, UNREACHABLE)
     controller.take_back(flight.job.key)
-    assert "could not be taken back" in chain.said[-1]
+    assert "could not be cancelled" in chain.said[-1]
     assert chain.fake.living == ["1001", "1002"]
     assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]

@@ -79,8 +79,9 @@ def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) ->
     campaign.write(ONE_BLOCK)
     said = campaign("tune", "campaign.yaml")
     assert said.code == 0, said.err
-    assert "campaign small had no good run so far, and begins anew; changed: slurm.modules" in (
-        said.err
+    assert (
+        "campaign small had no successful run so far, and starts over; changed: slurm.modules"
+        in (said.err)
     )
     outcomes = "SELECT DISTINCT outcome FROM runs JOIN campaigns ON campaigns.id = campaign_id "
     assert campaign.query(outcomes + "WHERE name = 'small'") == [("ok",)]
@@ -89,7 +90,7 @@ def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) ->
     campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, prefix: env"))
     said = campaign("tune", "campaign.yaml")
     assert said.code == 2
-    assert "was begun with another question" in said.err
+    assert "was started with a different question" in said.err
 
 
 def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> None:
@@ -114,7 +115,7 @@ def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     assert said.code == 0, said.err
     again = campaign("submit", "campaign.yaml")
     assert again.code == 2
-    assert "is with Slurm already: job " in again.err
+    assert "already has a Slurm job: " in again.err
     _, row, _, _, _, job = campaign("status").out.splitlines()
     assert row.split()[:2] == ["small", "submitted"]
     assert job.split()[1:3] == ["allocation", "PENDING"]
@@ -220,7 +221,7 @@ def test_compare_works_in_an_allocation_only(finished: OnSlurm) -> None:
 def test_a_recording_is_not_made_of_a_login_node(finished: OnSlurm) -> None:
     said = finished("record", "campaign.yaml", "--out", "grid.jsonl.gz")
     assert said.code == 2
-    assert "asks for Slurm, and recordings are made on one machine so far" in said.err
+    assert "asks for Slurm, but recordings work on one machine only so far" in said.err
 
 
 def test_run_warns_elsewhere_only(finished: OnSlurm) -> None:

@@ -40,7 +40,7 @@ def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
         campaign.cluster.start_controller()
         err = tuning.ended()
     assert "Slurm's controller does not answer" in err
-    assert "Slurm takes jobs again\n" in err
+    assert "Slurm accepts jobs again\n" in err
     campaign.check_whole()
     # The block's first run can't start; by the time of its second, Slurm may be there again.
     assert campaign.outcomes()["never-started"] in {1, 2}
@@ -94,7 +94,7 @@ def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnSlurm
         tuning.until_said(f"job {held} is held (JobHeldAdmin): 'scontrol release {held}'\n")
         cluster.call("scontrol", "release", held)
         err = tuning.ended()
-    assert "Slurm takes jobs again\n" in err
+    assert "Slurm accepts jobs again\n" in err
     campaign.check_whole(lost=False)
     _whole_confirmation(campaign)
 
@@ -143,7 +143,7 @@ def test_a_database_out_of_reach_while_a_job_is_in_flight(campaign: OnSlurm) -> 
             file.rename(elsewhere / file.name)
         err = tuning.ended(3)
     assert f"the database sqlite:///{campaign.database} is gone" in err
-    assert "runs keep their record files; once that is mended, the same command continues" in err
+    assert "runs keep their record files; once that is fixed, the same command continues" in err
     campaign.until_over()
     for file in elsewhere.iterdir():
         file.rename(campaign.database.parent / file.name)
@@ -175,7 +175,7 @@ def test_an_answer_of_sbatch_is_lost(campaign: OnSlurm) -> None:
     with campaign.tuning() as tuning:
         err = tuning.ended()
     assert "Socket timed out on send/recv operation; trying again\n" in err
-    assert "Slurm takes jobs again\n" in err
+    assert "Slurm accepts jobs again\n" in err
     campaign.check_whole(lost=False)
     assert len(campaign.jobs()) == 1
 

@@ -82,7 +82,7 @@ def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnSlurm, command: str) -
     if command == "tune":
         assert "blocks in a row were lost" in said.err
         assert "commtune: NCCL_NVLS_ENABLE=0 is set on " in said.err
-        assert "this job asks for 2: take it out of the pins of the campaign" in said.err
+        assert "this job asks for 2: remove it from the pins of the campaign" in said.err
     else:
         campaign.until_over()
         assert "the campaign pins it to 2" in campaign.printed()

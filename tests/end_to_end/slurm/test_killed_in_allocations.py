@@ -38,7 +38,7 @@ def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
     (job,) = [job for job in dying.jobs() if not job.is_over]
     again = dying("submit", "campaign.yaml")
     assert again.code == 2
-    assert f"is with Slurm already: job {job.number}" in again.err
+    assert f"already has a Slurm job: {job.number}" in again.err
 
     dying.order_deaths(_DEATHS)
     dying.open_gate()

@@ -51,7 +51,7 @@ def test_two_ranks_a_node_are_more_than_this_machine_has_cores_for(campaign: OnS
     campaign.write(TWO_NODES.replace("ranks: 2", "ranks: 4"))
     said = campaign("tune", "campaign.yaml")
     assert said.code == 0, said.err
-    assert "more ranks than cores: no profile can come of it, so this ends here" in said.err
+    assert "more ranks than cores: no profile can be made, so the search ends here" in said.err
     campaign.check_whole(lost=False)
     # The nodes share the cores of one machine, whatever Slurm says that each has.
     assert campaign.query("SELECT DISTINCT oversubscribed FROM runs") == [(1,)]

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from functools import cache
 from pathlib import Path
+
+import pytest
+from components import require_component
 
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
@@ -29,11 +33,28 @@ def session_mpi() -> MpiInstallation | None:
         return None
 
 
-@cache
-def session_benchmark() -> Path | None:
-    """The native benchmark built for ``session_mpi``, kept between test sessions; or none.
+def built_benchmark(mpi: MpiInstallation) -> Path:
+    """The native benchmark for an MPI, kept between test sessions.
 
     The cache goes by content, so that an old executable is never taken for a new one.
     """
-    mpi = session_mpi()
-    return build_benchmark(mpi, BUILT).executable if mpi else None
+    BUILT.mkdir(parents=True, exist_ok=True)
+    # Of several processes of a session that want it, one builds, and the others wait for it.
+    with (BUILT / ".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return build_benchmark(mpi, BUILT).executable
+
+
+@pytest.fixture(scope="session")
+def mpi() -> MpiInstallation:
+    """The MPI that tests run on."""
+    found = session_mpi()
+    require_component("an MPI (make .mpi/mpich)", found is not None)
+    assert found is not None
+    return found
+
+
+@pytest.fixture(scope="session")
+def executable(mpi: MpiInstallation) -> Path:
+    """The native benchmark for it, where the command line looks as well."""
+    return built_benchmark(mpi)

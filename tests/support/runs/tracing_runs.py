@@ -10,14 +10,13 @@ from functools import cache
 from pathlib import Path
 
 from components import require_component
-from mpi_fixture import BUILT
+from mpi_fixture import built_benchmark
 
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import build_benchmark
 from commtune.model import (
     Configuration,
     Execution,
@@ -87,4 +86,4 @@ def _built(wheel: str) -> tuple[MpiInstallation, Path] | None:
         mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
     except MissingComponent:
         return None
-    return mpi, build_benchmark(mpi, BUILT).executable
+    return mpi, built_benchmark(mpi)

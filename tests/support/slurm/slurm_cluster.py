@@ -144,7 +144,7 @@ class Cluster:
 
     @property
     def without_accounting(self) -> dict[str, str]:
-        """An environment in which this Slurm keeps no accounts."""
+        """An environment in which this Slurm has no accounting."""
         return self.variant("no-accounts", AccountingStorageType="accounting_storage/none")
 
     @property
@@ -212,7 +212,7 @@ class Cluster:
             self.call("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
 
     def restore_node(self, name: str) -> None:
-        """A node that died is back and takes jobs again."""
+        """A node that died is back and accepts jobs again."""
         self._order(f"revive {name}")
         self._until_usable(name)
 

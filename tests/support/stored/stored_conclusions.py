@@ -20,6 +20,7 @@ from commtune.model import (
     RunResult,
     Verdict,
 )
+from commtune.model.profile import BoundarySide, RangeBoundary
 
 if TYPE_CHECKING:
     from stored_campaigns import Made
@@ -94,7 +95,7 @@ class Said:
             level=0.998,
             note="" if faster else "no gain was shown here; one of up to 7% could still be hidden",
             simulated=self.made.simulated,
-            details={"boundaries": [_border(points)]} if faster else {},
+            boundaries=(_border(points),) if faster else (),
         )
 
     def conclusion(self) -> dict[str, Any]:
@@ -167,15 +168,15 @@ def _plain(point: PointEvidence) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _border(points: Sequence[PointEvidence]) -> dict[str, Any]:
+def _border(points: Sequence[PointEvidence]) -> RangeBoundary:
     """Between the last size at which the default stays and the first at which it does not."""
     below = max(p.bytes for p in points if p.bytes < 65536)
-    evidence = [
-        {"bytes": p.bytes, "configuration": dict(TUNED), "ratio": p.gain.ratio,
-         "low": p.gain.low, "high": p.gain.high}
-        for p in points if p.bytes in (below, 65536)
-    ]  # fmt: skip
-    return {"below": below, "from": 65536, "evidence": evidence}
+    sides = (
+        BoundarySide(bytes=p.bytes, configuration=TUNED, **vars(p.gain))
+        for p in points
+        if p.bytes in (below, 65536)
+    )
+    return RangeBoundary(below, 65536, tuple(sides))
 
 
 def _ablation(sizes: Sequence[int]) -> dict[str, Any]:

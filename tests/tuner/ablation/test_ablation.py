@@ -122,12 +122,12 @@ def test_contributions_of_profiles_name_each_variable_once() -> None:
         tuned = [p for p in report.profiles if p.verdict is Verdict.FASTER]
         assert tuned
         for profile in tuned:
-            said = profile.details["contributions"]
-            assert [item["name"] for item in said] == sorted(profile.configuration)
+            said = profile.contributions
+            assert [item.name for item in said] == sorted(profile.configuration)
             for item in said:
-                assert item["kept"] is True
-                assert item["values"].items() <= profile.configuration.items()
-                assert {p["bytes"] for p in item["points"]} == set(simulated.SIZES)
+                assert item.kept
+                assert item.values.items() <= profile.configuration.items()
+                assert {p.bytes for p in item.points} == set(simulated.SIZES)
 
 
 # Conditions and groups

@@ -195,8 +195,8 @@ def test_the_user_is_told_a_few_times() -> None:
     for _ in range(200):
         found.run()
     assert len(found.reporter.said) == 3
-    assert all("others used 80% of the cores" in line for line in found.reporter.said)
-    assert "further ones are counted only" in found.reporter.said[-1]
+    assert all("background load used 80% of the cores" in line for line in found.reporter.said)
+    assert "further ones are only counted" in found.reporter.said[-1]
 
 
 def test_what_is_spent_counts_the_disturbed() -> None:

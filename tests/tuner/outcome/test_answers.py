@@ -185,10 +185,8 @@ def test_ranges_hold_every_size_once_and_are_the_fewest(
 def test_borders_show_both_configurations_on_both_sides() -> None:
     found = comparison({A: [faster(8, 1.5), faster(64, 1.2)], B: [unharmed(8), faster(64, 1.6)]})
     (border,) = range_boundaries(find_ranges(plan((8, 64)), found), found)
-    assert (border["below"], border["from"]) == (8, 64)
-    evidence = border["evidence"]
-    assert isinstance(evidence, list)
-    assert {(e["bytes"], e["configuration"]["V"], e["ratio"]) for e in evidence} == {
+    assert (border.below, border.above) == (8, 64)
+    assert {(side.bytes, side.configuration["V"], side.ratio) for side in border.sides} == {
         (8, "a", 1.5),
         (8, "b", 1.0),
         (64, "a", 1.2),

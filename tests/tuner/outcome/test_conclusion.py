@@ -155,7 +155,8 @@ def test_every_conclusion_is_json(kind: str) -> None:
         (only,) = found["answers"]["ranges"]
         assert only["configuration"] == {}
     for profile in report.profiles:
-        json.dumps(profile.details, allow_nan=False)
+        for said in (*profile.contributions, *profile.boundaries):
+            json.dumps(dump_model(said), allow_nan=False)
 
 
 @pytest.mark.parametrize("kind", ["a gain", "rare speed", "hardly any time"])

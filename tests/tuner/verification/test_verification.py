@@ -141,7 +141,10 @@ def test_a_range_claims_nothing_outside_of_it() -> None:
     ("wrong", "words"),
     [
         (profile(point(8, 0.9, 1.0), configuration=DEFAULT), "is the default"),
-        (profile(point(8, 1.0, 1.1, verdict=Verdict.UNDECIDED)), "no size with a confirmed gain"),
+        (
+            profile(point(8, 1.0, 1.1, verdict=Verdict.UNDECIDED)),
+            "no size with a confirmed speedup",
+        ),
     ],
 )
 def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> None:
