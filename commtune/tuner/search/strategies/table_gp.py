@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from commtune.model import DEFAULT, Configuration
+from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix, Rows
 from commtune.tuner.search.improvement import expected_improvement
 from commtune.tuner.search.model import TableModel
@@ -16,8 +17,9 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
 
-#: Random configurations before the model is asked.
-_STARTUP = 6
+#: Random configurations before the model is asked; after some of them, single values by
+#: themselves: what a value does alone is what small configurations are made of.
+_STARTUP, _FIRST_RANDOM, _ALONE = 6, 4, 20
 #: A space of so many is looked through whole; of a larger one so many are drawn at random, and
 #: so many more beside the best.
 _MOST_WHOLE, _DRAWN, _BESIDE = 600, 200, 200
@@ -50,6 +52,7 @@ class TableImprovement:
         self._numbers = np.random.default_rng(rng.randrange(2**32))
         self._space = model.encoding.space
         self._random = RandomSampling(self._space, rng)
+        self._alone = _draw_single_values(self._space, rng)
         self._waiting: dict[Configuration, None] = {}
         self._field: _Field | None = None
         self._fitted_at = 0
@@ -59,7 +62,12 @@ class TableImprovement:
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
         """The most valuable that is open."""
-        if self._model.tried + len(self._waiting) <= _STARTUP:
+        begun = self._model.tried + len(self._waiting)
+        while self._alone and begun >= _FIRST_RANDOM:
+            configuration = self._alone.pop()
+            if is_open(configuration):
+                return Proposal(configuration, Origin.RANDOM)
+        if begun <= _STARTUP:
             return self._random.ask(is_open)
         # Of an old field all that is any good may be taken: then a new one.
         for _ in range(2):
@@ -161,3 +169,15 @@ class TableImprovement:
             changed = np.arange(rows.shape[1]) == place[:, None]
             rows = np.where(changed & (numbers.random((_BESIDE, 1)) < _CHANGED), drawn, rows)
         return rows
+
+
+def _draw_single_values(space: Space, rng: random.Random) -> list[Configuration]:
+    """Configurations of one value each, some of all that the space allows, in random order."""
+    found = [
+        space.configuration({parameter.name: value})
+        for parameter in space.parameters
+        for value in parameter.values
+        if value is not None
+    ]
+    found = [configuration for configuration in found if not space.check(configuration)]
+    return rng.sample(found, min(_ALONE, len(found)))
