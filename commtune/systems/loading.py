@@ -14,7 +14,6 @@ from commtune.documents.yaml_document import (
     list_shipped,
     load_document,
     load_shipped,
-    require_kind,
 )
 from commtune.errors import UnknownName
 from commtune.spaces.loading import list_presets
@@ -54,7 +53,7 @@ def build_system(document: Document) -> System:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source that isn't listed, a GPU or partition that isn't there.
     """
-    require_kind(document, "system")
+    document.require_kind("system")
     system = validate_document(document, System)
     check_sources(document, system.sources)
     _check_gpus(document, system)

@@ -296,7 +296,8 @@ def _launcher_of(
         if found and (wanted is None or found.flavour is wanted.flavour):
             return launcher, found
         name = found.flavour if found else "an unknown MPI"
-        tried.append(f"{launcher.name} belongs to {name} ({_first_line(text)})")
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "no output")
+        tried.append(f"{launcher.name} belongs to {name} ({said})")
     own = f" ({wanted.flavour} {wanted.version})" if wanted else ""
     raise MissingComponent(
         f"no launcher beside {compiler}{own}: " + ("; ".join(tried) or "no mpiexec there"),
@@ -363,7 +364,3 @@ def _intel_root(compiler: Path) -> Path:
 
 def _prefix(compiler: Path) -> Path:
     return compiler.parent.parent
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no output")

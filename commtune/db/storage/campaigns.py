@@ -8,7 +8,6 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, select, update
 
-from commtune.db import locks
 from commtune.db.codec import clean_text, list_differences, to_json_value
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignHandle, CampaignRecord
@@ -159,7 +158,6 @@ def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
 
 
 def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
-    """The row of a stored campaign with what it is bound to."""
     return connection.execute(
         select(
             Campaign.what,
@@ -211,8 +209,8 @@ def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
 def _require_unlocked(connection: Connection, campaign_id: int) -> None:
     """Takes the lock and gives it back, all in the caller's transaction."""
     us = LockOwner.current()
-    locks.acquire_lock(connection, campaign_id, us, take_over=False)
-    locks.release_lock(connection, campaign_id, us)
+    us.acquire(connection, campaign_id, take_over=False)
+    us.release(connection, campaign_id)
 
 
 def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:

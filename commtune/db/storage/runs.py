@@ -60,7 +60,6 @@ class StoredRuns(Transactions):
                 raise DatabaseFault(f"trial {number} is stored with another configuration")
 
     def trials(self, campaign_id: int) -> list[model.Trial]:
-        """The campaign's trials by number."""
         rows = self._rows(
             select(
                 Trial.number,
@@ -385,7 +384,6 @@ def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
 def _measurements(
     connection: Connection, campaign_id: int, runs: Sequence[Any]
 ) -> Mapping[int, list[Measurement]]:
-    """Measurements of runs that follow each other, by the runs' rows."""
     found: dict[int, list[Measurement]] = defaultdict(list)
     if not runs:
         return found
