@@ -214,7 +214,10 @@ def _build_space(
     space = customize_space(
         extended.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
-    space = _unset_what_has_no_effect(file, space)
+    # What has no effect on the operation is left unset, unless the file names it.
+    named = {*file.narrow, *(name for entry in file.first for name in entry)}
+    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
+    space = customize_space(space, pin=dict.fromkeys(idle, "unset"))
     # Last, since a system's pins hold whatever the file says.
     space = pin_by_system(document, space, system)
     first = _list_first(document, file, space)
@@ -230,12 +233,6 @@ def _build_space(
         tried,
         tuple(filter(None, remarks)),
     )
-
-
-def _unset_what_has_no_effect(file: CampaignFile, space: Space) -> Space:
-    named = {*file.narrow, *(name for entry in file.first for name in entry)}
-    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
-    return customize_space(space, pin=dict.fromkeys(idle, "unset"))
 
 
 def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, exists, select, update
 from commtune.db.codec import clean_text, list_differences, to_json_value
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignHandle, CampaignRecord
-from commtune.db.storage.results import open_jobs
+from commtune.db.storage.results import StoredJobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     Base,
@@ -62,7 +62,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     # and jobs, and the campaign is made once more.
     if _may_begin_anew(connection, campaign_id):
         # An allocation that isn't over would go on with the campaign, under its earlier settings.
-        jobs = open_jobs(connection, campaign_id)
+        jobs = StoredJobs.open_of(connection, campaign_id)
         if all(job.kind is not JobKind.ALLOCATION for job in jobs):
             earlier = _rename_stale(connection, campaign_id, spec.name)
             handle = open_campaign(connection, spec)
@@ -215,7 +215,7 @@ def _require_unlocked(connection: Connection, campaign_id: int) -> None:
 
 def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:
     _require_unlocked(connection, campaign_id)
-    if jobs := open_jobs(connection, campaign_id):
+    if jobs := StoredJobs.open_of(connection, campaign_id):
         numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
         raise UserError(
             f"it can't be {done}: some of its jobs are not over ({numbers})",

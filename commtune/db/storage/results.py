@@ -236,7 +236,22 @@ class StoredJobs(Transactions):
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
         with self.database.read() as connection:
-            return open_jobs(connection, self._campaign_id)
+            return self.open_of(connection, self._campaign_id)
+
+    @staticmethod
+    def open_of(connection: Connection, campaign_id: int) -> list[JobRecord]:
+        """Jobs that are not over, in the order they were prepared."""
+        is_mine = Job.campaign_id == campaign_id
+        rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
+        return [_job(row) for row in rows]
+
+    @staticmethod
+    def open_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
+        """Jobs of all campaigns that are not over, in the order they were prepared."""
+        found: defaultdict[int, list[JobRecord]] = defaultdict(list)
+        for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
+            found[row["campaign_id"]].append(_job(row))
+        return found
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
@@ -255,21 +270,6 @@ def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:
     return DatabaseFault(
         f"job {job.key} is stored as {stored.stage} and can't be {job.stage} again"
     )
-
-
-def open_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
-    """Jobs that are not over, in the order they were prepared."""
-    is_mine = Job.campaign_id == campaign_id
-    rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
-    return [_job(row) for row in rows]
-
-
-def open_jobs_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
-    """Jobs of all campaigns that are not over, in the order they were prepared."""
-    found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-    for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
-        found[row["campaign_id"]].append(_job(row))
-    return found
 
 
 def _values(job: JobRecord) -> dict[str, Any]:

@@ -22,7 +22,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
-from commtune.db.storage.results import StoredCourse, StoredJobs, open_jobs, open_jobs_by_campaign
+from commtune.db.storage.results import StoredCourse, StoredJobs
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.tables import Campaign, Job, ProfilePoint, ProfileRow, Run, Stack, System, Trial
 from commtune.model import Verdict
@@ -98,8 +98,7 @@ class Store(StoredRuns, StoredCourse):
     def _tell(self, handle: CampaignHandle) -> None:
         if not handle.earlier:
             return
-        with self.database.read() as connection:
-            jobs = open_jobs(connection, handle.earlier_id)
+        jobs = self.job_book(handle.earlier_id).open_jobs()
         end = f"; its jobs end by: commtune cancel {handle.earlier}" if jobs else ""
         self._say(
             f"note: campaign {handle.name} had no successful run so far, and starts over; "
@@ -189,7 +188,7 @@ def _read_summaries(connection: Connection) -> list[CampaignSummary]:
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
     best, held = _best_gains(connection), LockOwner.all_living(connection)
-    jobs, node_hours = open_jobs_by_campaign(connection), _node_hours(connection)
+    jobs, node_hours = StoredJobs.open_by_campaign(connection), _node_hours(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
         .join(System, System.id == Campaign.system_id)

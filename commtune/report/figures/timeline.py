@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Locator
 
 #: Sizes of which the default's course is drawn.
 _DRAWN_SIZES = 4
@@ -53,6 +52,8 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Pict
     """Wall time by phase: runs that count, failed and lost ones, outside runs, the budget."""
 
     def draw(figure: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         axes = figure.subplots(1, 1)
         rows = [phase.title for phase in phases]
         good = [phase.wall_s - phase.failed_s - phase.lost_s for phase in phases]
@@ -74,7 +75,7 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Pict
             axes.barh(["outside runs"], [outside_s], color=style.ORANGE, height=0.6)
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(lambda value, _: formatting.format_wall_time(value))
-        axes.xaxis.set_major_locator(_few())
+        axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.grid(axis="x", alpha=0.5)
         axes.set_xlabel("wall time")
         marks, names = axes.get_legend_handles_labels()
@@ -141,9 +142,3 @@ def _time_unit(longest_s: float) -> tuple[str, float]:
     if longest_s > 2 * 3600:
         return "hours", 3600.0
     return ("minutes", 60.0) if longest_s > 120 else ("seconds", 1.0)
-
-
-def _few() -> Locator:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(6)
