@@ -205,7 +205,6 @@ class CampaignSets:
         )
 
     def list_remarks(self, tried: tuple[TriedFirst, ...], library: str) -> list[str]:
-        """What is to be said of the sets before the campaign runs."""
         if not self.sets:
             of = f"{self.system.name if self.system else 'no system'} with {library}"
             return [f"note: no reference settings that are fit to try are known for {of}"]

@@ -95,7 +95,6 @@ class GuardVerdict:
 
     @classmethod
     def judge(cls, profile: Profile, tolerance: float) -> GuardVerdict:
-        """Reads the guard evidence of a profile."""
         floor = 1.0 - tolerance
         measured = [point for point in profile.guards if point.operation != profile.operation]
         others = displayed_points(measured)

@@ -37,7 +37,6 @@ class NativeProgram:
     leaves_memory: bool = False
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
-        """The command line of one rank; the launcher goes in front of it."""
         workload = request.workload
         command = [
             str(self.executable),
@@ -69,7 +68,6 @@ class NativeProgram:
         return [*command, f"--controls={','.join(controls)}"] if controls else command
 
     def read(self, records: Path, request: model.RunRequest) -> Records:
-        """Reads a record file and holds it against what was asked for."""
         found = read_records(records, request)
         return replace(found, mismatch=_mismatch(self.library, found.header or {}))
 

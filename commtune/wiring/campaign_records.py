@@ -73,7 +73,6 @@ def record_of(
     machine: Machine,
     folder: Path,
 ) -> CampaignRecord:
-    """The campaign as the database knows it, on this machine."""
     workload = spec.plan.workload
     return _record(
         spec,

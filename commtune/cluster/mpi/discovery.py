@@ -286,7 +286,6 @@ def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path
 def _launcher_of(
     compiler: Path, wanted: _MpiIdentity | None, environment: Mapping[str, str]
 ) -> tuple[Path, _MpiIdentity]:
-    """The launcher beside a compiler that belongs to the same MPI."""
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
     tried = []

@@ -65,7 +65,6 @@ def _read_changes(
     backend: str | None = None,
     emulate_nodes: int | None = None,
 ) -> comparison.WorkloadChanges:
-    """What the command line says of the workload."""
     return comparison.WorkloadChanges(
         operation=None if op is None else flags.operation_flag(op),
         ranks=ranks,
@@ -114,7 +113,6 @@ def _row(difference: comparison.Difference) -> dict[str, str]:
 
 
 def _row_verdict(difference: comparison.Difference) -> str:
-    """What a row of the table says, in words."""
     if difference.faster is not None:
         return f"{difference.faster} is faster"
     if difference.hidden is None:
@@ -151,7 +149,6 @@ def _remarks(found: comparison.PairwiseResult) -> list[str]:
 
 
 def _comparison_data(result: comparison.ComparisonResult) -> dict[str, Any]:
-    """The same as plain data, for ``--json``."""
     found = result.pairs
     return {
         **{

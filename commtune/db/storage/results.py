@@ -44,7 +44,6 @@ class StoredCourse(Transactions):
         return self._newest(DecisionRow, DecisionRow.decision, campaign_id, Decision)
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        """Stores what the campaign came to; earlier conclusions are kept."""
         self._add(ConclusionRow, campaign_id, conclusion=dump_model(conclusion))
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:

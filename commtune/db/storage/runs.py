@@ -143,7 +143,6 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int) -> Iterator[model.Run]:
-        """Stored runs in the order started, with measurements."""
         # In pages, so that a slow reader neither holds them all nor keeps writers waiting.
         last = 0
         while True:
@@ -355,7 +354,6 @@ def _planned(row: Any) -> dict[str, Any]:
 
 
 def _page_of_runs(campaign_id: int, last: int) -> Select[Any]:
-    """The next stored runs behind row ``last``."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
     then = Run.workload["then"].label("then")

@@ -94,7 +94,6 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Pict
 
 
 def _drawn_sizes(sizes: Sequence[int]) -> Sequence[int]:
-    """A few sizes from the smallest to the largest."""
     if len(sizes) <= _DRAWN_SIZES:
         return sizes
     step = (len(sizes) - 1) / (_DRAWN_SIZES - 1)

@@ -269,7 +269,6 @@ class KnownVersion:
         return ""
 
     def _described(self, name: str) -> Variable | None:
-        """A variable whose versions are those of the library."""
         variable = self._catalogue.variables.get(name)
         if variable is None or variable.part is None:
             return variable

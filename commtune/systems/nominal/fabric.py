@@ -296,7 +296,9 @@ def _driver_links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
     found: dict[str, tuple[int, float]] = {}
     for bundle in gpu.get("links") or ():
         peer = _peer(bundle)
-        count, bandwidth = int(bundle.get("links") or 0), _bandwidth(bundle)
+        count = int(bundle.get("links") or 0)
+        known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
+        bandwidth = known or float(bundle.get("link_Bps") or 0)
         if peer is None or count < 1 or bandwidth <= 0:
             continue
         before, theirs = found.get(peer, (0, bandwidth))
@@ -309,11 +311,6 @@ def _peer(bundle: Mapping[str, Any]) -> str | None:
     if bundle.get("to") == "gpu":
         return normalise_address(bundle.get("pci"))
     return _SWITCH if bundle.get("to") in (_SWITCH, "unknown") else None
-
-
-def _bandwidth(bundle: Mapping[str, Any]) -> float:
-    known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
-    return known or float(bundle.get("link_Bps") or 0)
 
 
 @lru_cache(maxsize=4096)

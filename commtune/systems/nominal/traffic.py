@@ -28,7 +28,6 @@ class Memory(StrEnum):
 
     @classmethod
     def of_backend(cls, backend: str) -> Memory:
-        """The memory that a backend of the benchmark works on."""
         return {"mpi-host": cls.HOST, "mpi-staged": cls.STAGED}.get(backend, cls.DEVICE)
 
 

@@ -165,7 +165,6 @@ def _mean(values: Sequence[tuple[float, float]]) -> float:
 
 
 def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
-    """What an interval of today says of a stated gain."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
     if today.high < 1:
@@ -178,7 +177,6 @@ def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> Ve
 
 
 def _judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
-    """What an interval of today says of the promise of no harm."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
     if today.high < 1 - tolerance:
