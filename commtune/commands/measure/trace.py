@@ -130,5 +130,5 @@ def _compared(digest: str, others: Mapping[int, str], size: int) -> str:
 
 def _why_no_sums(workload: Workload) -> str:
     if workload.ranks < 3:
-        return "with fewer than 3 ranks every order gives the same sum: none can be told apart"
+        return "with fewer than 3 ranks every order gives the same sum: it can't be seen"
     return "only floating-point sums (allreduce, reduce-scatter) tell the order of their terms"
