@@ -104,7 +104,7 @@ def test_a_job_that_slurm_does_not_take_is_over(chain: Chain) -> None:
         chain.controller().submit()
     assert "run the same command again later" in caught.value.hint
     (job,) = chain.book.known.values()
-    assert (job.stage, job.detail) == (JobStage.OVER, "Slurm did not take it")
+    assert (job.stage, job.detail) == (JobStage.OVER, "Slurm did not accept it")
     assert chain.fake.jobs == {}
 
 
