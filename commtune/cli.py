@@ -104,7 +104,6 @@ def _summary(command: str, module: str) -> str:
 
 
 def _load(command: str, module: str) -> TyperCommand:
-    """The command, ready to be called."""
     application = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )

@@ -11,13 +11,12 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from commtune import formatting
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
-from commtune.model import Backend, Conditions, Operation, Timing, Verdict, Workload
+from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
@@ -81,9 +80,9 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
     stored = describe_campaign(database_url(db), row.campaign)
     if on_host and "fabric" not in stored.settings:
         return None
-    from commtune.app.nominal_share import of_answer
+    from commtune.app.nominal_share import Share
 
-    return of_answer(row, stored, db)
+    return Share.of_answer(row, stored, db)
 
 
 def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
@@ -129,21 +128,6 @@ def _group(rows: Iterable[BestRow], key: Callable[[BestRow], Any]) -> dict[Any, 
     return found
 
 
-def conditions_of(row: BestRow) -> str:
-    """What was special about an answer's runs, in words."""
-    return formatting.describe_conditions(_conditions(row))
-
-
-def _conditions(row: BestRow) -> Conditions:
-    """The same as stored; what older profiles didn't tell, their campaign does."""
-    found = row.conditions
-    if not found.pattern and "operation" in row.workload:
-        found = replace(found, pattern=Workload.of_plain(row.workload).pattern)
-    if not found.timing and row.timing:
-        found = replace(found, timing=Timing(**row.timing).said)
-    return found
-
-
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     """What an answer is, before anybody looks at what it says.
 
@@ -170,7 +154,7 @@ def _question(row: BestRow) -> Hashable:
     """What was measured where: answers with the same can be held against each other."""
     # A pattern counts only where the workload is unknown: the name of a matrix's file is no part
     # of the question.
-    conditions = _conditions(row)
+    conditions = row.all_conditions
     if row.workload:
         conditions = replace(conditions, pattern="")
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}

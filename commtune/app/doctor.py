@@ -20,8 +20,7 @@ from commtune.kernels.library_versions import probe_library_versions
 from commtune.model import MpiInstallation
 from commtune.spaces.catalogue import checking
 from commtune.spaces.catalogue import settings_files as files
-from commtune.wiring.gpu_doctor import check_backends
-from commtune.wiring.gpu_toolchains import find_user_toolchain
+from commtune.wiring.gpu_toolchains import check_backends, find_user_toolchain
 from commtune.wiring.job_handover import given_versions
 from commtune.wiring.library_versions import libraries_named
 

@@ -12,14 +12,8 @@ from commtune.db.queries.description import benchmark_header
 from commtune.db.records import BestGain, BestRow, CampaignDescription, CampaignSummary
 from commtune.documents.quantities import short_bandwidth
 from commtune.model import Backend, Operation, RunResult, Verdict, Workload
+from commtune.systems.nominal import operations
 from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
-from commtune.systems.nominal.operations import (
-    FABRIC,
-    nominal_bandwidth,
-    stored_fabric,
-    stored_nominal,
-    stored_question,
-)
 
 #: Settings of a campaign that are a part of its workload.
 _OF_THE_WORKLOAD = ("emulated_nodes", "shape", "window", "flows")
@@ -32,46 +26,38 @@ class Share:
     share: float
     nominal: Nominal
 
+    @classmethod
+    def of_best(cls, campaign: CampaignSummary, db: str | None) -> Share | None:
+        """Of a campaign's surest gain; ``None`` where nothing is known of the machine's links."""
+        best = campaign.best
+        if best is None or campaign.simulated:
+            return None
+        return _of_stored(best, campaign, db, best.bytes, best.tuned_s)
+
+    @classmethod
+    def of_answer(
+        cls, answer: BestRow, stored: CampaignDescription, db: str | None
+    ) -> Share | None:
+        """Of the time that the best configuration takes at the size that was asked for, or the
+        nearest; ``None`` where the campaign knows nothing of its machine's links.
+
+        Args:
+            stored: the answer's campaign.
+        """
+        overall = [point for point in answer.points if point.speed == "all"]
+        points = overall or list(answer.points[:1])
+        if not points or answer.simulated:
+            return None
+        taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
+        return _of_stored(answer, stored, db, points[0].bytes, taken_s)
+
     def __str__(self) -> str:
         whole = short_bandwidth(self.nominal.bytes_per_s or 0)
         return f"{text.format_percent(self.share)} of nominal {whole}"
 
     def plain(self) -> dict[str, Any]:
         """For programs; bytes per second."""
-        return {"share": self.share, **nominal_plain(self.nominal)}
-
-
-def nominal_plain(nominal: Nominal) -> dict[str, Any]:
-    """For programs; bytes per second."""
-    return {
-        "nominal_Bps": nominal.bytes_per_s,
-        "model": nominal.model,
-        "why": nominal.why,
-        "origin": nominal.origin,
-        "assumptions": list(nominal.assumptions),
-    }
-
-
-def of_best(campaign: CampaignSummary, db: str | None) -> Share | None:
-    """Of a campaign's surest gain; ``None`` where nothing is known of the machine's links."""
-    best = campaign.best
-    if best is None or campaign.simulated:
-        return None
-    return _of_stored(best, campaign, db, best.bytes, best.tuned_s)
-
-
-def of_answer(answer: BestRow, stored: CampaignDescription, db: str | None) -> Share | None:
-    """Of the time that the best configuration takes at the size that was asked for, or the
-    nearest; ``None`` where the campaign knows nothing of its machine's links.
-
-    Args:
-        stored: the answer's campaign.
-    """
-    points = [point for point in answer.points if point.speed == "all"] or list(answer.points[:1])
-    if not points or answer.simulated:
-        return None
-    taken_s = points[0].tuned_s if answer.verdict == Verdict.FASTER else points[0].default_s
-    return _of_stored(answer, stored, db, points[0].bytes, taken_s)
+        return {"share": self.share, **self.nominal.plain()}
 
 
 def _of_stored(
@@ -83,10 +69,10 @@ def _of_stored(
 ) -> Share | None:
     """Of a time of a campaign's workload; ``None`` where nothing can be said."""
     settings, said = campaign.settings, None
-    if FABRIC not in settings and measured.backend != Backend.MPI_HOST:
+    if operations.FABRIC not in settings and measured.backend != Backend.MPI_HOST:
         # Where no system is described, a run's header has the links that the driver names.
         said = benchmark_header(database_url(db), campaign.id)
-    fabric = stored_fabric(settings, said)
+    fabric = operations.stored_fabric(settings, said)
     if fabric is None:
         return None
     workload = {
@@ -96,8 +82,8 @@ def _of_stored(
         "backend": measured.backend,
         **{name: settings[name] for name in _OF_THE_WORKLOAD if name in settings},
     }
-    found = stored_nominal(workload, fabric, said)
-    reached = bus_bandwidth(stored_question(workload, said), size, seconds)
+    found = operations.stored_nominal(workload, fabric, said)
+    reached = bus_bandwidth(operations.stored_question(workload, said), size, seconds)
     share = None if reached is None else found.share(reached)
     return None if share is None else Share(share, found)
 
@@ -108,12 +94,12 @@ def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
     Empty for all operations but ``pairs``.
     """
     said: Mapping[str, Any] = result.header or {}
-    fabric = stored_fabric({}, said)
+    fabric = operations.stored_fabric({}, said)
     if workload.operation is not Operation.PAIRS or fabric is None or workload.emulated_nodes:
         return {}
-    question = stored_question(workload.plain(), said)
+    question = operations.stored_question(workload.plain(), said)
     found = {
-        (first, second): nominal_bandwidth(
+        (first, second): operations.nominal_bandwidth(
             fabric, replace(question, first=first, second=second)
         ).bytes_per_s
         for first in range(workload.ranks)
@@ -129,12 +115,12 @@ def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
     Where they are named and nothing can be said, it says why.
     """
     said: Mapping[str, Any] = result.header or {}
-    fabric = stored_fabric({}, said)
+    fabric = operations.stored_fabric({}, said)
     if fabric is None or not result.measurements:
         return None
     content = workload.shape.content  # of a matrix: its messages are no part of plain()
     flows = {"flows": content.flows} if content else {}
-    return stored_nominal({**workload.plain(), **flows}, fabric, said)
+    return operations.stored_nominal({**workload.plain(), **flows}, fabric, said)
 
 
 def of_run(workload: Workload, result: RunResult) -> str:

@@ -39,7 +39,6 @@ class LineReporter:
         self.say(f"{progress.phase}: {format_count(progress.trials, 'trial')}, {said}")
 
     def say(self, message: str) -> None:
-        """Writes a line."""
         self.write(message)
 
     def close(self) -> None:

@@ -28,18 +28,11 @@ from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring import slurm_submission
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.campaign_control import controlled_campaign, opened_database
-from commtune.wiring.campaign_records import record_of, replayed_record, runs_folder, slurm_record
+from commtune.wiring.campaign_records import Folders, record_of, replayed_record, slurm_record
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
-
-#: What to look at where no run on Slurm works.
-LOOK_AT = (
-    "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
-    "'srun --mpi=list'), 'modules', 'before'\n"
-    "'commtune submit --dry-run --block FILE' shows the script of a job"
-)
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0
@@ -100,7 +93,7 @@ def tune_campaign(
         reporter.say(remark)
     if spec.slurm is not None:
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
-    folder = runs_folder(plan.name)
+    folder = Folders.of_user().runs(plan.name)
     space, protected = plan.space, spec.protected_variables
     benchmark = prepare_benchmark(
         mpi, space.pinned, space.variables, plan.workload, folder, protected
@@ -127,18 +120,18 @@ def _tune_on_slurm(
     record = slurm_record(on)
     if on.key:
         _check_stored(plan.name, opened)
-    take_over = take_over or slurm_submission.follows_allocation()
+    take_over = take_over or on.follows_allocation
     with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
         book = store.job_book(number)
         reporter.say(_whereabouts(on))
         if on.allocation is None:
             jobs = on.batches(book, alive=partial(store.touch, number))
-            runner = Runner(plan, number, jobs, store, look_at=LOOK_AT)
+            runner = Runner(plan, number, jobs, store, look_at=on.look_at)
             return Campaign(plan, runner, reporter).run()
         finish = partial(store.finish_campaign, number)
         with slurm_submission.in_allocation(on, book, opened.whole_url, finish) as steps:
             left = on.left_s(book)
-            runner = Runner(plan, number, steps, store, most_left_s=left, look_at=LOOK_AT)
+            runner = Runner(plan, number, steps, store, most_left_s=left, look_at=on.look_at)
             return Campaign(plan, runner, reporter).run()
 
 

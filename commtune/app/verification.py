@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune.app.remeasuring import find_profile, rebuild_on_slurm
-from commtune.app.tuning import LOOK_AT
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
@@ -27,12 +26,7 @@ from commtune.tuner.verification.claims import SizeVerification as SizeVerificat
 from commtune.tuner.verification.claims import VerificationVerdict as VerificationVerdict
 from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
-from commtune.wiring import (
-    benchmark_setup,
-    campaign_control,
-    campaign_records,
-    library_versions,
-)
+from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 
@@ -225,7 +219,7 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": reference}
-    folder = str(campaign_records.runs_folder(name))
+    folder = str(campaign_records.Folders.of_user().runs(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 
@@ -255,7 +249,7 @@ def _measure(
                 benchmark, task.plan.workload, task.plan.timing
             )
         plan = _with_time_limit(task.plan, known)
-        look_at = LOOK_AT if task.on else ""
+        look_at = task.on.look_at if task.on else ""
         runner = Runner(plan, campaign_id, benchmark, store, look_at=look_at, by_hand=by_hand)
         runner.recover()
         runner.load()

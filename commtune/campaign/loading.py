@@ -9,14 +9,9 @@ from pathlib import Path
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
-from commtune.campaign.reference_settings import (
-    CampaignSets,
-    TriedFirst,
-    choose_sets,
-    first_within,
-)
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
-from commtune.campaign.slurm import aggressor_of, check_asked, pin_by_system, request_of, system_of
+from commtune.campaign.slurm import check_asked, pin_by_system, request_of, system_of
 from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
 from commtune.documents.validation import validate_document
@@ -103,7 +98,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     request = request_of(
         document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder
     )
-    aggressor = aggressor_of(document, file.aggressor, request)
+    aggressor = file.aggressor.as_aggressor(document, request) if file.aggressor else None
     check_asked(document, file.slurm, system, request, aggressor)
     built = _build_space(document, file, folder, system)
     plan = replace(_plan(document, file, built, folder), aggressor=aggressor)
@@ -150,10 +145,12 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
 def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
     tuned = file.workload.operation
     if tuned in file.guard_operations:
+        usual = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
+        others = " and ".join([one for one in usual if one != tuned][:2])
         raise document.error(
             f"{tuned} is the tuned operation; it can't guard itself",
             ("guard_operations", file.guard_operations.index(tuned)),
-            hint=f"name other operations, such as {_other_guards(tuned)}",
+            hint=f"name other operations, such as {others}",
         )
     for index, guard in enumerate(file.guard_operations):
         if guard.is_pattern:
@@ -168,11 +165,6 @@ def _guards(document: Document, file: CampaignFile) -> tuple[Operation, ...]:
             at = ("guard_operations", index)
             raise document.error(refused.problem, at, hint=refused.hint) from refused
     return tuple(dict.fromkeys(file.guard_operations))
-
-
-def _other_guards(tuned: Operation) -> str:
-    usual = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
-    return " and ".join([one for one in usual if one != tuned][:2])
 
 
 def _check_protected(document: Document, file: CampaignFile, space: Space) -> None:
@@ -207,15 +199,25 @@ def _build_space(
     space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
     space = customize_space(space, extend=file.extend, document=document)
     # Before the file narrows and pins: a set may bring the variable that is meant.
-    sets = _choose_sets(document, file, space, system)
-    extended = ExtendedSpace(space)
-    if sets:
+    sets, extended = None, ExtendedSpace(space)
+    if file.reference_settings is not None:
+        sets = CampaignSets.choose(
+            document,
+            document.written_key(REFERENCE_KEYS),
+            file.reference_settings,
+            system,
+            space.library,
+            file.protected_variables,
+        )
         one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
         extended = sets.extend_space(space, one_node=one_node)
     space = customize_space(
         extended.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
-    space = _unset_what_has_no_effect(file, space)
+    # What has no effect on the operation is left unset, unless the file names it.
+    named = {*file.narrow, *(name for entry in file.first for name in entry)}
+    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
+    space = customize_space(space, pin=dict.fromkeys(idle, "unset"))
     # Last, since a system's pins hold whatever the file says.
     space = pin_by_system(document, space, system)
     first = _list_first(document, file, space)
@@ -231,22 +233,6 @@ def _build_space(
         tried,
         tuple(filter(None, remarks)),
     )
-
-
-def _choose_sets(
-    document: Document, file: CampaignFile, space: Space, system: System | None
-) -> CampaignSets | None:
-    if file.reference_settings is None:
-        return None
-    key = document.written_key(REFERENCE_KEYS)
-    sets = choose_sets(document, file.reference_settings, system, space.library, key)
-    return CampaignSets(sets, system, file.protected_variables)
-
-
-def _unset_what_has_no_effect(file: CampaignFile, space: Space) -> Space:
-    named = {*file.narrow, *(name for entry in file.first for name in entry)}
-    idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
-    return customize_space(space, pin=dict.fromkeys(idle, "unset"))
 
 
 def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:

@@ -110,31 +110,6 @@ def as_listed(written: object) -> object:
     return written
 
 
-def choose_sets(
-    document: Document, names: tuple[str, ...], system: System | None, library: str, key: str
-) -> tuple[ReferenceSettings, ...]:
-    """The sets that the file asks for.
-
-    Args:
-        key: as the file has it.
-
-    Raises:
-        DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
-    """
-    if names == (_AUTO,):
-        if system is None:
-            raise document.error(
-                f"{key}: auto needs to know the system",
-                (key,),
-                hint="add `system: NAME`, or name sets: commtune systems reference-settings",
-            )
-        return tuple(
-            one for one in all_reference_settings().values() if one.is_for(system.name, library)
-        )
-    found = {strip_prefix(name): _named(document, (key, i), name) for i, name in enumerate(names)}
-    return tuple(found.values())
-
-
 def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
     with document.placing(*where):
         found = find_reference_settings(name)
@@ -158,6 +133,40 @@ class CampaignSets:
     sets: tuple[ReferenceSettings, ...]
     system: System | None = None
     guards: Collection[str] = ()
+
+    @classmethod
+    def choose(
+        cls,
+        document: Document,
+        key: str,
+        names: tuple[str, ...],
+        system: System | None,
+        library: str,
+        guards: Collection[str],
+    ) -> CampaignSets:
+        """The sets that the file asks for.
+
+        Args:
+            key: as the file has it.
+
+        Raises:
+            DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
+        """
+        if names != (_AUTO,):
+            sets = {
+                strip_prefix(name): _named(document, (key, i), name)
+                for i, name in enumerate(names)
+            }
+            return cls(tuple(sets.values()), system, guards)
+        if system is None:
+            raise document.error(
+                f"{key}: auto needs to know the system",
+                (key,),
+                hint="add `system: NAME`, or name sets: commtune systems reference-settings",
+            )
+        known = all_reference_settings().values()
+        fit = tuple(one for one in known if one.is_for(system.name, library))
+        return cls(fit, system, guards)
 
     @property
     def _barred(self) -> dict[str, str]:
@@ -196,7 +205,6 @@ class CampaignSets:
         )
 
     def list_remarks(self, tried: tuple[TriedFirst, ...], library: str) -> list[str]:
-        """What is to be said of the sets before the campaign runs."""
         if not self.sets:
             of = f"{self.system.name if self.system else 'no system'} with {library}"
             return [f"note: no reference settings that are fit to try are known for {of}"]

@@ -15,15 +15,7 @@ from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError, UserError
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern
-from commtune.slurm_templates.job_request import (
-    InvalidRequest,
-    JobRequest,
-    Launcher,
-    Mpi,
-    Placement,
-    check_request,
-    pinned_variables,
-)
+from commtune.slurm_templates import job_request
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import ShellCode, quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
@@ -81,8 +73,8 @@ class SlurmPart(value_types.Part):
     cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
     memory: _Option = ""
     exclusive: Truth | None = None
-    launcher: Launcher = ""
-    mpi: Mpi = ""
+    launcher: job_request.Launcher = ""
+    mpi: job_request.Mpi = ""
     launcher_options: value_types.Words = ()
     cpu_bind: Text = ""
     gpu_bind: Text = ""
@@ -94,7 +86,7 @@ class SlurmPart(value_types.Part):
     after: Text = ""
     templates: Text = ""
     jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
-    placement: Placement = "any"
+    placement: job_request.Placement = "any"
     exclude: _Nodes = ()
     time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
     poll: value_types.Seconds = 5.0
@@ -109,6 +101,39 @@ class AggressorPart(value_types.Part):
     message: _Bytes = 128 * 1024
     burst: _Span = 0.0
     pause: _Span = 0.0
+
+    def as_aggressor(
+        self, document: Document, request: job_request.JobRequest | None
+    ) -> Aggressor:
+        """The traffic that the file asks for.
+
+        Raises:
+            DocumentError: no Slurm to give it nodes, one rank, which has nobody to send to, or
+                messages too large for the benchmark.
+        """
+        if request is None:
+            raise document.error(
+                "an aggressor needs nodes of its own, from Slurm",
+                ("aggressor",),
+                hint="add `slurm: {}`, with what your site requires: account, partition",
+            )
+        if self.nodes * self.ranks_per_node < 2:
+            raise document.error(
+                "an aggressor of one rank has nobody to send to",
+                ("aggressor", "nodes"),
+                hint="give it 2 nodes, or 2 ranks_per_node",
+            )
+        ranks = self.nodes * self.ranks_per_node
+        if self.message * ranks > _MOST_IN_A_RANK:
+            raise document.error(
+                f"messages of {format_size(self.message)} for each of {ranks} ranks are more than "
+                f"{format_size(_MOST_IN_A_RANK)} in one rank",
+                ("aggressor", "message"),
+                hint=f"at most {format_size(_MOST_IN_A_RANK // ranks)}",
+            )
+        return Aggressor(
+            self.pattern, self.nodes, self.ranks_per_node, self.message, self.burst, self.pause
+        )
 
 
 def system_of(document: Document, name: str | None, folder: Path) -> System | None:
@@ -137,7 +162,7 @@ def request_of(
     nodes: int,
     ranks: int,
     folder: Path,
-) -> JobRequest | None:
+) -> job_request.JobRequest | None:
     """What the campaign asks of Slurm; ``None`` where it doesn't run there.
 
     Raises:
@@ -160,7 +185,7 @@ def request_of(
     asked |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
     asked |= {"templates": _templates(document, part.templates, folder)}
     asked |= {"container": _image(part.container, folder)}
-    return JobRequest(**asked)
+    return job_request.JobRequest(**asked)
 
 
 def pin_by_system(document: Document, space: Space, system: System | None) -> Space:
@@ -182,7 +207,7 @@ def pin_by_system(document: Document, space: Space, system: System | None) -> Sp
                 hint=f"leave it to the site: pin: {{{found}: unset}}" if found
                 else "remove it from the pins",
             )  # fmt: skip
-    pins = pinned_variables(system, {space.library})
+    pins = job_request.pinned_variables(system, {space.library})
     for name, value in pins.items():
         _check_pin(document, space, system, name, value, searched.get(name))
     return replace(space, pinned={**space.pinned, **pins}) if pins else space
@@ -192,7 +217,7 @@ def check_asked(
     document: Document,
     part: SlurmPart | None,
     system: System | None,
-    request: JobRequest | None,
+    request: job_request.JobRequest | None,
     aggressor: Aggressor | None,
 ) -> None:
     """Refuses what the system, or the launcher, doesn't allow."""
@@ -206,46 +231,10 @@ def check_asked(
         )
     nodes = request.nodes + (aggressor.nodes if aggressor else 0)
     try:
-        check_request(system, replace(request, nodes=nodes), request.time_s)
+        job_request.check_request(system, replace(request, nodes=nodes), request.time_s)
         launch_words(system, request, ("program",), first_node=0 if aggressor else None)
-    except InvalidRequest as error:
+    except job_request.InvalidRequest as error:
         raise document.error(error.message, _place(error.key), hint=error.hint) from error
-
-
-def aggressor_of(
-    document: Document, part: AggressorPart | None, request: JobRequest | None
-) -> Aggressor | None:
-    """The traffic that the file asks for.
-
-    Raises:
-        DocumentError: no Slurm to give it nodes, one rank, which has nobody to send to, or
-            messages too large for the benchmark.
-    """
-    if part is None:
-        return None
-    if request is None:
-        raise document.error(
-            "an aggressor needs nodes of its own, from Slurm",
-            ("aggressor",),
-            hint="add `slurm: {}`, with what your site requires: account, partition",
-        )
-    if part.nodes * part.ranks_per_node < 2:
-        raise document.error(
-            "an aggressor of one rank has nobody to send to",
-            ("aggressor", "nodes"),
-            hint="give it 2 nodes, or 2 ranks_per_node",
-        )
-    ranks = part.nodes * part.ranks_per_node
-    if part.message * ranks > _MOST_IN_A_RANK:
-        raise document.error(
-            f"messages of {format_size(part.message)} for each of {ranks} ranks are more than "
-            f"{format_size(_MOST_IN_A_RANK)} in one rank",
-            ("aggressor", "message"),
-            hint=f"at most {format_size(_MOST_IN_A_RANK // ranks)}",
-        )
-    return Aggressor(
-        part.pattern, part.nodes, part.ranks_per_node, part.message, part.burst, part.pause
-    )
 
 
 def _check_pin(

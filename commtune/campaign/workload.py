@@ -19,7 +19,7 @@ from commtune.model import Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
 #: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
-DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+_DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
@@ -123,7 +123,7 @@ class WorkloadPart(Part):
         default=2, description="MPI processes, on all nodes together"
     )
     nodes: Annotated[Whole, require_within(1, MOST_RANKS)] = 1
-    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = DEFAULT_SIZES
+    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = _DEFAULT_SIZES
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
     backend: Backend = Backend.MPI_HOST
@@ -205,7 +205,6 @@ class WorkloadPart(Part):
 
 
 def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:
-    """How many nodes are emulated; 0 for none."""
     if part.emulate_nodes is None:
         return 0
     at = ("workload", "emulate_nodes")

@@ -139,28 +139,27 @@ class ObservedState:
     cancelled_by: int | None = None
     #: When this attempt started, seconds since 1970; ``None`` if it hasn't.
     started_at: float | None = None
-    attempt: int = 1  # which start of the job this is, from 1; counted by ``update_state``
+    attempt: int = 1  # which start of the job this is, from 1; counted by ``updated``
     #: What the reason means, of a job that waits.
     pending: PendingReason | None = field(default=None, compare=False)
 
+    def updated(self, after: ObservedState) -> ObservedState:
+        """What is known of a job after another look at it.
 
-def update_state(before: ObservedState, after: ObservedState) -> ObservedState:
-    """What is known of a job after another look at it.
-
-    An answer that says nothing (UNKNOWN, ABSENT) doesn't unsay that a job is over, and an answer
-    older than what is known changes nothing. A job back in the queue, or started later than
-    before, is in its next attempt.
-    """
-    if before.state.is_over and not after.state.is_known:
-        return before
-    started = before.started_at if after.started_at is None else after.started_at
-    if _starts_again(before.state, after.state):
-        return replace(after, attempt=before.attempt + 1)
-    if _started_later(before, after) and before.state not in _WAITING:
-        return replace(after, attempt=before.attempt + 1)
-    if not _may_follow(before.state, after.state):
-        return before
-    return replace(after, attempt=before.attempt, started_at=started)
+        An answer that says nothing (UNKNOWN, ABSENT) doesn't unsay that a job is over, and one
+        older than what is known changes nothing. A job back in the queue, or started later than
+        before, is in its next attempt.
+        """
+        if self.state.is_over and not after.state.is_known:
+            return self
+        started = self.started_at if after.started_at is None else after.started_at
+        if _starts_again(self.state, after.state):
+            return replace(after, attempt=self.attempt + 1)
+        if _started_later(self, after) and self.state not in _WAITING:
+            return replace(after, attempt=self.attempt + 1)
+        if not _may_follow(self.state, after.state):
+            return self
+        return replace(after, attempt=self.attempt, started_at=started)
 
 
 def _started_later(before: ObservedState, after: ObservedState) -> bool:

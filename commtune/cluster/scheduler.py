@@ -165,12 +165,10 @@ class Scheduler(Protocol):
     @property
     def name(self) -> str:
         """What people call it."""
-        ...
 
     @property
     def keeps_accounts(self) -> bool:
         """Whether the site keeps accounts; without them ``account`` gives nothing."""
-        ...
 
     def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         """Submits a script to run in a folder; returns the job's number.
@@ -178,19 +176,15 @@ class Scheduler(Protocol):
         Args:
             after: number of a job whose end, however it comes, this one waits for.
         """
-        ...
 
     def end_submission(self, script: Path) -> None:
         """Ends a ``submit`` of this script that outlived its controller, if there is one."""
-        ...
 
     def cancel(self, jobs: Collection[str]) -> None:
         """Cancels exactly these jobs."""
-        ...
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """Where these jobs stand, or all jobs of the user, as the queue says."""
-        ...
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
         """What the accounts say of these jobs, or of all jobs of the user.
@@ -199,15 +193,12 @@ class Scheduler(Protocol):
             since: seconds since 1970; not later than the first of them was submitted. Numbers of
                 jobs are given out again after years.
         """
-        ...
 
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
         """Those of these nodes that are down, drained or not responding now."""
-        ...
 
     def release_command(self, job: str) -> str:
         """What a person types to let a held job go."""
-        ...
 
 
 class StepLauncher(Protocol):
@@ -223,23 +214,18 @@ class StepLauncher(Protocol):
             began: whether ranks came up.
             timed_out: whether it was ended at its time limit.
         """
-        ...
 
     def lost_nodes(self, output: str) -> frozenset[str]:
         """Names of the nodes that it lost, or could not reach, by its own words."""
-        ...
 
     def end_steps(self, job: str) -> None:
         """Ends all steps of a job but its script; a ``SchedulerFault`` if there is no answer."""
-        ...
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
         """The words of a step that says, on each node of a job, where it stands."""
-        ...
 
     def read_places(self, printed: str) -> Topology:
         """Reads what such a step printed."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -16,11 +16,7 @@ import typer
 
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.quantities import (
-    QuantityError,
-    parse_bytes,
-    parse_seconds,
-)
+from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import InvalidKey, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation

@@ -40,7 +40,6 @@ class LockOwner:
 
     @classmethod
     def current(cls, proc: Path = _PROC) -> LockOwner:
-        """This process."""
         pid = os.getpid()
         return cls(
             host=socket.gethostname(),
@@ -52,8 +51,55 @@ class LockOwner:
 
     @classmethod
     def from_row(cls, row: RowMapping) -> LockOwner:
-        """Who holds a lock, by its row."""
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
+
+    @classmethod
+    def holding(cls, connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
+        """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
+        statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
+        row = connection.execute(statement).mappings().one_or_none()
+        return (cls.from_row(row), row["since"]) if row else None
+
+    @classmethod
+    def all_living(cls, connection: Connection) -> Mapping[int, str]:
+        """By campaign, who works on it: not those seen to be dead; silence may be a long run."""
+        us = cls.current()
+        rows = connection.execute(select(Lock.__table__)).mappings()
+        return {
+            row["campaign_id"]: _describe_holder(row)
+            for row in rows
+            if not _death_of(cls.from_row(row), us, 0.0, math.inf)
+        }
+
+    def acquire(self, connection: Connection, campaign_id: int, *, take_over: bool) -> str:
+        """Takes the lock inside the given transaction; of several that try, one gets it.
+
+        Returns:
+            Why an earlier holder lost it; empty if there was none, or it was ours already.
+
+        Raises:
+            CampaignLocked: another controller holds it and may live.
+        """
+        row = _row(connection, campaign_id)
+        if row is None:
+            if _insert(connection, campaign_id, self):
+                return ""
+            row = _row(connection, campaign_id)
+        if row is None:  # given back at this moment
+            raise _locked(connection, campaign_id, None)
+        holder = LockOwner.from_row(row)
+        if holder != self:
+            reason = _death_of(holder, self, time.time() - row["heartbeat"], _STALE_AFTER_S)
+            reason = reason or ("taken over by request" if take_over else "")
+            if not (reason and _replace(connection, row, self)):
+                raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
+            return reason
+        refresh_lock(connection, campaign_id, self)
+        return ""
+
+    def release(self, connection: Connection, campaign_id: int) -> None:
+        """Gives the lock back; another's stays."""
+        connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(self)))
 
 
 def _start_of(pid: int, proc: Path = _PROC) -> int | None:
@@ -87,42 +133,6 @@ def _death_of(
     return f"silent for {silent_s:.0f} s" if silent_s > stale_after_s else ""
 
 
-def acquire_lock(
-    connection: Connection, campaign_id: int, owner: LockOwner, *, take_over: bool
-) -> str:
-    """Takes the lock inside the given transaction; of several that try, one gets it.
-
-    Returns:
-        Why an earlier holder lost it; empty if there was none, or it was ours already.
-
-    Raises:
-        CampaignLocked: another controller holds it and may live.
-    """
-    row = _row(connection, campaign_id)
-    if row is None:
-        if _insert(connection, campaign_id, owner):
-            return ""
-        row = _row(connection, campaign_id)
-    if row is None:  # given back at this moment
-        raise _locked(connection, campaign_id, None)
-    holder = LockOwner.from_row(row)
-    if holder != owner:
-        reason = _death_of(holder, owner, time.time() - row["heartbeat"], _STALE_AFTER_S)
-        reason = reason or ("taken over by request" if take_over else "")
-        if not (reason and _replace(connection, row, owner)):
-            raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
-        return reason
-    refresh_lock(connection, campaign_id, owner)
-    return ""
-
-
-def lock_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
-    """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
-    statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
-    row = connection.execute(statement).mappings().one_or_none()
-    return (LockOwner.from_row(row), row["since"]) if row else None
-
-
 def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
     """Says that the owner lives.
 
@@ -140,24 +150,7 @@ def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | No
         raise _locked(connection, campaign_id, _row(connection, campaign_id))
 
 
-def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
-    """Gives the lock back; another's stays."""
-    connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
-
-
-def living_holders(connection: Connection) -> Mapping[int, str]:
-    """Who works on what, by campaign, but for those seen to be dead; silence may be a long run."""
-    us = LockOwner.current()
-    rows = connection.execute(select(Lock.__table__)).mappings()
-    return {
-        row["campaign_id"]: _describe_holder(row)
-        for row in rows
-        if not _death_of(LockOwner.from_row(row), us, 0.0, math.inf)
-    }
-
-
 def _describe_holder(row: RowMapping) -> str:
-    """Who holds a lock, by its row, for a person."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
     return f"process {row['pid']} on {row['host']}, since {when}"
 

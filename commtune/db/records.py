@@ -6,19 +6,11 @@ Imports nothing that starts slowly: the commands that answer from the shell wait
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from commtune.model import (
-    Conditions,
-    Configuration,
-    JobRecord,
-    Outcome,
-    PointEvidence,
-    Profile,
-    Verdict,
-)
+from commtune import model
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import overall_points
 
@@ -85,7 +77,7 @@ class StoredProfile:
     nodes: int
     bytes_low: int
     bytes_high: int
-    configuration: Configuration
+    configuration: model.Configuration
     verdict: str
     system: str
     stack: str
@@ -123,29 +115,41 @@ class BestRow(StoredProfile):
     system_fingerprint: str
     stack_fingerprint: str
     nearest_bytes: int | None
-    points: tuple[PointEvidence, ...]
+    points: tuple[model.PointEvidence, ...]
     level: float
     minimum_gain: float
     note: str
-    conditions: Conditions
+    conditions: model.Conditions
     workload: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
 
     @property
-    def sure_points(self) -> tuple[PointEvidence, ...]:
+    def sure_points(self) -> tuple[model.PointEvidence, ...]:
         """The evidence over all machine states; that of each speed where there is no such."""
         return tuple(overall_points(self.points).values()) or self.points
 
     @property
+    def all_conditions(self) -> model.Conditions:
+        """What was special about its runs; an older profile's campaign tells what it doesn't."""
+        found = self.conditions
+        if not found.pattern and "operation" in self.workload:
+            found = replace(found, pattern=model.Workload.of_plain(self.workload).pattern)
+        if not found.timing and self.timing:
+            found = replace(found, timing=model.Timing(**self.timing).said)
+        return found
+
+    @property
     def standing(self) -> Standing:
         """What it shows: a profile may gain at some sizes of its range, not at others."""
-        if self.verdict == Verdict.FASTER:
-            shown = any(point.verdict is Verdict.FASTER for point in self.sure_points)
+        if self.verdict == model.Verdict.FASTER:
+            shown = any(point.verdict is model.Verdict.FASTER for point in self.sure_points)
             return Standing.GAIN if shown else Standing.OPEN
         nearest = self.nearest_bytes
         ruled_out = nearest is not None and is_ruled_out(nearest, self.points, self.minimum_gain)
-        return Standing.NONE if ruled_out or self.verdict == Verdict.DEFAULT else Standing.OPEN
+        return (
+            Standing.NONE if ruled_out or self.verdict == model.Verdict.DEFAULT else Standing.OPEN
+        )
 
 
 @dataclass(frozen=True)
@@ -160,7 +164,7 @@ class ProfileAnswer:
 
     id: int
     campaign: str
-    profile: Profile
+    profile: model.Profile
     system: SystemRecord
     stack: StackRecord
     created: float
@@ -279,24 +283,23 @@ class CampaignSummary:
     profiles: int
     best: BestGain | None
     locked_by: str
-    jobs: tuple[JobRecord, ...] = ()
+    jobs: tuple[model.JobRecord, ...] = ()
     node_hours: float = 0.0
     aggressor: Mapping[str, Any] | None = None
 
     @property
     def runs(self) -> int:
-        """Stored runs."""
         return sum(self.outcomes.values())
 
     @property
     def lost(self) -> int:
         """Runs that were cut short or never made, by something that they could not help."""
-        return sum(self.outcomes.get(outcome, 0) for outcome in Outcome if outcome.is_lost)
+        return sum(self.outcomes.get(outcome, 0) for outcome in model.Outcome if outcome.is_lost)
 
     @property
     def failed(self) -> int:
         """Runs that failed by themselves; what was lost is not among them."""
-        return self.runs - self.lost - self.outcomes.get(Outcome.OK, 0)
+        return self.runs - self.lost - self.outcomes.get(model.Outcome.OK, 0)
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,8 @@ def validate_document(document: Document, model: type[_Model]) -> _Model:
             nearest legal key or value, and up to four further problems.
     """
     if document.data is None:
-        raise document.error("the document is empty", hint=f"begin with {_first_keys(model)}")
+        required = [name for name, key in model.model_fields.items() if key.is_required()]
+        raise document.error("the document is empty", hint=f"begin with {', '.join(required)}")
     return validate_part(document, document.data, model)
 
 
@@ -84,10 +85,6 @@ def _further(finding: _Finding, document: Document, where: Where) -> str:
     place = f"line {line}: " if line else ""
     named = f"{finding.named}: " if finding.named else ""
     return f"{place}{named}{finding.problem}" + (f" ({finding.hint})" if finding.hint else "")
-
-
-def _first_keys(model: type[BaseModel]) -> str:
-    return ", ".join(n for n, f in model.model_fields.items() if f.is_required())
 
 
 def _describe_place(where: Where, data: Any) -> str:

@@ -172,6 +172,24 @@ class Document:
             message, file=self.file, line=line, hint=hint, where=where, named=named
         )
 
+    def require_kind(self, own: str) -> None:
+        """Refuses a document that is plainly one of another kind: its problems would say nothing.
+
+        Args:
+            own: the key that says what a document is: ``space`` or ``system``.
+
+        Raises:
+            DocumentError: of the document's class; it says what the file is, and what checks it.
+        """
+        keys = self.data.keys() if isinstance(self.data, dict) else ()
+        # A campaign has a space and a system, so it comes first.
+        for key, (kind, checked_by) in _KINDS.items():
+            if key in keys and key == own:
+                return
+            if key in keys:
+                hint = f"commtune {checked_by} validate {self.file or 'FILE'}"
+                raise self.error(f"this is {kind}", (key,), hint=hint)
+
     @contextmanager
     def placing(self, *where: str | int) -> Iterator[None]:
         """What is wrong with a name, a key or an amount, as an error of this document."""
@@ -204,25 +222,6 @@ def is_path(name: str | Path) -> bool:
     """Whether a file is meant, and not something that is shipped under this name."""
     text = str(name)
     return isinstance(name, Path) or "/" in text or text.endswith(_ENDINGS)
-
-
-def require_kind(document: Document, own: str) -> None:
-    """Refuses a document that is plainly one of another kind: its problems would say nothing.
-
-    Args:
-        own: the key that says what a document is: ``space`` or ``system``.
-
-    Raises:
-        DocumentError: of the document's class; it says what the file is, and what checks it.
-    """
-    keys = document.data.keys() if isinstance(document.data, dict) else ()
-    # A campaign has a space and a system, so it comes first.
-    for key, (kind, checked_by) in _KINDS.items():
-        if key in keys and key == own:
-            return
-        if key in keys:
-            hint = f"commtune {checked_by} validate {document.file or 'FILE'}"
-            raise document.error(f"this is {kind}", (key,), hint=hint)
 
 
 def load_document(path: Path, error_class: type[DocumentError] = DocumentError) -> Document:

@@ -6,14 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from commtune.formatting import (
-    describe_conditions,
-    each_by_itself,
-    format_count,
-    format_size,
-    format_sizes,
-    format_table,
-)
+from commtune import formatting as text
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
@@ -58,7 +51,7 @@ class ExportDocument:
     def title(self) -> str:
         """One line: what this is."""
         profile = self.profile
-        sizes = format_sizes(profile.bytes_low, profile.bytes_high)
+        sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
         return one_line(
             f"commtune profile {profile.name}: settings for {profile.operation}, {sizes}"
         )
@@ -102,7 +95,6 @@ class GuardVerdict:
 
     @classmethod
     def judge(cls, profile: Profile, tolerance: float) -> GuardVerdict:
-        """Reads the guard evidence of a profile."""
         floor = 1.0 - tolerance
         measured = [point for point in profile.guards if point.operation != profile.operation]
         others = displayed_points(measured)
@@ -147,13 +139,14 @@ def profile_remarks(
         load, undo: how to load the settings and take them back, in the words of the format.
     """
     profile = document.profile
+    name = shlex.quote(f"{document.campaign}/{profile.name}")
     sections = (
         [document.title, *_origin(document)],
         document.scope(guards),
         _evidence_table(profile, document.level),
         _variables(document),
         [
-            f"Verify: {_verify_command(document)}",
+            f"Verify: commtune verify {name}",
             "  or time your program with and without them, in turn, several times.",
             f"Load: {load}",
             f"Undo: {undo}",
@@ -163,10 +156,6 @@ def profile_remarks(
     for section in sections:
         lines += ["", *section] if lines else section
     return [one_line(line) for line in lines]
-
-
-def _verify_command(document: ExportDocument) -> str:
-    return "commtune verify " + shlex.quote(f"{document.campaign}/{document.profile.name}")
 
 
 def _evidence_table(profile: Profile, level: float | None) -> list[str]:
@@ -179,9 +168,9 @@ def _evidence_table(profile: Profile, level: float | None) -> list[str]:
     interval = format_simultaneous(level) if level else f"{100 * profile.level:.4g} % CI each"
     head = ("size", "state", "default", "tuned", f"speedup, {interval}", "pairs", "finding")
     rows = [_row(point) for point in shown]
-    lines = format_table(head, rows, right="size,default,tuned,pairs").splitlines()
+    lines = text.format_table(head, rows, right="size,default,tuned,pairs").splitlines()
     if len({point.speed == ALL for point in shown}) > 1:
-        lines.append(each_by_itself(level))
+        lines.append(text.each_by_itself(level))
     return lines
 
 
@@ -189,9 +178,10 @@ def _origin(document: ExportDocument) -> Iterator[str]:
     profile = document.profile
     yield f"Campaign {document.campaign}, {document.created}, commtune {document.commtune_version}"
     yield f"Measured on {document.system} (fingerprint {document.fingerprint}):"
-    yield f"  {profile.backend}, {profile.ranks} ranks, {format_count(profile.nodes, 'node')}"
+    nodes = text.format_count(profile.nodes, "node")
+    yield f"  {profile.backend}, {profile.ranks} ranks, {nodes}"
     yield from (f"  {line.strip()}" for line in document.stack.splitlines() if line.strip())
-    if special := describe_conditions(profile.conditions):
+    if special := text.describe_conditions(profile.conditions):
         yield f"  {special}"
 
 
@@ -214,7 +204,7 @@ def _row(point: PointEvidence) -> tuple[str, ...]:
 
 
 def _guard_text(point: PointEvidence) -> str:
-    size, speedup = format_size(point.bytes), format_speedup(point.gain)
+    size, speedup = text.format_size(point.bytes), format_speedup(point.gain)
     return f"{point.operation} at {size} ({point.speed}): {speedup}"
 
 

@@ -26,7 +26,6 @@ _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 
 
 def _comment_lines(lines: list[str], mark: str) -> str:
-    """Lines as comments, each closed by a newline."""
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
 
 
@@ -184,11 +183,7 @@ def _write_tcl(document: ExportDocument, lines: list[str], guards: GuardVerdict)
 
 def _quoted_tcl(text: str) -> str:
     """A Tcl word in double quotes. Braces are escaped too: they are counted inside a proc."""
-    return '"' + "".join(_escaped(character) for character in text) + '"'
-
-
-def _escaped(character: str) -> str:
-    return "\\" + character if character in _SPECIAL else character
+    return '"' + "".join("\\" + sign if sign in _SPECIAL else sign for sign in text) + '"'
 
 
 def _unfit_tcl(value: str) -> str:

@@ -42,24 +42,24 @@ class AggressorReport:
         """Likewise, of what went from one node to another."""
         return self.bytes_between_nodes * 8e-9 / self.active_s if self.active_s > 0 else 0.0
 
-
-def read_aggressor(path: Path) -> AggressorReport:
-    """Reads an aggressor's record file, whatever its state, also while it is being written."""
-    records = read_records(path)
-    header, traffic = records.header, records.traffic or {}
-    if header is None:
-        return AggressorReport(problems=records.problems)
-    if header.get("mode") != "aggress":
-        return AggressorReport(problems=(f"{path} holds no records of an aggressor",))
-    return AggressorReport(
-        pattern=AggressorPattern(header["pattern"]),
-        message_bytes=header["message_bytes"],
-        ranks=header["ranks"],
-        hosts=tuple(dict.fromkeys(str(rank.get("host", "")) for rank in header["rank_info"])),
-        bytes_moved=traffic.get("bytes_moved", 0),
-        bytes_between_nodes=traffic.get("bytes_between_nodes", 0),
-        traffic_s=traffic.get("traffic_s", 0.0),
-        active_s=traffic.get("active_s", 0.0),
-        ended_by=str((records.footer or {}).get("ended_by", "")),
-        problems=records.problems,
-    )
+    @classmethod
+    def read(cls, path: Path) -> AggressorReport:
+        """Reads an aggressor's record file, whatever its state, also while it is being written."""
+        records = read_records(path)
+        header, traffic = records.header, records.traffic or {}
+        if header is None:
+            return cls(problems=records.problems)
+        if header.get("mode") != "aggress":
+            return cls(problems=(f"{path} holds no records of an aggressor",))
+        return cls(
+            pattern=AggressorPattern(header["pattern"]),
+            message_bytes=header["message_bytes"],
+            ranks=header["ranks"],
+            hosts=tuple(dict.fromkeys(str(rank.get("host", "")) for rank in header["rank_info"])),
+            bytes_moved=traffic.get("bytes_moved", 0),
+            bytes_between_nodes=traffic.get("bytes_between_nodes", 0),
+            traffic_s=traffic.get("traffic_s", 0.0),
+            active_s=traffic.get("active_s", 0.0),
+            ended_by=str((records.footer or {}).get("ended_by", "")),
+            problems=records.problems,
+        )

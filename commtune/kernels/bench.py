@@ -8,17 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from commtune import model
 from commtune.kernels.records import Records, read_records
-from commtune.model import (
-    BLOCKING,
-    WALL,
-    Aggressor,
-    Backend,
-    Operation,
-    RunRequest,
-    Timing,
-    Workload,
-)
 from commtune.model.operations import ACTIVE, GROUPED, MIXED
 
 #: What an aggressor prints, once, as soon as it has moved messages.
@@ -45,8 +36,7 @@ class NativeProgram:
     matrix: Path | None = None
     leaves_memory: bool = False
 
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        """The command line of one rank; the launcher goes in front of it."""
+    def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         workload = request.workload
         command = [
             str(self.executable),
@@ -65,20 +55,19 @@ class NativeProgram:
             *_timing(request.timing),
         ]
         command += [f"--env-names={','.join(self.env_names)}"] if self.env_names else []
-        only_xccl = {workload.backend, *workload.shape.backends} == {Backend.XCCL}
+        only_xccl = {workload.backend, *workload.shape.backends} == {model.Backend.XCCL}
         command += ["--end=quick"] if self.leaves_memory and only_xccl else []
-        has_matrix = self.matrix is not None and workload.operation is Operation.MATRIX
+        has_matrix = self.matrix is not None and workload.operation is model.Operation.MATRIX
         return [*command, f"--matrix={self.matrix}"] if has_matrix else command
 
     def trace_arguments(
-        self, request: RunRequest, records: Path, controls: Sequence[str]
+        self, request: model.RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
         """The same of an untimed run; ``controls`` are control variables (MPI_T) to report."""
         command = [*self.arguments(request, records), "--mode=trace"]
         return [*command, f"--controls={','.join(controls)}"] if controls else command
 
-    def read(self, records: Path, request: RunRequest) -> Records:
-        """Reads a record file and holds it against what was asked for."""
+    def read(self, records: Path, request: model.RunRequest) -> Records:
         found = read_records(records, request)
         return replace(found, mismatch=_mismatch(self.library, found.header or {}))
 
@@ -104,7 +93,7 @@ def _words_of(library: str) -> tuple[str, ...]:
 
 def aggressor_arguments(
     executable: Path,
-    aggressor: Aggressor,
+    aggressor: model.Aggressor,
     records: Path,
     run_id: str,
     *,
@@ -134,36 +123,36 @@ def aggressor_arguments(
 
 
 def _backend(backend: str) -> list[str]:
-    if not Backend(backend).uses_gpu:
+    if not model.Backend(backend).uses_gpu:
         return []
     # Each rank near its GPU; launchers, which know nothing of GPUs, leave them unbound.
     return [f"--backend={backend}", "--bind=gpu"]
 
 
-def _window(workload: Workload) -> list[str]:
+def _window(workload: model.Workload) -> list[str]:
     # Guard operations have the same workload otherwise.
-    is_stream = workload.operation is Operation.STREAM
+    is_stream = workload.operation is model.Operation.STREAM
     return [f"--window={workload.window}"] if workload.window and is_stream else []
 
 
-def _shape(workload: Workload) -> list[str]:
+def _shape(workload: model.Workload) -> list[str]:
     """What its operation uses of a shape; guard operations have the same workload otherwise."""
     shape, operation = workload.shape, workload.operation
     names: list[str] = []
     names += ["group_size"] if operation in GROUPED else []
     names += ["active", "direction"] if operation in ACTIVE else []
     names += ["inside", "between"] if operation in MIXED else []
-    names += ["assemble"] if operation is Operation.STRIPING else []
+    names += ["assemble"] if operation is model.Operation.STRIPING else []
     given = ((name, getattr(shape, name)) for name in names)
     return [f"--{name.replace('_', '-')}={value}" for name, value in given if value]
 
 
-def _timing(timing: Timing) -> list[str]:
+def _timing(timing: model.Timing) -> list[str]:
     mode = [f"--timing={timing.mode}", f"--operations={timing.operations}"]
     return [
-        *(mode if timing.mode != BLOCKING else ()),
+        *(mode if timing.mode != model.BLOCKING else ()),
         *(["--graph=yes"] if timing.graph else []),
-        *([f"--timer={timing.timer}"] if timing.timer != WALL else ()),
+        *([f"--timer={timing.timer}"] if timing.timer != model.WALL else ()),
         f"--warmup={timing.warmup}",
         f"--min-samples={timing.min_samples}",
         f"--max-samples={timing.max_samples}",

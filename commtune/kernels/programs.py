@@ -12,30 +12,23 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from commtune import model
 from commtune.errors import MissingComponent, UserError, install_command
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources, library_folders
 from commtune.kernels.python_bench.layout import OPERATIONS
 from commtune.kernels.records import Records, read_records
-from commtune.model import (
-    Backend,
-    MpiFlavour,
-    MpiInstallation,
-    OwnBenchmark,
-    RunRequest,
-    Workload,
-)
 
 #: Bytes of a file that are read to know it again.
 _LONGEST_READ = 64 * 2**20
 
 #: Names under which the system's own libraries are found, for an MPI that is part of it.
 _SYSTEM_NAMES = {
-    MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
-    MpiFlavour.OPENMPI: ("libmpi.so.40",),
-    MpiFlavour.INTEL: ("libmpi.so.12",),
-    MpiFlavour.CRAY: ("libmpi_cray.so.12", "libmpi_gnu_123.so.12", "libmpi_gnu_91.so.12"),
+    model.MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
+    model.MpiFlavour.OPENMPI: ("libmpi.so.40",),
+    model.MpiFlavour.INTEL: ("libmpi.so.12",),
+    model.MpiFlavour.CRAY: ("libmpi_cray.so.12", "libmpi_gnu_123.so.12", "libmpi_gnu_91.so.12"),
 }
 
 
@@ -52,8 +45,7 @@ class PythonProgram:
     env_names: Sequence[str] = ()
     python: str = sys.executable
 
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        """The command line of one rank."""
+    def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         workload, timing = request.workload, request.timing
         options = {
             "op": workload.operation,
@@ -78,8 +70,7 @@ class PythonProgram:
         command = [self.python, "-P", "-m", "commtune.kernels.python_bench"]
         return [*command, *(f"--{name}={value}" for name, value in options.items() if value != "")]
 
-    def read(self, records: Path, request: RunRequest) -> Records:
-        """Reads a record file and holds it against what was asked for."""
+    def read(self, records: Path, request: model.RunRequest) -> Records:
         return read_records(records, request)
 
 
@@ -87,7 +78,7 @@ AnyProgram = NativeProgram | PythonProgram | CommandProgram
 
 
 def other_program(
-    workload: Workload, mpi: MpiInstallation, watched: Sequence[str], path: str = ""
+    workload: model.Workload, mpi: model.MpiInstallation, watched: Sequence[str], path: str = ""
 ) -> PythonProgram | CommandProgram | None:
     """The program that measures a workload; ``None`` where that is the native benchmark.
 
@@ -99,12 +90,12 @@ def other_program(
         MissingComponent: mpi4py is not installed.
         UserError: the benchmark in Python doesn't know the operation.
     """
-    own = workload.own or OwnBenchmark()
+    own = workload.own or model.OwnBenchmark()
     if own.command:
         # In jobs, modules and containers bring the MPI; here it would be the first that is found.
         libmpi = libmpi_of(mpi) if path else ""
         return CommandProgram(own.command, own.output, Path(own.folder), path, libmpi)
-    if Backend(workload.backend).is_native:
+    if model.Backend(workload.backend).is_native:
         return None
     # Found and not imported: it would load an MPI library into the controller.
     if importlib.util.find_spec("mpi4py") is None:
@@ -126,10 +117,10 @@ def watching_program(program: Any, names: Sequence[str]) -> Any:
     return replace(program, env_names=tuple(names)) if is_ours else program
 
 
-def sources_of(workload: Workload) -> str:
+def sources_of(workload: model.Workload) -> str:
     """What measures a workload, as a key: results of another one don't compare."""
-    own = workload.own or OwnBenchmark()
-    if own.command or Backend(workload.backend).is_native:
+    own = workload.own or model.OwnBenchmark()
+    if own.command or model.Backend(workload.backend).is_native:
         return digest_of_sources()[:16]
     from commtune.kernels.python_bench.records import digest_python_bench
 
@@ -138,9 +129,9 @@ def sources_of(workload: Workload) -> str:
     return digest_python_bench(*([file] if file.is_file() else []))
 
 
-def files_of(workload: Workload) -> dict[str, str]:
+def files_of(workload: model.Workload) -> dict[str, str]:
     """Keys of the files that a user's command names: with another key it is another program."""
-    own = workload.own or OwnBenchmark()
+    own = workload.own or model.OwnBenchmark()
     found: dict[str, str] = {}
     for index, word in enumerate(own.command):
         # --config=FILE names one too. The program itself is a file only by a path: what PATH finds
@@ -162,7 +153,7 @@ def _key(file: Path) -> str:
     return ""
 
 
-def libmpi_of(mpi: MpiInstallation) -> str:
+def libmpi_of(mpi: model.MpiInstallation) -> str:
     """Where mpi4py is to look for the library of an MPI, as MPI4PY_LIBMPI says it."""
     # An mpi4py that was built for one MPI has its library already, and pays no attention.
     names = _SYSTEM_NAMES.get(mpi.flavour, ())

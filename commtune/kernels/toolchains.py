@@ -160,7 +160,6 @@ def _architecture(kind: GpuKind, written: str) -> str:
 def _compiler(
     family: _Family, environment: Mapping[str, str], packages: Sequence[Path]
 ) -> tuple[Path, Path]:
-    """The toolkit's folder, and its compiler."""
     for name in family.roots:
         if name in environment:
             compiler = Path(environment[name]) / "bin" / family.compiler

@@ -34,7 +34,6 @@ class SizeEffect:
 
     @property
     def gain(self) -> Interval:
-        """The ratio with its interval."""
         return Interval(self.ratio, self.low, self.high, self.pairs)
 
 
@@ -386,7 +385,6 @@ class Decision:
         return tuple(c for i, c in enumerate(self.candidates) if self.stop_of(i) is None)
 
     def after(self, look: Look) -> Decision:
-        """With one more look."""
         return replace(self, looks=(*self.looks, look))
 
 

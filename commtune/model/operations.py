@@ -79,18 +79,6 @@ _COLLECTIVES = frozenset(
     }
 )
 
-_PATTERNS = frozenset(
-    {
-        Operation.RAIL,
-        Operation.ASYMMETRIC,
-        Operation.SYMMETRIC,
-        Operation.MATRIX,
-        Operation.STRIPING,
-        Operation.PAIRS,
-    }
-)
-
-
 #: What the benchmark in Python does, in the order in which it says so.
 IN_PYTHON = (
     Operation.PING_PONG,
@@ -121,7 +109,6 @@ class Backend(StrEnum):
 
     @property
     def is_native(self) -> bool:
-        """Whether it is one of the native benchmark."""
         return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
 
     def does(self, operation: Operation) -> bool:
@@ -242,7 +229,6 @@ class PatternParameters:
 
     @property
     def backends(self) -> tuple[str, ...]:
-        """The backends that it names."""
         return tuple(dict.fromkeys(filter(None, (self.inside, self.between, self.assemble))))
 
     def plain(self) -> dict[str, Any]:
@@ -280,3 +266,4 @@ _STRIPING = "striping"
 ACTIVE = ("rail", "asymmetric", "symmetric")
 GROUPED = (*ACTIVE, _STRIPING)
 MIXED = ("matrix", _STRIPING)
+_PATTERNS = frozenset((*ACTIVE, *MIXED, "pairs"))

@@ -169,7 +169,6 @@ class Workload:
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
-        """From what ``plain`` gave."""
         own = stored.get("own")
         restored = OwnBenchmark(**{**own, "command": tuple(own["command"])}) if own else None
         return cls(
@@ -223,7 +222,6 @@ class Aggressor:
 
     @property
     def ranks(self) -> int:
-        """Ranks in all."""
         return self.nodes * self.ranks_per_node
 
     def plain(self) -> dict[str, Any]:
@@ -232,5 +230,4 @@ class Aggressor:
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Aggressor:
-        """From what ``plain`` gave."""
         return cls(**{**stored, "pattern": AggressorPattern(stored["pattern"])})

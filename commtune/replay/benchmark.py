@@ -124,8 +124,9 @@ class ReplayBenchmark:
 
     def _deck(self, request: model.RunRequest) -> _Deck:
         index = self.grid.index.get(request.configuration)
-        workload = request.workload
-        if index is None or not _covers(self.grid.header.workload, workload):
+        workload, recorded = request.workload, self.grid.header.workload
+        is_there = recorded.operation is workload.operation
+        if index is None or not is_there or not set(recorded.sizes) >= set(workload.sizes):
             raise CampaignError(
                 f"the recording {self.replayed} holds no {workload.operation} of these sizes "
                 f"under {request.configuration}"
@@ -261,10 +262,6 @@ def check_plan(grid: Grid, plan: Plan) -> None:
             hint="the recording's own campaign is in its first line (docs/replay.md), or record "
             f"this one:\n'commtune record CAMPAIGN.yaml --runs 8 --out {plan.name}.jsonl.gz'",
         )
-
-
-def _covers(recorded: model.Workload, asked: model.Workload) -> bool:
-    return recorded.operation is asked.operation and set(recorded.sizes) >= set(asked.sizes)
 
 
 _OF_THE_WORKLOAD = (

@@ -29,13 +29,7 @@ from statistics import median
 from typing import Any
 
 from commtune.errors import EnvironmentFault, UserError
-from commtune.model import (
-    Configuration,
-    Outcome,
-    RunResult,
-    Timing,
-    Workload,
-)
+from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
@@ -76,7 +70,6 @@ class GridHeader:
     oversubscribed: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """The header's line as plain data."""
         known = {"format": _FORMAT, "version": _VERSION, "recording": True}
         return {**known, **asdict(self), "workload": self.workload.plain()}
 
@@ -115,7 +108,6 @@ class RecordedRun:
 
     @classmethod
     def from_result(cls, configuration: int, started_s: float, result: RunResult) -> RecordedRun:
-        """A run's result as a recording keeps it."""
         sizes = tuple(
             RecordedSize(m.bytes, m.median_s, m.canary_s, m.canary_after_s, m.min_s, m.p95_s)
             for m in result.measurements
@@ -124,7 +116,6 @@ class RecordedRun:
         return cls(configuration, started_s, result.wall_s, result.outcome, sizes, *told)
 
     def line(self, sizes: Sequence[int]) -> str:
-        """The line of the run; ``sizes`` are the header's."""
         by_size = {size.bytes: size for size in self.sizes}
         rows = [_times_ns(by_size[size]) if size in by_size else None for size in sizes]
         while rows and rows[-1] is None:
@@ -164,7 +155,6 @@ class Grid:
 
     @cached_property
     def speeds(self) -> MachineStates:
-        """The machine states of the whole recording."""
         sizes = (size for run in self.runs if run.outcome is Outcome.OK for size in run.sizes)
         return fit_states([size.canary_s for size in sizes if size.canary_s is not None])
 
@@ -209,7 +199,6 @@ class Grid:
         return cls(header, configurations, runs, digest)
 
     def lines(self) -> list[str]:
-        """All lines of the recording."""
         names = sorted({name for configuration in self.configurations for name in configuration})
         rows = [
             [configuration.get(name) for name in names] for configuration in self.configurations
@@ -364,7 +353,6 @@ class Recorder:
                 beside.unlink(missing_ok=True)
 
     def add(self, run: RecordedRun) -> None:
-        """Adds a run."""
         with _writing(self.part), self.part.open("a", encoding="utf-8") as file:
             file.write(run.line(self._sizes))
 

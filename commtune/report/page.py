@@ -135,13 +135,12 @@ class Page:
             "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
         }  # fmt: skip
         template = environment.get_template("report.html")
-        drawn = {name: Markup(picture.svg(self.banner)) for name, picture in self.pictures.items()}
         return template.render(
             page=self,
             record=self.record,
             conclusion=self.record.conclusion,
             campaign=self.record.campaign,
-            svg={name: Markup(text) for name, text in drawn.items()},
+            svg={name: Markup(one.svg(self.banner)) for name, one in self.pictures.items()},
             version=__version__,
             now=datetime.now(UTC).timestamp(),
             ranked=evidence.rank_variables(self.importance),
@@ -295,11 +294,8 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
 
 
 def _capped(share: float) -> str:
-    return (
-        formatting.format_percent(share)
-        if share < recommendations.HOPELESS
-        else f"over {formatting.format_percent(recommendations.HOPELESS)}"
-    )
+    said = formatting.format_percent(min(share, recommendations.HOPELESS))
+    return said if share < recommendations.HOPELESS else f"over {said}"
 
 
 def _time(seconds: float) -> str:

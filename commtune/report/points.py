@@ -60,7 +60,6 @@ class SizePoint:
 
     @property
     def bytes(self) -> int:
-        """Message size."""
         return self.evidence.bytes
 
     @property

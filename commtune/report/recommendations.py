@@ -152,12 +152,8 @@ def _kept(
             said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
     elif points and not ruled_out:
         notes = dict.fromkeys(p.note for p in profiles)
-        said += [_sentence(note) for note in notes if note]
+        said += [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
     return said
-
-
-def _sentence(note: str) -> str:
-    return f"{note[:1].upper()}{note[1:]}."
 
 
 def _above(found: Mapping[int, float]) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from commtune import formatting, model
 from commtune.db.queries.description import benchmark_header
 from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.db.records import CampaignDescription, ProfileAnswer
+from commtune.db.records import CampaignDescription
 from commtune.db.storage.store import Store
 from commtune.model.conclusion import Conclusion
 from commtune.model.operations import MIXED
@@ -138,11 +138,15 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
     runs = tuple(store.runs(campaign.id))
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id)
+    workload = campaign.what.get("workload") or {}
     return CampaignRecord(
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),
         runs=runs,
-        profiles=tuple(answer.profile for answer in _profiles(url, campaign.name)),
+        profiles=tuple(
+            load_profile(url, str(entry.id), with_details=True).profile
+            for entry in find_profiles(url, campaign.name)
+        ),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans=_plans(store, campaign.id, runs),
@@ -152,13 +156,9 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=benchmark_header(url, campaign.id),
-        parts=store.parts(campaign.id) if _has_parts(campaign) else {},
+        parts=store.parts(campaign.id) if workload.get("operation") in MIXED else {},
         run_costs=store.costs(campaign.id),
     )
-
-
-def _has_parts(campaign: CampaignDescription) -> bool:
-    return (campaign.what.get("workload") or {}).get("operation") in MIXED
 
 
 def _plans(
@@ -179,10 +179,3 @@ def _plans(
         for number, block in found.items()
         for run in list(block.values())[:1]
     }
-
-
-def _profiles(url: str, campaign: str) -> list[ProfileAnswer]:
-    return [
-        load_profile(url, str(entry.id), with_details=True)
-        for entry in find_profiles(url, campaign)
-    ]

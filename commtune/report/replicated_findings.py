@@ -50,7 +50,6 @@ class ReplicatedFinding:
     measured: tuple[_Measured, ...] = ()
 
     def data(self) -> dict[str, Any]:
-        """As plain data."""
         points = [
             {"bytes": one.bytes, "confirmed": one.confirmed, **asdict(one.gain)}
             for one in self.measured

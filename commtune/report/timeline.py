@@ -334,7 +334,9 @@ def _groups(jobs: Sequence[JobRecord]) -> tuple[_JobGroup, ...]:
     """By kind and what they came to, the most frequent first."""
     found: defaultdict[tuple[str, str], list[JobRecord]] = defaultdict(list)
     for job in jobs:
-        found[str(job.kind), _came_to(job)].append(job)
+        is_over = job.stage is JobStage.OVER
+        came_to = job.word or "over" if is_over else f"{job.word or job.stage}, in flight"
+        found[str(job.kind), came_to].append(job)
     groups = [_group(*name, members) for name, members in found.items()]
     return tuple(sorted(groups, key=lambda group: (-group.jobs, group.kind, group.came_to)))
 
@@ -349,9 +351,3 @@ def _group(kind: str, came_to: str, jobs: Sequence[JobRecord]) -> _JobGroup:
         wait_s=median(waits) if waits else None,
         example=next((job.detail for job in jobs if job.detail), ""),
     )
-
-
-def _came_to(job: JobRecord) -> str:
-    if job.stage is JobStage.OVER:
-        return job.word or "over"
-    return f"{job.word or job.stage}, in flight"

@@ -34,18 +34,18 @@ class Presence:
     why: str = ""  # what is known where it was not; empty where it was
     killed: bool = False  # it had to be killed, and may have left processes on other nodes
 
+    @classmethod
+    def read(cls, printed: str) -> Presence:
+        """What the end of its output says; nothing said is no proof."""
+        said = _LAST_LINE.findall(printed)
+        if not said:
+            return cls("nobody knows how long it was there", killed=True)
+        words, killed = said[-1].removesuffix(_KILLED), said[-1].endswith(_KILLED)
+        return cls("" if words == _TO_THE_END else words.replace("this", "it", 1), killed)
+
     @property
     def was_there(self) -> bool:
         return not self.why
-
-
-def read_presence(printed: str) -> Presence:
-    """What the end of its output says; nothing said is no proof."""
-    said = _LAST_LINE.findall(printed)
-    if not said:
-        return Presence("nobody knows how long it was there", killed=True)
-    words, killed = said[-1].removesuffix(_KILLED), said[-1].endswith(_KILLED)
-    return Presence("" if words == _TO_THE_END else words.replace("this", "it", 1), killed)
 
 
 def launch_with(

@@ -202,7 +202,6 @@ def _refuse_doubles(values: Sequence[str], at: Place, first: int = 0) -> None:
 
 
 def illegal_value(parameter: Parameter, value: str, at: Place) -> DocumentError:
-    """The error for a value that a parameter does not have."""
     return at.error(
         f"{quote_value(value)} is not a value of {parameter.name}",
         hint=nearest_value(parameter, value),

@@ -66,20 +66,16 @@ def complete_document(document: Document, facts: Mapping[str, KnownVariable]) ->
             continue
         fact = facts.get(str(written.get("name")))
         if fact is None and "kind" not in written and "name" in written:
+            near = find_nearest(str(written["name"]), facts, cutoff=0.8)
+            also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
             raise document.error(
                 f"{quote_value(written['name'])} has no kind, and no catalogue under 'facts' "
                 "knows it",
                 ("parameters", i, "name"),
-                hint=_kind_hint(str(written["name"]), facts),
+                hint=f"add `kind: ...`, {also}",
             )
         filled.append(written if fact is None else _filled(written, fact, document, i))
     return {**data, "parameters": filled}
-
-
-def _kind_hint(name: str, facts: Mapping[str, KnownVariable]) -> str:
-    near = find_nearest(name, facts, cutoff=0.8)
-    also = f"or mean {near}" if near else "or look it up: commtune spaces explain NAME"
-    return f"add `kind: ...`, {also}"
 
 
 def _filled(

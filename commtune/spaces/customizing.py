@@ -119,9 +119,7 @@ class SpaceEditor:
 
     def _opens(self, name: str, value: str) -> bool:
         """Whether a value is one of a parameter that is left out, or is in by its values only."""
-        parameter = self.space.left_out.get(name)
-        named = self._named.get(name)
-        known = parameter or named
+        known = self.space.left_out.get(name) or self._named.get(name)
         return known is not None and value in known.values
 
     def _open(self, name: str, value: str, at: Place) -> None:
@@ -185,14 +183,11 @@ class SpaceEditor:
             return self.space.by_name[name]
         if name in self.space.left_out:
             raise at.error(f"{quote_value(name)} needs an opt-in", hint=f"add `opt_in: [{name}]`")
+        near = find_nearest(name, self.space.by_name, cutoff=0.8)
         raise at.error(
             f"{quote_value(name)} is not a parameter of space {self.space.name}",
-            hint=self._near_or_new(name),
+            hint=f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`",
         )
-
-    def _near_or_new(self, name: str) -> str:
-        near = find_nearest(name, self.space.by_name, cutoff=0.8)
-        return f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`"
 
     def _value(self, parameter: Parameter, word: str, at: Place) -> Value:
         if word == building.UNSET:

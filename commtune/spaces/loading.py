@@ -21,7 +21,6 @@ from commtune.documents.yaml_document import (
     load_document,
     load_shipped,
     parse_document,
-    require_kind,
 )
 from commtune.errors import SpaceError, UnknownName
 from commtune.model import Operation
@@ -115,7 +114,7 @@ def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
     Raises:
         DocumentError: of the document's class, with file, line and hint.
     """
-    require_kind(document, "space")
+    document.require_kind("space")
     whole = _Building(document).whole()
     larger = [p.name for p in (*whole.parameters, *whole.left_out.values()) if size < p.size]
     return remove_parameters(whole, larger)

@@ -305,7 +305,6 @@ def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mappin
 
 
 def _with_value(space: Space, parameter: Parameter, variable: Variable, value: str) -> Space:
-    """The space with one more value of a parameter, and rules that know it."""
     number = int(value) if value.lstrip("-").isdigit() else None
     if number is None and parameter.kind is Kind.BYTES:
         number = parse_bytes(value)

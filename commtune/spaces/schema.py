@@ -19,7 +19,6 @@ Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 #: Numbers: true is none. With limits it stands last, or else editors don't see them.
 IN_DIGITS = BeforeValidator(exact_number)
 Whole = Annotated[int, IN_DIGITS]
-Number = Annotated[float, IN_DIGITS]
 #: Truth values: a number is none.
 Truth = Annotated[bool, BeforeValidator(exact_truth)]
 #: What a file begins with: the version of its format.

@@ -53,7 +53,6 @@ class Space:
 
     @cached_property
     def by_name(self) -> Mapping[str, Parameter]:
-        """The parameters by name."""
         return {parameter.name: parameter for parameter in self.parameters}
 
     @cached_property

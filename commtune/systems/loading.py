@@ -6,16 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from commtune.documents import yaml_document
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import (
-    Document,
-    is_path,
-    list_shipped,
-    load_document,
-    load_shipped,
-    require_kind,
-)
 from commtune.errors import UnknownName
 from commtune.spaces.loading import list_presets
 from commtune.systems.schema import GpuLink, Slurm, System
@@ -26,7 +19,7 @@ _Where = tuple[str | int, ...]
 
 def list_systems() -> list[str]:
     """The names of the shipped descriptions, sorted."""
-    return list(list_shipped(_FOLDER))
+    return list(yaml_document.list_shipped(_FOLDER))
 
 
 def load_system(name: str | Path) -> System:
@@ -37,24 +30,24 @@ def load_system(name: str | Path) -> System:
         DocumentError: the file can't be read or is wrong, with file, line and hint.
     """
     text = str(name)
-    if is_path(name):
-        return build_system(load_document(Path(name)))
+    if yaml_document.is_path(name):
+        return build_system(yaml_document.load_document(Path(name)))
     if text not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(text)}",
             hint=suggest(text, list_systems()) + "; a file is named with its ending: ./NAME.yaml",
         )
-    return build_system(load_shipped(_FOLDER, text))
+    return build_system(yaml_document.load_shipped(_FOLDER, text))
 
 
-def build_system(document: Document) -> System:
+def build_system(document: yaml_document.Document) -> System:
     """The system that a document describes.
 
     Raises:
         DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
             source that isn't listed, a GPU or partition that isn't there.
     """
-    require_kind(document, "system")
+    document.require_kind("system")
     system = validate_document(document, System)
     check_sources(document, system.sources)
     _check_gpus(document, system)
@@ -63,7 +56,7 @@ def build_system(document: Document) -> System:
     return system
 
 
-def _check_spaces(document: Document, system: System) -> None:
+def _check_spaces(document: yaml_document.Document, system: System) -> None:
     for i, library in enumerate(system.libraries):
         for j, space in enumerate(library.spaces):
             if space not in list_presets():
@@ -74,7 +67,7 @@ def _check_spaces(document: Document, system: System) -> None:
                 )
 
 
-def check_sources(document: Document, sources: Mapping[str, str]) -> None:
+def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) -> None:
     """Holds every key ``source`` of a document against its list of sources.
 
     Raises:
@@ -107,7 +100,7 @@ def _named_sources(data: Any, where: _Where) -> Iterator[tuple[_Where, str]]:
             yield from _named_sources(value, (*where, key))
 
 
-def _check_gpus(document: Document, system: System) -> None:
+def _check_gpus(document: yaml_document.Document, system: System) -> None:
     count = system.gpus.count if system.gpus else 0
     for i, link in enumerate(system.links):
         _check_link(document, link, ("links", i, "pairs"), count)
@@ -130,7 +123,7 @@ def _check_gpus(document: Document, system: System) -> None:
         )
 
 
-def _check_sharing(document: Document, system: System, count: int) -> None:
+def _check_sharing(document: yaml_document.Document, system: System, count: int) -> None:
     sharing = system.nics.sharing
     if not isinstance(sharing, list):
         return
@@ -143,7 +136,9 @@ def _check_sharing(document: Document, system: System, count: int) -> None:
         )
 
 
-def _check_link(document: Document, link: GpuLink, where: _Where, count: int) -> None:
+def _check_link(
+    document: yaml_document.Document, link: GpuLink, where: _Where, count: int
+) -> None:
     if count == 0:
         raise document.error("links between GPUs, but no `gpus`", where, hint="add `gpus: ...`")
     if isinstance(link.pairs, str):
@@ -157,7 +152,7 @@ def _check_link(document: Document, link: GpuLink, where: _Where, count: int) ->
             )
 
 
-def _check_scheduler(document: Document, system: System) -> None:
+def _check_scheduler(document: yaml_document.Document, system: System) -> None:
     if (system.slurm is None) == (system.scheduler is None):
         raise document.error(
             "a system has either `slurm` or another `scheduler`",
@@ -168,7 +163,7 @@ def _check_scheduler(document: Document, system: System) -> None:
         _check_slurm(document, system, system.slurm)
 
 
-def _check_slurm(document: Document, system: System, slurm: Slurm) -> None:
+def _check_slurm(document: yaml_document.Document, system: System, slurm: Slurm) -> None:
     if slurm.partition not in slurm.partitions:
         raise document.error(
             f"slurm.partition: {quote_value(slurm.partition)} is not among the partitions",

@@ -16,16 +16,7 @@ from commtune.documents.quantities import (
     parse_bytes,
     parse_seconds,
 )
-from commtune.spaces.schema import (
-    IN_DIGITS,
-    Model,
-    Text,
-    Truth,
-    VariableName,
-    VersionOne,
-    as_list,
-    one_or_list,
-)
+from commtune.spaces import schema
 
 
 def _parse_memory(value: str | int) -> int:
@@ -43,21 +34,21 @@ _Bandwidth = Annotated[int, BeforeValidator(parse_bandwidth), WithJsonSchema({"t
 Size = Annotated[int, BeforeValidator(parse_bytes), _AMOUNT]
 _MemorySize = Annotated[int, BeforeValidator(_parse_memory), WithJsonSchema({"type": "string"})]
 _Seconds = Annotated[float, BeforeValidator(parse_seconds), _AMOUNT]
-Count = Annotated[int, Field(ge=1), IN_DIGITS]
-_Index = Annotated[int, Field(ge=0), IN_DIGITS]
+Count = Annotated[int, Field(ge=1), schema.IN_DIGITS]
+_Index = Annotated[int, Field(ge=0), schema.IN_DIGITS]
 Name = Annotated[str, Field(pattern=_NAME)]
 
 
 #: Names of entries in ``sources``: one, or a list.
 _Sources = Annotated[
     list[Name],
-    BeforeValidator(as_list),
+    BeforeValidator(schema.as_list),
     Field(min_length=1),
-    WithJsonSchema(one_or_list({"type": "string"})),
+    WithJsonSchema(schema.one_or_list({"type": "string"})),
 ]
 
 
-class Sourced(Model):
+class Sourced(schema.Model):
     """Facts, and where they are from."""
 
     source: _Sources
@@ -126,7 +117,7 @@ class _Nics(Sourced):
     sharing: Literal["packed", "round-robin"] | list[_Index] | None = None
     """Which port each GPU uses: neighbours share one (packed), in turn (round-robin), or the
     number of each GPU's port; left out where nobody says."""
-    devices: list[Text] = []
+    devices: list[schema.Text] = []
     """Names of the ports in the operating system, in order; empty where nobody says."""
 
 
@@ -159,7 +150,7 @@ class Partition(Sourced):
     """Most nodes of a job."""
     longest: _Seconds | None = None
     """Longest time limit."""
-    whole_nodes: Truth | None = None
+    whole_nodes: schema.Truth | None = None
     """Whether jobs get whole nodes without asking."""
     qos: dict[Name, Qos] = {}
     """Qualities of service of the partition."""
@@ -174,19 +165,19 @@ class Slurm(Sourced):
     """The partition that is used if a campaign names none."""
     partitions: Annotated[dict[Name, Partition], Field(min_length=1)]
     """Partitions with their limits."""
-    qos: Text = ""
+    qos: schema.Text = ""
     """Quality of service to ask for; empty for the default."""
-    constraint: Text = ""
+    constraint: schema.Text = ""
     """Node features to ask for."""
-    reservation: Text = ""
+    reservation: schema.Text = ""
     """Reservation to run in."""
     gpus: Literal["gpus-per-node", "gres", "none"]
     """How GPUs are asked for: --gpus-per-node=N, --gres=gpu:N, or not at all."""
-    exclusive: Truth
+    exclusive: schema.Truth
     """Whether to ask for whole nodes."""
     switches: Literal["", "switch", "group"] = ""
     """What --switches counts: leaf switches, or whole groups of them; empty where nobody says."""
-    memory: Text = ""
+    memory: schema.Text = ""
     """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
 
 
@@ -195,18 +186,18 @@ class _OtherScheduler(Sourced):
 
     kind: Literal["pbs", "lsf", "flux"]
     """Which one."""
-    queue: Text = ""
+    queue: schema.Text = ""
     """The queue for jobs of campaigns."""
 
 
 class _Recognized(Sourced):
     """By what a machine is known to be this system; one of the three is enough."""
 
-    cluster: list[Text] = []
+    cluster: list[schema.Text] = []
     """Names that Slurm gives the cluster (ClusterName)."""
-    environment: dict[VariableName, Text] = {}
+    environment: dict[schema.VariableName, schema.Text] = {}
     """Variables that the site sets for everybody, and their values."""
-    hosts: list[Text] = []
+    hosts: list[schema.Text] = []
     """Names of its login or compute nodes; * stands for anything."""
 
 
@@ -215,7 +206,7 @@ class _Library(Sourced):
 
     name: Name
     """As search spaces call it: nccl, rccl, cray-mpich, openmpi."""
-    version: Text = ""
+    version: schema.Text = ""
     """Version, where a source names one."""
     network: str = ""
     """What carries it between nodes: aws-ofi-nccl over cxi, InfiniBand verbs, UCX."""
@@ -230,16 +221,16 @@ class _Launcher(Sourced):
     """The program."""
     mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
     """What --mpi is given; empty leaves it to the site's default."""
-    options: list[Text] = []
+    options: list[schema.Text] = []
     """Further options, one word each."""
 
 
 class PerRank(Sourced):
     """A variable whose value differs between the ranks of a node."""
 
-    variable: VariableName
+    variable: schema.VariableName
     """The environment variable."""
-    value: Text
+    value: schema.Text
     """Its value; {local_rank} stands for the number of the rank within its node."""
     library: str = ""
     """Only for runs of this library; empty for all."""
@@ -250,7 +241,7 @@ class _Binding(Sourced):
 
     ranks: Count
     """Ranks a node for which `cpu` is meant: usually one a GPU."""
-    cpu: Text
+    cpu: schema.Text
     """What --cpu-bind is given for that many ranks a node."""
     per_rank: list[PerRank] = []
     """Variables that bind each rank to its GPU or NIC."""
@@ -266,7 +257,7 @@ class _Guard(Sourced):
 class _Pinned(Sourced):
     """A variable that has this value in every run, the default's too."""
 
-    value: Text
+    value: schema.Text
     """The value."""
     library: str = ""
     """Only for runs of this library; empty for all."""
@@ -277,7 +268,7 @@ class _Pinned(Sourced):
 class _ModuleLoad(Sourced):
     """A module to load before anything runs."""
 
-    name: Text
+    name: schema.Text
     """As `module load` takes it."""
     library: str = ""
     """Only for runs of this library; empty for all."""
@@ -286,11 +277,11 @@ class _ModuleLoad(Sourced):
 class _Saying(Sourced):
     """What some sources say where others disagree."""
 
-    says: Text
+    says: schema.Text
     """The statement."""
 
 
-class _Conflict(Model):
+class _Conflict(schema.Model):
     """Something on which sources disagree."""
 
     about: str
@@ -301,22 +292,22 @@ class _Conflict(Model):
     """Which one this description follows, and why."""
 
 
-class System(Model):
+class System(schema.Model):
     """A description of a machine: what is known of it, and who says so."""
 
-    system: VersionOne
+    system: schema.VersionOne
     """Version of this format."""
     name: Name
     """Name of the system."""
-    version: Text = "1"
+    version: schema.Text = "1"
     """Version of the description itself; raise it when you change it."""
     summary: str
     """One sentence on what it is."""
-    checked: Text
+    checked: schema.Text
     """When the facts were last compared with their sources, year-month-day."""
-    measured_here: Truth = False
+    measured_here: schema.Truth = False
     """Whether commtune has measured on this system; otherwise all is from reading."""
-    retired: Text = ""
+    retired: schema.Text = ""
     """When it went out of service, as exactly as is known; empty while it serves."""
     recognized: _Recognized | None = None
     """By what a machine is known to be this one."""
@@ -342,9 +333,9 @@ class System(Model):
     """Communication libraries of the system."""
     binding: _Binding | None = None
     """Cores, GPU and NIC of each rank."""
-    guard: dict[VariableName, _Guard] = {}
+    guard: dict[schema.VariableName, _Guard] = {}
     """Variables that no configuration may set; what the site sets passes unchanged."""
-    pinned: dict[VariableName, _Pinned] = {}
+    pinned: dict[schema.VariableName, _Pinned] = {}
     """Variables with one value in every run."""
     modules: list[_ModuleLoad] = []
     """Modules to load."""

@@ -7,21 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from commtune.model import (
-    BlockPlan,
-    Configuration,
-    Execution,
-    JobRecord,
-    Measurement,
-    Outcome,
-    PointEvidence,
-    Profile,
-    Run,
-    RunRequest,
-    RunResult,
-    SubMeasurement,
-    Trial,
-)
+from commtune import model
 from commtune.model.conclusion import Conclusion, Decision
 
 
@@ -37,23 +23,19 @@ class Benchmark(Protocol):
     @property
     def simulated(self) -> bool:
         """Whether results are made up or played back, and say nothing of this machine."""
-        ...
 
-    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+    def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
         """Makes one run and waits for its end, or ends it after ``time_limit_s`` seconds."""
-        ...
 
-    def recover(self, request: RunRequest) -> RunResult | None:
+    def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads what is left of a run after its controller died, ending its processes first."""
-        ...
 
-    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+    def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         """What the library does under a configuration, from an untimed run with its logging on.
 
         Returns ``None`` where nothing can be told (no such library, a replay, the run failed).
         Its times are never used.
         """
-        ...
 
 
 @runtime_checkable
@@ -70,32 +52,27 @@ class Batches(Protocol):
     @property
     def is_detached(self) -> bool:
         """Whether runs outlive the controller, as jobs do: then a block is submitted whole."""
-        ...
 
     @property
     def simulated(self) -> bool:
         """As for ``Benchmark``."""
-        ...
 
     @property
     def most_in_flight(self) -> int:
         """How many blocks may be under way together."""
-        ...
 
     @property
     def in_flight(self) -> int:
         """How many blocks are under way."""
-        ...
 
-    def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
+    def submit(self, requests: Sequence[model.RunRequest], time_limit_s: float) -> None:
         """Starts the runs of one block, to be made in this order on the same nodes.
 
         Args:
             time_limit_s: wall seconds that each run may take.
         """
-        ...
 
-    def collect(self) -> Sequence[RunResult]:
+    def collect(self) -> Sequence[model.RunResult]:
         """Waits until a block has ended, and gives the results of all its runs.
 
         Empty when nothing is under way.
@@ -104,33 +81,27 @@ class Batches(Protocol):
             EnvironmentFault: nothing can be measured any more, with what to do; results of what
                 is under way are found by ``adopt`` later.
         """
-        ...
 
     def settled(self) -> None:
         """Says that all results that ``collect`` gave so far are stored.
 
         What an earlier controller left, and nobody adopted by then, is nobody's and is ended.
         """
-        ...
 
-    def adopt(self, requests: Sequence[RunRequest]) -> None:
+    def adopt(self, requests: Sequence[model.RunRequest]) -> None:
         """Takes up the runs of one block that an earlier controller left, wherever it got to."""
-        ...
 
-    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+    def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         """As for ``Benchmark``."""
-        ...
 
     def used_s(self) -> float:
         """Seconds that jobs had their nodes: all that ended so far, earlier controllers' too."""
-        ...
 
     def left_s(self) -> float:
         """Seconds of its nodes that may still be spent, what is under way taken off.
 
         Infinite where nobody limits them.
         """
-        ...
 
 
 class JobBook(Protocol):
@@ -139,17 +110,14 @@ class JobBook(Protocol):
     Laws: what ``put_job`` returned from survives the process.
     """
 
-    def put_job(self, job: JobRecord) -> None:
+    def put_job(self, job: model.JobRecord) -> None:
         """Stores a job, in the place of what was known of it by its key."""
-        ...
 
-    def open_jobs(self) -> Sequence[JobRecord]:
+    def open_jobs(self) -> Sequence[model.JobRecord]:
         """Jobs that are not over, in the order they were prepared."""
-        ...
 
     def node_hours(self) -> float:
         """Node-hours of all jobs of the campaign, those under way as far as they are known."""
-        ...
 
 
 class Records(Protocol):
@@ -158,9 +126,9 @@ class Records(Protocol):
     @property
     def header(self) -> Mapping[str, Any] | None: ...
     @property
-    def measurements(self) -> tuple[Measurement, ...]: ...
+    def measurements(self) -> tuple[model.Measurement, ...]: ...
     @property
-    def pieces(self) -> tuple[SubMeasurement, ...]: ...
+    def pieces(self) -> tuple[model.SubMeasurement, ...]: ...
     @property
     def mismatch(self) -> str: ...
     @property
@@ -172,13 +140,11 @@ class Records(Protocol):
 class Program(Protocol):
     """A benchmark program: arguments out, records in. It starts nothing."""
 
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+    def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         """The command line of one rank."""
-        ...
 
-    def read(self, records: Path, request: RunRequest) -> Records:
+    def read(self, records: Path, request: model.RunRequest) -> Records:
         """Reads a record file, whatever its state; a missing file gives empty records."""
-        ...
 
 
 class Store(Protocol):
@@ -189,70 +155,61 @@ class Store(Protocol):
     """
 
     def add_trial(
-        self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
+        self,
+        campaign_id: int,
+        number: int,
+        configuration: model.Configuration,
+        origin: str,
+        label: str,
     ) -> None:
         """Stores a configuration that is about to be tried."""
-        ...
 
-    def trials(self, campaign_id: int) -> Sequence[Trial]:
+    def trials(self, campaign_id: int) -> Sequence[model.Trial]:
         """All trials in order."""
-        ...
 
-    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
+    def start_runs(
+        self, campaign_id: int, requests: Sequence[model.RunRequest], session: str
+    ) -> None:
         """Stores that all of these runs are about to start, or none of them."""
-        ...
 
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
+    def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> bool:
         """Stores what came of a run."""
-        ...
 
-    def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
+    def open_runs(self, campaign_id: int) -> Sequence[model.RunRequest]:
         """Runs that were started and have no result."""
-        ...
 
-    def runs(self, campaign_id: int) -> Iterable[Run]:
+    def runs(self, campaign_id: int) -> Iterable[model.Run]:
         """All runs with a result, in the order they were stored."""
-        ...
 
-    def save_profiles(self, campaign_id: int, profiles: Sequence[Profile]) -> None:
+    def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
         """Replaces the campaign's profiles."""
-        ...
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
         """Stores what the campaign decided to confirm, before it does so."""
-        ...
 
     def decision(self, campaign_id: int) -> Decision | None:
         """What ``decide`` stored last."""
-        ...
 
-    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
+    def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
         """Stores a block before its first run starts; the same one again is nothing new."""
-        ...
 
-    def blocks(self, campaign_id: int) -> Sequence[BlockPlan]:
+    def blocks(self, campaign_id: int) -> Sequence[model.BlockPlan]:
         """All blocks that were planned, by number."""
-        ...
 
-    def add_execution(self, campaign_id: int, execution: Execution) -> None:
+    def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
         """Stores what the library did under a configuration; a later one replaces it."""
-        ...
 
-    def executions(self, campaign_id: int) -> Sequence[Execution]:
+    def executions(self, campaign_id: int) -> Sequence[model.Execution]:
         """What is known of configurations' execution."""
-        ...
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
         """Stores what the campaign came to."""
-        ...
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
         """What ``conclude`` stored last."""
-        ...
 
     def touch(self, campaign_id: int) -> None:
         """Says that the controller that holds the campaign's lock is alive."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -275,8 +232,8 @@ class Progress:
     best_gain: float
     used_s: float
     budget_s: float
-    last: Outcome | None = None
-    confirmed: PointEvidence | None = None
+    last: model.Outcome | None = None
+    confirmed: model.PointEvidence | None = None
 
 
 class Reporter(Protocol):
@@ -284,8 +241,6 @@ class Reporter(Protocol):
 
     def progress(self, progress: Progress) -> None:
         """After every run."""
-        ...
 
     def say(self, message: str) -> None:
         """Something worth a line: a value set aside, a re-run."""
-        ...

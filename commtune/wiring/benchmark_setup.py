@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commtune import model
 from commtune.campaign.protected import check_pins, protected_settings
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import HOST_ID, base_environment, command_path, local_launcher
@@ -18,16 +19,6 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
-from commtune.model import (
-    DEFAULT,
-    Backend,
-    GpuKind,
-    MpiInstallation,
-    Operation,
-    RunRequest,
-    Timing,
-    Workload,
-)
 from commtune.wiring.campaign_records import Folders
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 
@@ -36,7 +27,7 @@ _LIMIT_S = 60.0
 
 
 def build_for(
-    mpi: MpiInstallation,
+    mpi: model.MpiInstallation,
     toolchain: Toolchain | None,
     log: Path | None = None,
     *,
@@ -48,25 +39,26 @@ def build_for(
     return found, backends_of(found.executable)
 
 
-def _native(mpi: MpiInstallation, workload: Workload, names: Sequence[str]) -> NativeProgram:
-    """The native benchmark with the backends of a workload in it."""
+def _native(
+    mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str]
+) -> NativeProgram:
     toolchain = toolchain_for(workload.backend)
     found, built = build_for(mpi, toolchain)
     for backend in (workload.backend, *workload.shape.backends):
         require_backend(backend, built)
-    xccl = toolchain.xccl if toolchain and workload.backend == Backend.XCCL else None
+    xccl = toolchain.xccl if toolchain and workload.backend == model.Backend.XCCL else None
     library = f"{xccl.name} {xccl.version}" if xccl and xccl.version != UNKNOWN else ""
     # Tried on NVIDIA's GPUs only: AMD's runtime gets its memory back in the usual way.
-    on_cuda = toolchain is not None and toolchain.kind is GpuKind.CUDA
+    on_cuda = toolchain is not None and toolchain.kind is model.GpuKind.CUDA
     return NativeProgram(
         found.executable, names, library, _matrix(workload), leaves_memory=on_cuda
     )
 
 
-def _matrix(workload: Workload) -> Path | None:
+def _matrix(workload: model.Workload) -> Path | None:
     """The file of a workload's matrix, kept as long as profiles; none for another operation."""
     shape = workload.shape
-    if not shape.matrix or workload.operation is not Operation.MATRIX:
+    if not shape.matrix or workload.operation is not model.Operation.MATRIX:
         return None
     file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
     if shape.content is not None:
@@ -96,10 +88,10 @@ def _write_once(file: Path, text: str) -> None:
 
 
 def prepare_benchmark(
-    mpi: MpiInstallation,
+    mpi: model.MpiInstallation,
     pinned: Mapping[str, str],
     watched: Sequence[str],
-    workload: Workload,
+    workload: model.Workload,
     folder: Path,
     guards: Sequence[str] = (),
 ) -> LocalBenchmark:
@@ -118,7 +110,7 @@ def prepare_benchmark(
     check_launch(workload, os.environ)
     protected = protected_settings(tuple(guards), os.environ)
     check_pins(pinned, protected)
-    on_gpu = Backend(workload.backend).uses_gpu
+    on_gpu = model.Backend(workload.backend).uses_gpu
     # Each rank reports the values of these.
     emulated = [HOST_ID] if workload.emulated_nodes else []
     names = list(dict.fromkeys([*watched, *(protected if on_gpu else ()), *emulated]))
@@ -133,7 +125,7 @@ def prepare_benchmark(
 
 
 def program_for(
-    mpi: MpiInstallation, workload: Workload, names: Sequence[str], path: str = ""
+    mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str], path: str = ""
 ) -> AnyProgram:
     """What measures a workload, built if it wasn't; ``path`` is PATH of a user's own command."""
     other = other_program(workload, mpi, names, path)
@@ -149,12 +141,14 @@ def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBen
     return replace(benchmark, program=program, watched=tuple(names))
 
 
-def command_by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timing) -> str:
+def command_by_hand(
+    benchmark: LocalBenchmark, workload: model.Workload, timing: model.Timing
+) -> str:
     """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
     own = workload.own
     if own is None or benchmark.launcher is None:
         return ""
-    request = RunRequest("by-hand", DEFAULT, workload, timing)
+    request = model.RunRequest("by-hand", model.DEFAULT, workload, timing)
     program, folder = benchmark.program, own.folder
     if isinstance(program, CommandProgram):
         words: Sequence[str] = program.words(request, Path("by-hand.jsonl"))
@@ -177,7 +171,7 @@ def command_by_hand(benchmark: LocalBenchmark, workload: Workload, timing: Timin
     return f"run it by hand: cd {shlex.quote(folder)} && {shown}"
 
 
-def find_named_mpi(named: str, workload: Workload | None = None) -> MpiInstallation:
+def find_named_mpi(named: str, workload: model.Workload | None = None) -> model.MpiInstallation:
     """Finds an MPI (``cluster.mpi``); a user's own command is launched and never compiled."""
     if workload is not None and workload.own is not None and workload.own.command:
         return find_launcher(named, ranks=workload.ranks)

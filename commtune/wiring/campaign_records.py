@@ -59,9 +59,8 @@ class Folders:
             platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
         )
 
-
-def runs_folder(campaign: str) -> Path:
-    return Folders.of_user().data / "campaigns" / campaign / "runs"
+    def runs(self, campaign: str) -> Path:
+        return self.data / "campaigns" / campaign / "runs"
 
 
 def this_system() -> SystemRecord:
@@ -74,7 +73,6 @@ def record_of(
     machine: Machine,
     folder: Path,
 ) -> CampaignRecord:
-    """The campaign as the database knows it, on this machine."""
     workload = spec.plan.workload
     return _record(
         spec,
@@ -181,7 +179,7 @@ def record_of_today(
         system=_system(machine, workload.emulated_nodes),
         stack=_stack(mpi, machine, workload.backend, versions),
         simulated=stored.simulated,
-        folder=str(runs_folder(stored.name)),
+        folder=str(Folders.of_user().runs(stored.name)),
     )
 
 

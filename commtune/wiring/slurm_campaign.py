@@ -11,11 +11,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import (
+    AFTER_VARIABLE,
     AllocationChain,
     AllocationScript,
 )
@@ -40,7 +41,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.aggressor import read_aggressor
+from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, MpiInstallation, RunRequest
@@ -66,6 +67,13 @@ _EXAMPLES = 3
 class SlurmCampaign:
     """A campaign on Slurm, with what both ways share."""
 
+    #: What to look at where no run works.
+    look_at: ClassVar[str] = (
+        "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
+        "'srun --mpi=list'), 'modules', 'before'\n"
+        "'commtune submit --dry-run --block FILE' shows the script of a job"
+    )
+
     spec: CampaignSpec
     request: JobRequest
     mpi: MpiInstallation
@@ -76,6 +84,11 @@ class SlurmCampaign:
     #: Of the allocation that ``commtune submit`` made and we run in; else empty.
     key: str = ""
     say: Callable[[str], None] = lambda _: None
+
+    @property
+    def follows_allocation(self) -> bool:
+        """Whether we were started by a job that waited for another allocation of the campaign."""
+        return bool(os.environ.get(AFTER_VARIABLE))
 
     @property
     def scheduler(self) -> SlurmScheduler:
@@ -357,7 +370,7 @@ class SlurmCampaign:
             mpi_launcher=str(self.mpi.launcher),
             arguments=partial(aggressor_arguments, self.program.executable, aggressor),
             sign=AGGRESSOR_SIGN,
-            read=read_aggressor,
+            read=AggressorReport.read,
         )
 
     def _whole_s(self) -> float:

@@ -23,7 +23,7 @@ from commtune.errors import CampaignLocked, EnvironmentFault, MissingComponent, 
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
 from commtune.tuner.ports import JobBook
 from commtune.wiring.benchmark_setup import program_for
-from commtune.wiring.campaign_records import runs_folder, slurm_record
+from commtune.wiring.campaign_records import Folders, slurm_record
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
@@ -53,7 +53,7 @@ def prepare_slurm_campaign(
         mpi=mpi,
         program=program,
         site=_describe_site(spec),
-        folder=runs_folder(spec.plan.name).parent,
+        folder=Folders.of_user().runs(spec.plan.name).parent,
         allocation=find_allocation(os.environ, time.time),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
@@ -125,11 +125,6 @@ def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> s
 
 def _is_on(host: str, nodes: str) -> bool:
     return host.partition(".")[0] in {node.partition(".")[0] for node in expand_hosts(nodes)}
-
-
-def follows_allocation() -> bool:
-    """Whether we were started by a job that waited for another allocation of the campaign."""
-    return bool(os.environ.get(AFTER_VARIABLE))
 
 
 @contextmanager

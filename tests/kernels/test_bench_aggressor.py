@@ -22,7 +22,7 @@ from left_over import living
 
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
-from commtune.kernels.aggressor import AggressorReport, read_aggressor
+from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.kernels.records import read_records
 from commtune.model import (
@@ -63,7 +63,7 @@ class Started:
         return self.folder / f"{self.run_id}.txt"
 
     def report(self) -> AggressorReport:
-        return read_aggressor(self.records)
+        return AggressorReport.read(self.records)
 
     def ranks(self) -> list[int]:
         """Process numbers of its ranks."""
@@ -311,12 +311,12 @@ def test_damage_is_a_problem_in_words(
 ) -> None:
     records = copy.deepcopy(sound)
     damage(records)
-    report = read_aggressor(_written(records, tmp_path))
+    report = AggressorReport.read(_written(records, tmp_path))
     assert problem in " ".join(report.problems)
 
 
 def test_before_it_is_up_nothing_is_known(tmp_path: Path) -> None:
-    report = read_aggressor(tmp_path / "none")
+    report = AggressorReport.read(tmp_path / "none")
     assert report == AggressorReport()
     assert report.gigabits_per_s == report.gigabits_per_s_between_nodes == 0
 
@@ -325,7 +325,7 @@ def test_bytes_between_nodes_are_told_apart(sound: list[dict[str, Any]], tmp_pat
     records = copy.deepcopy(sound)
     records[0]["rank_info"][1].update(node=1, host="other")
     records[-1].update(bytes_moved=4_000_000_000, bytes_between_nodes=1_000_000_000, active_s=2.0)
-    report = read_aggressor(_written(records, tmp_path))
+    report = AggressorReport.read(_written(records, tmp_path))
     assert report.hosts == (records[0]["rank_info"][0]["host"], "other")
     assert report.gigabits_per_s == pytest.approx(16.0)
     assert report.gigabits_per_s_between_nodes == pytest.approx(4.0)

@@ -18,7 +18,6 @@ from commtune.slurm_templates.background_command import (
     BackgroundCommand,
     Presence,
     launch_with,
-    read_presence,
 )
 
 _UP = "echo is up; exec sleep 60"
@@ -66,7 +65,7 @@ class Pair:
 
     @property
     def presence(self) -> Presence:
-        return read_presence(self.output.read_text(errors="replace"))
+        return Presence.read(self.output.read_text(errors="replace"))
 
 
 @pytest.fixture
@@ -144,8 +143,8 @@ def test_a_signal_ends_what_has_not_begun(pair: Pair) -> None:
 
 
 def test_nobody_said_anything_is_no_proof() -> None:
-    assert not read_presence("").was_there
-    assert not read_presence("commtune-bench: sending\n").was_there
+    assert not Presence.read("").was_there
+    assert not Presence.read("commtune-bench: sending\n").was_there
 
 
 def test_variables_reach_the_launch_alone_and_unchanged(pair: Pair) -> None:

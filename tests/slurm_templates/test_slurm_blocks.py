@@ -18,7 +18,7 @@ from slurm_scripts import shown, submitted
 from commtune.cluster.placement import Distance, find_distance
 from commtune.cluster.slurm.allocation import _place_command, read_places
 from commtune.errors import UserError
-from commtune.slurm_templates.background_command import BackgroundCommand, read_presence
+from commtune.slurm_templates.background_command import BackgroundCommand, Presence
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Job, Step, render_block
@@ -205,7 +205,7 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
     other = re.findall(r"SLURMD_NODENAME=(.*)", block.said("0.out.beside"))
     assert other and other[0] != block.said("0.out").splitlines()[-1]
     assert "MINE=" not in block.said("0.out.beside")
-    assert read_presence(block.said("0.out.beside")).was_there
+    assert Presence.read(block.said("0.out.beside")).was_there
     assert not (block.place / "stop").exists()
     assert not living(block.word)
 
@@ -217,7 +217,7 @@ def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
     beside = BackgroundCommand(("sh", "-c", ': >"$0"', word))
     step = block.step(0, "sh", "-c", after_it, word, beside=beside)
     cluster.until(block.submit(step), "COMPLETED")
-    found = read_presence(block.said("0.out.beside"))
+    found = Presence.read(block.said("0.out.beside"))
     assert found.why == "it ended before what it stood beside"
     assert block.ended("0.exit")[0] == 0
 
@@ -230,7 +230,7 @@ def test_what_does_not_begin_is_not_run_beside(cluster: Cluster) -> None:
     assert [block.ended(f"{i}.exit")[0] for i in range(2)] == [125, 0]
     assert not (block.place / "0.out").exists()
     assert block.said("0.out.beside").startswith("no ranks\n")
-    assert read_presence(block.said("0.out.beside")).why == "it ended before it began its work"
+    assert Presence.read(block.said("0.out.beside")).why == "it ended before it began its work"
 
 
 @pytest.mark.parametrize(

@@ -304,7 +304,7 @@ def test_host_memory() -> None:
 @pytest.mark.parametrize(
     ("fabric", "question", "why"),
     [
-        (LEONARDO, asked("allreduce", 2, memory=Memory.HOST), "inside a host's memory"),
+        (LEONARDO, asked("allreduce", 2, memory=Memory.HOST), "inside host memory"),
         (LEONARDO, asked("allreduce", 7, 2), "not spread evenly"),
         (LEONARDO, asked("allreduce", 8), "8 ranks a node, but 4 GPUs are described"),
         (LEONARDO, asked("allreduce", 1), "a rank alone"),

@@ -9,7 +9,7 @@ from itertools import combinations, pairwise, permutations
 import pytest
 
 from commtune.systems.nominal.fabric import Fabric, Link, _shortest_paths
-from commtune.systems.nominal.traffic import NominalQuestion, traffic_of
+from commtune.systems.nominal.traffic import NominalQuestion, Traffic
 
 
 def fabric(gpus: int, *links: tuple[int, int, int]) -> Fabric:
@@ -61,7 +61,7 @@ def test_what_counts_of_a_pattern_of_groups(operation: str, outbound: int) -> No
     """CommBench: k (n-1) messages, times g or k; in and out where both go."""
 
     def counted(direction: str) -> float:
-        found = traffic_of(
+        found = Traffic.of(
             NominalQuestion(operation, 24, 3, group_size=8, active=3, direction=direction)
         )
         assert found is not None
@@ -76,7 +76,7 @@ def test_messages_of_an_asymmetric_pattern_go_to_all_of_the_other_group() -> Non
     question = NominalQuestion(
         "asymmetric", 16, 2, group_size=8, active=2, direction="bidirectional"
     )
-    found = traffic_of(question)
+    found = Traffic.of(question)
     assert found is not None
     first, second = found.crossing
     assert first == {(gpu, way): 8 for gpu in (0, 1) for way in ("out", "in")}

@@ -20,7 +20,7 @@ from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
 from commtune.wiring import campaign_records, gpu_toolchains, space_fitting
-from commtune.wiring.gpu_doctor import _describe_gpu_support, check_backends
+from commtune.wiring.gpu_toolchains import _describe_gpu_support, check_backends
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
 _NVCC = "#!/bin/sh\necho 'Cuda compilation tools, release 13.0, V13.0.88'\n"

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.model import Aggressor, Outcome, RunResult
 from commtune.slurm_templates.background_command import BackgroundCommand as Command
-from commtune.slurm_templates.background_command import Presence, read_presence
+from commtune.slurm_templates.background_command import Presence
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Step
@@ -20,11 +20,6 @@ from commtune.systems.schema import System
 _BEGINS_S = 60
 #: Seconds that its end may take: asked by a file, by a signal, killed.
 _ENDS_S = 20.0
-#: Seconds that a launcher may take longer for it.
-GRACE_S = _BEGINS_S + _ENDS_S
-#: What it usually takes of a job beside each run, seconds.
-AROUND_A_RUN_S = 10.0
-
 
 #: What of its report is kept with a run.
 _FACTS = ("bytes_moved", "active_s", "gigabits_per_s", "gigabits_per_s_between_nodes")
@@ -57,6 +52,11 @@ class AggressorFiles:
 class AggressorLaunch:
     """An aggressor beside each run of a campaign."""
 
+    #: Seconds that a launcher may take longer for it.
+    grace_s: ClassVar[float] = _BEGINS_S + _ENDS_S
+    #: What it usually takes of a job beside each run, seconds.
+    around_a_run_s: ClassVar[float] = 10.0
+
     aggressor: Aggressor
     system: System | None
     #: The campaign's: its nodes are the first ones of a job, the aggressor's follow.
@@ -65,7 +65,7 @@ class AggressorLaunch:
     libraries: Collection[str]
     mpi_launcher: str
     #: arguments, read: ``kernels.bench.aggressor_arguments`` for this aggressor, and
-    #: ``kernels.aggressor.read_aggressor``.
+    #: ``kernels.aggressor.AggressorReport.read``.
     arguments: Callable[..., Sequence[str]]
     sign: str  # text that it prints as soon as it sends
     read: Callable[[Path], Any]
@@ -111,7 +111,7 @@ class AggressorLaunch:
         )
 
     def presence(self, place: AggressorFiles) -> Presence:
-        return read_presence(read_tail(place.output))
+        return Presence.read(read_tail(place.output))
 
     def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
         """The result of a run that is over, with what was done beside it.

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
+from commtune import model
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.cancellation import close_orphans
 from commtune.cluster.jobs.failures import StopPolicy
@@ -21,15 +22,6 @@ from commtune.cluster.jobs.submission import Submitter, TrackedJob, new_key
 from commtune.cluster.local.benchmark import make_folder
 from commtune.cluster.scheduler import SchedulerFault
 from commtune.cluster.tracing.tracer import Tracer
-from commtune.model import (
-    Execution,
-    JobKind,
-    JobRecord,
-    JobStage,
-    Outcome,
-    RunRequest,
-    RunResult,
-)
 from commtune.tuner.ports import JobBook
 
 #: Runs that the length of the next job is reckoned from.
@@ -64,7 +56,7 @@ class BlockJobs:
     sleep: Callable[[float], None] = time.sleep
     _tracked: dict[str, TrackedJob] = field(default_factory=dict, init=False)
     _finished: list[TrackedJob] = field(default_factory=list, init=False)
-    _unknown: list[RunResult] = field(default_factory=list, init=False)
+    _unknown: list[model.RunResult] = field(default_factory=list, init=False)
     #: Of one operation.
     _walls: deque[float] = field(default_factory=lambda: deque(maxlen=_TYPICAL_OF), init=False)
     _stretch: float = field(default=1.0, init=False)
@@ -82,20 +74,20 @@ class BlockJobs:
         """Seconds that the campaign's node-hours leave, what is under way taken off."""
         return self.node_hours.left_s(self._tracked.values())
 
-    def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
+    def submit(self, requests: Sequence[model.RunRequest], time_limit_s: float) -> None:
         self.stop_policy.check()
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
         wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
         # What hangs must not take more than there is.
         time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
-        tracked = self._new(JobKind.BLOCK, requests, time_limit_s)
+        tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
         excluded = self.stop_policy.excluded
         script = self.scripts.block(tracked.folder, requests, time_limit_s, time_s, excluded)
         self._start(tracked, script)
 
-    def collect(self) -> Sequence[RunResult]:
+    def collect(self) -> Sequence[model.RunResult]:
         self.stop_policy.check()
         if self._unknown:
             results, self._unknown = self._unknown, []
@@ -112,9 +104,9 @@ class BlockJobs:
         self._tidy_up()
         self.node_hours.settle()
 
-    def adopt(self, requests: Sequence[RunRequest]) -> None:
+    def adopt(self, requests: Sequence[model.RunRequest]) -> None:
         block = requests[0].block
-        jobs = {job.block: job for job in self.book.open_jobs() if job.kind is JobKind.BLOCK}
+        jobs = {job.block: job for job in self.book.open_jobs() if job.kind is model.JobKind.BLOCK}
         if block not in jobs:
             # It died between storing the runs and putting the job down: it was never submitted.
             self._unknown += [_never_submitted(request, self.clock()) for request in requests]
@@ -126,13 +118,13 @@ class BlockJobs:
         self._tracked[job.key] = tracked
         self.monitor.soon()
 
-    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+    def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         """Makes an untimed run as a job of its own, and waits for it."""
         if not self.tracer.can_trace:
             return None
         self.stop_policy.check()
         self._tidy_up()
-        tracked = self._new(JobKind.TRACE, [request], time_limit_s)
+        tracked = self._new(model.JobKind.TRACE, [request], time_limit_s)
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
         tracked.expected_s = time_limit_s
         # Ranks on nodes write their records there, and make no folder.
@@ -157,15 +149,17 @@ class BlockJobs:
                     execution = self.tracer.read(request, read_start(folder.step_output(0)))
         return execution
 
-    def _new(self, kind: JobKind, requests: Sequence[RunRequest], limit_s: float) -> TrackedJob:
+    def _new(
+        self, kind: model.JobKind, requests: Sequence[model.RunRequest], limit_s: float
+    ) -> TrackedJob:
         key = new_key()
-        job = JobRecord(
+        job = model.JobRecord(
             key=key,
             kind=kind,
             folder=str(self.folder / key),
             prepared_at=self.clock(),
             node_count=self.node_hours.nodes,
-            block=requests[0].block if kind is JobKind.BLOCK else None,
+            block=requests[0].block if kind is model.JobKind.BLOCK else None,
         )
         return TrackedJob(job, tuple(requests), limit_s)
 
@@ -196,12 +190,12 @@ class BlockJobs:
         self.sleep(min(self.file_poll_s, max(0.05, due - now)))
         return []
 
-    def _finish(self, tracked: TrackedJob, end: JobEnd) -> list[RunResult]:
+    def _finish(self, tracked: TrackedJob, end: JobEnd) -> list[model.RunResult]:
         del self._tracked[tracked.job.key]
         self._finished.append(tracked)
         results = self.reader.results(tracked.folder, tracked.requests, tracked.limit_s, end)
         each = _operations(tracked.requests)
-        self._walls.extend(r.wall_s / each for r in results if r.outcome is Outcome.OK)
+        self._walls.extend(r.wall_s / each for r in results if r.outcome is model.Outcome.OK)
         nodes = self.reader.nodes_of(tracked.folder, end)
         tracked.update(nodes=tracked.job.nodes or ",".join(nodes))
         if end.state is not JobState.COMPLETED:
@@ -212,7 +206,7 @@ class BlockJobs:
         return results
 
     def _done_with(self, tracked: TrackedJob) -> None:
-        tracked.update(stage=JobStage.OVER)
+        tracked.update(stage=model.JobStage.OVER)
         self.node_hours.add_job(tracked)
 
     def _tidy_up(self) -> None:
@@ -229,14 +223,14 @@ class BlockJobs:
             self._tidy = True
 
 
-def _operations(requests: Sequence[RunRequest]) -> int:
+def _operations(requests: Sequence[model.RunRequest]) -> int:
     return len(requests[0].workload.operations)
 
 
-def _never_submitted(request: RunRequest, now: float) -> RunResult:
-    return RunResult(
+def _never_submitted(request: model.RunRequest, now: float) -> model.RunResult:
+    return model.RunResult(
         request.run_id,
-        Outcome.INTERRUPTED,
+        model.Outcome.INTERRUPTED,
         now,
         0.0,
         detail="never submitted: its controller ended before",

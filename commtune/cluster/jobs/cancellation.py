@@ -6,7 +6,7 @@ A job is ours by the key in its name: schedulers use numbers again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 
 from commtune.cluster.jobs.node_hours import NodeHourAccount
@@ -27,13 +27,7 @@ class Cancelled:
     gone: int  # how many jobs of the book the scheduler no longer had
 
 
-def cancel_all(
-    book: JobBook,
-    scheduler: Scheduler,
-    *,
-    clock: Callable[[], float] = time.time,
-    sleep: Callable[[float], None] = time.sleep,
-) -> Cancelled:
+def cancel_all(book: JobBook, scheduler: Scheduler) -> Cancelled:
     """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
 
     The book is read again with each look: a controller that still lives may submit another job.
@@ -54,10 +48,10 @@ def cancel_all(
         keys |= more
         if not alive and not more:
             break
-        sleep(_PAUSE_S)
+        time.sleep(_PAUSE_S)
     for job in book.open_jobs():
         if job.key in ended or job.kind is not JobKind.BLOCK:
-            book.put_job(_closed(job, queued.get(job.key), clock(), job.key in ended))
+            book.put_job(_closed(job, queued.get(job.key), time.time(), job.key in ended))
     numbers = sorted({job.number for job in ended.values()}, key=int)
     return Cancelled(tuple(numbers), len(keys) - len(ended))
 

@@ -70,11 +70,11 @@ def _read(file: Path) -> dict[str, set[str]]:
         return {}
     if not isinstance(known, dict):
         return {}
-    return {node: set(jobs) for node, jobs in known.items() if _are_jobs(jobs)}
-
-
-def _are_jobs(found: object) -> bool:
-    return isinstance(found, list) and all(isinstance(job, str) for job in found)
+    return {
+        node: set(jobs)
+        for node, jobs in known.items()
+        if isinstance(jobs, list) and all(isinstance(job, str) for job in jobs)
+    }
 
 
 def _write(file: Path, known: dict[str, set[str]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from commtune.cluster.job_states import JobState, ObservedState, update_state
+from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.jobs.run_results import JobEnd
 from commtune.cluster.jobs.submission import TrackedJob, key_in
 from commtune.cluster.scheduler import (
@@ -83,7 +83,7 @@ class JobMonitor:
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Takes in what the queue said; whether it was new."""
         before, seen = tracked.observed, answer.state_of(tracked.job.number)
-        tracked.observed = update_state(before, seen)
+        tracked.observed = before.updated(seen)
         tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
         parts = answer.parts(tracked.job.number)
         if parts:

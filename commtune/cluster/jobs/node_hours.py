@@ -7,12 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from commtune.cluster.jobs.submission import TrackedJob
-from commtune.cluster.scheduler import (
-    AccountedJob,
-    Scheduler,
-    SchedulerFault,
-    sum_node_hours,
-)
+from commtune.cluster.scheduler import AccountedJob, Scheduler, SchedulerFault, sum_node_hours
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from commtune.cluster.jobs.aggressor import AROUND_A_RUN_S, AggressorLaunch
+from commtune.cluster.jobs.aggressor import AggressorLaunch
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
 from commtune.cluster.scheduler import StepLauncher
@@ -65,7 +65,7 @@ class Scripts:
             timed = zip(steps, requests, strict=True)
             steps = [self.aggressor.joined(step, request.run_id) for step, request in timed]
             job_request = self.aggressor.whole_request
-            time_s += len(requests) * AROUND_A_RUN_S
+            time_s += len(requests) * self.aggressor.around_a_run_s
         return self._render(folder, job_request, tuple(steps), time_s, exclude)
 
     def trace(

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
-from commtune.cluster.jobs.aggressor import GRACE_S, AggressorFiles, AggressorLaunch
+from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
 from commtune.cluster.local.launch import Launcher
@@ -68,7 +68,7 @@ def step_launcher(
         aggressor = beside.command(place, run_id, limit_s)
         return launch_with(aggressor, str(place.output), variables, started)
 
-    return replace(launcher, around=around, grace_s=launcher.grace_s + GRACE_S)
+    return replace(launcher, around=around, grace_s=launcher.grace_s + beside.grace_s)
 
 
 @dataclass

@@ -8,21 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune import process
+from commtune import model, process
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
-from commtune.model import (
-    PROTECTED_NAMES,
-    Execution,
-    MpiInstallation,
-    Outcome,
-    RunRequest,
-    RunResult,
-)
 from commtune.tuner.ports import Program, Records
 
 #: How long before its last record a lost run may have made its shared memory, seconds.
@@ -34,7 +26,7 @@ _LARGEST_KEPT = 64 * 2**20
 class LocalBenchmark:
     """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``)."""
 
-    mpi: MpiInstallation
+    mpi: model.MpiInstallation
     program: Program
     environment: Mapping[str, str]  # what every run gets, before its configuration
     #: Names of all variables of the space; what ranks see of them is compared with what was asked
@@ -45,7 +37,7 @@ class LocalBenchmark:
     #: What starts the ranks; ``None`` starts them on this machine.
     launcher: Launcher | None = None
 
-    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+    def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
         records = self.records_of(request.run_id)
         make_folder(records.parent)
         arguments = self.program.arguments(request, records)
@@ -61,8 +53,8 @@ class LocalBenchmark:
             ended_at = time.time()
             others = load_between(before, read_load())
         except MissingComponent as error:
-            missing = Outcome.MISSING_PROGRAM
-            return RunResult(request.run_id, missing, started_at, 0.0, detail=error.message)
+            missing = model.Outcome.MISSING_PROGRAM
+            return model.RunResult(request.run_id, missing, started_at, 0.0, detail=error.message)
         end_s = ended_at - records.stat().st_mtime if records.exists() else None
         found = self.program.read(records, request)
         _shorten(records)
@@ -71,7 +63,7 @@ class LocalBenchmark:
             return result
         return replace(result, other_load=others.share if others else None, end_s=end_s)
 
-    def trace(self, request: RunRequest, time_limit_s: float) -> Execution | None:
+    def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         folder = self.folder / "traces"
         tracer = Tracer(self.program, self.mpi.flavour, self.environment, self.watched, folder)
         if not tracer.can_trace:
@@ -85,7 +77,7 @@ class LocalBenchmark:
             return None
         return tracer.read(request, completed.output) if completed.ok else None
 
-    def recover(self, request: RunRequest) -> RunResult | None:
+    def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
         process.end_marked({request.run_id})
         records = self.records_of(request.run_id)
@@ -107,7 +99,7 @@ class LocalBenchmark:
 
     def _run(
         self,
-        request: RunRequest,
+        request: model.RunRequest,
         program: Sequence[str],
         variables: Mapping[str, str],
         limit_s: float,
@@ -140,7 +132,7 @@ class LocalBenchmark:
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
         """Spaces are cut by protected variables; what is asked for by hand is not."""
-        for name in PROTECTED_NAMES:
+        for name in model.PROTECTED_NAMES:
             kept = self.environment.get(name)
             if kept is not None and variables.get(name, kept) != kept:
                 raise UserError(
@@ -159,12 +151,12 @@ class LocalBenchmark:
 
     def _result(
         self,
-        request: RunRequest,
+        request: model.RunRequest,
         found: Records,
         completed: process.Completed,
         started_at: float,
         time_limit_s: float,
-    ) -> RunResult:
+    ) -> model.RunResult:
         judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, judged, expected, self.watched)

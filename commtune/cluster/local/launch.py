@@ -6,7 +6,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from commtune.cluster.exit_codes import JudgeLauncher
 from commtune.errors import MissingComponent
@@ -117,7 +116,8 @@ def base_environment(
     """
     names = (*_BASE_NAMES, *_DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
-    environment["PATH"] = _prepended(mpi.launcher.parent, environment.get("PATH", os.defpath))
+    folders = (str(mpi.launcher.parent), environment.get("PATH", os.defpath))
+    environment["PATH"] = os.pathsep.join(filter(None, folders))
     return {**_without_ssh(mpi, environment), **environment, **mpi.environment}
 
 
@@ -133,10 +133,6 @@ def _without_ssh(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[s
         return {}
     found = any(shutil.which(name, path=environment["PATH"]) for name in ("ssh", "rsh"))
     return {} if found else {"OMPI_MCA_plm": "isolated"}
-
-
-def _prepended(folder: Path, path: str) -> str:
-    return os.pathsep.join([str(folder), path]) if path else str(folder)
 
 
 #: Inside a batch job hydra would start its proxies through the scheduler; here is one machine.

@@ -128,9 +128,9 @@ def describe_machine(root: Path = Path("/")) -> Machine:
     )
 
 
-def load_now(root: Path = Path("/")) -> _Load:
+def load_now() -> _Load:
     """What else runs here at this moment. Doesn't see other guests of a virtual machine's host."""
-    return _parse_load(read_file(root / "proc/loadavg"))
+    return _parse_load(read_file(Path("/proc/loadavg")))
 
 
 def _parse_load(text: str) -> _Load:

@@ -242,7 +242,7 @@ def _check_environment_settings(variables: Mapping[str, str]) -> Check:
         "environment",
         Status.WARNING,
         f"set in this shell: {', '.join(names)}; campaigns run without them unless they pin them, "
-        "so the default that is measured is not the one that your jobs have",
+        "so a campaign's default is not that of your jobs",
         "unset " + " ".join(map(shlex.quote, names)),
     )
 

@@ -40,8 +40,10 @@ def list_gpus(root: Path) -> tuple[Gpu, ...]:
     driver = read_file(root / "sys/module/amdgpu/version").strip() or "in-kernel"
     targets = [_parse_kfd_node(read_file(f)) for f in sorted((root / _KFD).glob("*/properties"))]
     found += [Gpu("amd", target, driver) for target in targets if target]
-    # Containers may have GPUs and not show the driver's files.
-    return tuple(found or (_ask_nvidia() if root == Path("/") else ()))
+    if not found and root == Path("/"):
+        # Containers may have GPUs and not show the driver's files.
+        found = _parse_nvidia_smi(run_quietly(_ASK_NVIDIA))
+    return tuple(found)
 
 
 def _nvidia_models(root: Path) -> Iterator[str]:
@@ -51,7 +53,6 @@ def _nvidia_models(root: Path) -> Iterator[str]:
 
 
 def _parse_nvidia_driver(text: str) -> str:
-    """The driver's version from /proc/driver/nvidia/version."""
     match = re.search(r"NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", text)
     return match[1] if match else "unknown"
 
@@ -64,11 +65,6 @@ def _parse_kfd_node(properties: str) -> str:
         return ""
     # Two decimal digits each for minor version and stepping, written as one hexadecimal digit.
     return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
-
-
-def _ask_nvidia() -> list[Gpu]:
-    text = run_quietly(("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"))
-    return _parse_nvidia_smi(text)
 
 
 def run_quietly(arguments: Sequence[str]) -> str:
@@ -90,8 +86,10 @@ def read_file(path: Path) -> str:
         return ""
 
 
+_ASK_NVIDIA = ("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader")
+
+
 def _parse_nvidia_smi(text: str) -> list[Gpu]:
-    """Reads ``nvidia-smi --query-gpu=name,driver_version --format=csv,noheader``."""
     pairs = (line.rpartition(",") for line in text.splitlines())
     return [Gpu("nvidia", n.strip(), d.strip()) for n, comma, d in pairs if comma]
 
@@ -288,17 +286,14 @@ def _nominal(speeds: Sequence[float]) -> float:
 def _parse_matrix(text: str) -> dict[tuple[int, int], int]:
     """NVLinks between each two GPUs, both ways, from what ``nvidia-smi topo -m`` prints."""
     lines = [line.split("\t") if "\t" in line else line.split() for line in text.splitlines()]
-    rows = {int(r[0].strip()[3:]): r[1:] for r in lines if r and _is_gpu(r[0])}
+    is_gpu = re.compile(r"\s*GPU\d+\s*").fullmatch
+    rows = {int(r[0].strip()[3:]): r[1:] for r in lines if r and is_gpu(r[0])}
     found = {}
     for a, row in rows.items():
         for b, cell in enumerate(row[: len(rows)]):
             if match := re.fullmatch(r"NV(\d+)", cell.strip()):
                 found[a, b] = int(match[1])
     return found
-
-
-def _is_gpu(word: str) -> bool:
-    return re.fullmatch(r"GPU\d+", word.strip()) is not None
 
 
 def _parse_status(text: str) -> dict[int, list[float]]:

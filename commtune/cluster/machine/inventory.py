@@ -48,6 +48,7 @@ def inspect_machine(
     host = socket.gethostname()
     slurm = describe_slurm(environment, host) if here else None
     clues = collect_clues(environment, slurm.cluster if slurm else "") if here else Clues()
+    others = (kind for kind, program in _SCHEDULERS.items() if shutil.which(program))
     return SeenMachine(
         clues=clues,
         processor=machine.cpu_model,
@@ -59,13 +60,9 @@ def inspect_machine(
         gpus=inspect_gpus(machine.gpus, root, ask or (run_quietly if here else lambda _: "")),
         ports=(*_rdma(root), *_ethernet(root)),
         slurm=slurm,
-        scheduler=_scheduler() if here and slurm is None else "",
+        scheduler=next(others, "") if here and slurm is None else "",
         mpi=_mpi() if here else None,
     )
-
-
-def _scheduler() -> str:
-    return next((kind for kind, program in _SCHEDULERS.items() if shutil.which(program)), "")
 
 
 def _mpi() -> tuple[str, str] | None:
@@ -84,7 +81,6 @@ def _numa_nodes(root: Path) -> int:
 
 
 def _rdma(root: Path) -> Iterator[SeenPort]:
-    """RDMA devices' ports that are up."""
     for device in sorted((root / "sys/class/infiniband").glob("*"), key=_in_order):
         ports = [port for port in sorted(device.glob("ports/*")) if _is_up(port)]
         model = adapter_name(read_file(device / "hca_type").strip() or device.name)

@@ -286,7 +286,6 @@ def _header_folders(compiler: Path, environment: Mapping[str, str]) -> list[Path
 def _launcher_of(
     compiler: Path, wanted: _MpiIdentity | None, environment: Mapping[str, str]
 ) -> tuple[Path, _MpiIdentity]:
-    """The launcher beside a compiler that belongs to the same MPI."""
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
     tried = []
@@ -296,7 +295,8 @@ def _launcher_of(
         if found and (wanted is None or found.flavour is wanted.flavour):
             return launcher, found
         name = found.flavour if found else "an unknown MPI"
-        tried.append(f"{launcher.name} belongs to {name} ({_first_line(text)})")
+        said = next((line.strip() for line in text.splitlines() if line.strip()), "no output")
+        tried.append(f"{launcher.name} belongs to {name} ({said})")
     own = f" ({wanted.flavour} {wanted.version})" if wanted else ""
     raise MissingComponent(
         f"no launcher beside {compiler}{own}: " + ("; ".join(tried) or "no mpiexec there"),
@@ -363,7 +363,3 @@ def _intel_root(compiler: Path) -> Path:
 
 def _prefix(compiler: Path) -> Path:
     return compiler.parent.parent
-
-
-def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "no output")

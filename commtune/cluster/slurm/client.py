@@ -138,6 +138,8 @@ def _fault_of_submission(
 #: Linux takes 131,072 bytes in one argument.
 _ARGUMENT_BYTES = 100_000
 _IDS_IN_A_CALL = 5_000
+#: What scancel says of jobs that have ended.
+_GONE = re.compile(r"Invalid job id specified|already completing or completed")
 _ACCEPTED = re.compile(r"^([1-9]\d{0,9})(?:;[^\s;]+)?$", re.ASCII | re.MULTILINE)
 
 #: Variables by which a user changes what Slurm's programs print or whom they ask.
@@ -336,7 +338,7 @@ class SlurmScheduler:
             whole_output=True,
         )
         lines = done.output.splitlines()
-        said = "\n".join(line for line in lines if not _is_gone(line))
+        said = "\n".join(line for line in lines if not _GONE.search(line))
         # Its exit status is an error number's last byte: zero proves nothing, other things little.
         if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
             raise _fault_of_program(self.scancel, done, _classify_error(said), self.timeout_s)
@@ -353,7 +355,3 @@ class SlurmScheduler:
 
     def _cluster_option(self) -> list[str]:
         return [f"--clusters={self.cluster}"] if self.cluster else []
-
-
-def _is_gone(line: str) -> bool:
-    return bool(re.search(r"Invalid job id specified|already completing or completed", line))

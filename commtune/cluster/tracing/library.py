@@ -46,8 +46,6 @@ class TraceVerdict:
 
 @dataclass(frozen=True)
 class TracedLibrary:
-    """How one library is traced."""
-
     #: Variables that make the library say what it does. They are set in traces only, never where a
     #: user or a space sets them, and are no part of a configuration.
     diagnosing: Mapping[str, str] = field(default_factory=dict)
@@ -163,7 +161,7 @@ def _same_word(asked: str, control: Mapping[str, Any]) -> bool | None:
     if asked.lower() in words:
         return asked.lower() == word
     truth = _truth(asked)
-    if truth is not None and not _is_number(asked):
+    if truth is not None and _number(asked, suffixes=True) is None:
         held = _truth(word) if words else _truth(str(control["value"]))
         return None if held is None else held == truth
     return None
@@ -182,10 +180,6 @@ def _same_number(asked: str, value: str, *, suffixes: bool) -> bool | None:
         return True
     # Libraries put the value that they chose in the place of 0 or -1, which mean "choose".
     return False if wanted > 0 else None
-
-
-def _is_number(text: str) -> bool:
-    return _number(text, suffixes=True) is not None
 
 
 def _number(text: str, *, suffixes: bool) -> float | None:

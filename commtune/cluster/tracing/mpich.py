@@ -99,12 +99,10 @@ def _blamed(evidence: TraceEvidence, words: set[str]) -> Iterator[str]:
         rf"(MPIR_CVAR|MPICH|MPIR_PARAM)_{collective.upper()}_((POSIX_)?INTRA_ALGORITHM|COMPOSITION)"
     )
     for name, value in evidence.configuration.items():
-        if pattern.fullmatch(name) and _named(value, name) in words:
+        is_composition = name.endswith("COMPOSITION")
+        word = _COMPOSITIONS.get(value, value) if is_composition else value.lower()
+        if pattern.fullmatch(name) and word in words:
             yield name
-
-
-def _named(value: str, name: str) -> str:
-    return _COMPOSITIONS.get(value, value) if name.endswith("COMPOSITION") else value.lower()
 
 
 MPICH = TracedLibrary(

@@ -211,7 +211,8 @@ def _parse_log(text: str) -> _NcclLog:
         limited={_LIMITS[found[1]]: found[2] for found in _matches(_LIMITED, told)},
         invalid={found[1] or found[2]: found[0] for found in _matches(_INVALID, told)},
         choices=_unique(_choices_in(informed, origin)),
-        transports=_unique(_transport(found[1]) for found in _matches(_TRANSPORT, said)),
+        # Without the number of the device: NET/Socket/0 is NET/Socket.
+        transports=_unique(re.sub(r"/\d+\b", "", f[1]) for f in _matches(_TRANSPORT, said)),
         channels=_first_number(_CHANNELS, said),
         channels_per_peer=_first_number(_PER_PEER, said),
         warnings=_unique(line[3].strip() for line in lines if line[2] == "WARN"),
@@ -229,11 +230,6 @@ def _first_number(pattern: re.Pattern[str], lines: Iterable[str]) -> int | None:
 
 def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
     return tuple(dict.fromkeys(items))
-
-
-def _transport(text: str) -> str:
-    """Without the number of the device: NET/Socket/0 is NET/Socket."""
-    return re.sub(r"/\d+\b", "", text)
 
 
 def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:

@@ -55,7 +55,6 @@ class _TracingProgram(Program, Protocol):
         self, request: RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
         """The command line of one rank; ``controls`` are names of MPI_T control variables."""
-        ...
 
     def read(self, records: Path, request: RunRequest) -> _TraceRecords: ...
 

@@ -9,16 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.stored_campaigns import (
-    CampaignDescription,
-    ProfileAnswer,
-    StoredProfile,
-    delete_campaign,
-    find_campaign,
-    find_stored,
-    list_profiles,
-    rename_campaign,
-)
+from commtune.app import stored_campaigns
 from commtune.commands.options import DbOption, called_as
 from commtune.errors import UserError
 from commtune.model import Workload
@@ -32,14 +23,16 @@ def show_command(
     db: DbOption = None,
 ) -> None:
     """Describe a stored campaign or profile."""
-    found = find_stored(name, db)
-    if isinstance(found, CampaignDescription):
-        print(_describe_campaign(found, list_profiles(name, db)))
+    found = stored_campaigns.find_stored(name, db)
+    if isinstance(found, stored_campaigns.CampaignDescription):
+        print(_describe_campaign(found, stored_campaigns.list_profiles(name, db)))
     else:
         print(_describe_profile(found))
 
 
-def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfile]) -> str:
+def _describe_campaign(
+    campaign: stored_campaigns.CampaignDescription, profiles: list[stored_campaigns.StoredProfile]
+) -> str:
     workload = Workload.of_plain(campaign.what["workload"])
     budget = campaign.settings.get("budget", {})
     spent = [
@@ -64,7 +57,7 @@ def _describe_campaign(campaign: CampaignDescription, profiles: list[StoredProfi
     return "\n".join(lines) + f"\n\n{table}"
 
 
-def _describe_profile(answer: ProfileAnswer) -> str:
+def _describe_profile(answer: stored_campaigns.ProfileAnswer) -> str:
     profile = answer.profile
     reference = f"{answer.campaign}/{profile.name}"
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
@@ -95,11 +88,11 @@ def profiles_command(
     db: DbOption = None,
 ) -> None:
     """List stored profiles, newest first."""
-    found = list_profiles(campaign, db)
+    found = stored_campaigns.list_profiles(campaign, db)
     print(_list_profiles(found) if found else "no profiles yet; commtune tune makes them")
 
 
-def _list_profiles(profiles: list[StoredProfile]) -> str:
+def _list_profiles(profiles: list[stored_campaigns.StoredProfile]) -> str:
     rows = [
         {
             "number": str(one.id),
@@ -125,7 +118,7 @@ def rename_command(
     db: DbOption = None,
 ) -> None:
     """Rename a campaign."""
-    rename_campaign(name, new, db)
+    stored_campaigns.rename_campaign(name, new, db)
     print(f"{name} is now {new}; to continue it, change 'name:' in its file, or add --name {new}")
 
 
@@ -135,15 +128,15 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    find_campaign(name, db)
-    count = len(list_profiles(name, db))
+    stored_campaigns.find_campaign(name, db)
+    count = len(stored_campaigns.list_profiles(name, db))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not _is_confirmed(f"Delete {lost}?"):
         raise UserError(
             f"{name} was not deleted",
             hint=f"{called_as()} delete {name} --yes deletes it without asking",
         )
-    delete_campaign(name, db)
+    stored_campaigns.delete_campaign(name, db)
     print(f"deleted {lost}")
 
 

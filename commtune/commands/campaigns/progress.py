@@ -58,11 +58,9 @@ class _TerminalReporter:
         self._bar.refresh()
 
     def say(self, message: str) -> None:
-        """Prints a line above the bar."""
         self._bar.console.print(message, markup=False, soft_wrap=True)
 
     def close(self) -> None:
-        """Takes the bar away."""
         self._bar.stop()
 
 

@@ -20,7 +20,7 @@ _NO_REASON = ("", "None", "(null)")
 def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
     """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
     listed = stored_campaigns.list_campaigns(db)
-    shared = [(campaign, nominal_share.of_best(campaign, db)) for campaign, _ in listed]
+    shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
         print(json.dumps([_plain(*both) for both in shared], indent=2, default=dict))
         return

@@ -162,7 +162,6 @@ def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]
 
 
 def _use(profile: Profile, point: PointEvidence) -> str:
-    """What to use at a size."""
     # By its interval alone, as it is printed, an inconclusive row can look like a shown one.
     if profile.verdict is Verdict.FASTER:
         return profile.name

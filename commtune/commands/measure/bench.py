@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from commtune import model
 from commtune.app.benchmarking import run_benchmark
 from commtune.app.comparison import emulated_nodes
 from commtune.campaign.patterns import PatternFields, matrix_path
@@ -20,20 +21,6 @@ from commtune.commands.measure import bench_results
 from commtune.commands.options import BackendOption, DtypeOption, EmulateOption, JsonOption
 from commtune.documents.quantities import parse_seconds
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
-from commtune.model import (
-    BATCHED,
-    BLOCKING,
-    WALL,
-    Backend,
-    Configuration,
-    Direction,
-    Operation,
-    Outcome,
-    PatternParameters,
-    RunRequest,
-    Timing,
-    Workload,
-)
 
 #: Seconds that the benchmark takes for ``--time-cap``.
 _LEAST_CAP_S, _LONGEST_CAP_S = 1e-6, 1e5
@@ -128,14 +115,14 @@ def bench_command(
             print(bench_results.describe_results(request, installed, result))
         for line in said:
             print(line)
-    if result.outcome is not Outcome.OK:
+    if result.outcome is not model.Outcome.OK:
         raise EnvironmentFault(
             f"the run ended as {result.outcome}: {result.detail}", hint=result.output_tail.strip()
         )
 
 
 @flags.keys_are_flags()
-def request_of(options: BenchOptions) -> RunRequest:
+def request_of(options: BenchOptions) -> model.RunRequest:
     """The run that the command line describes.
 
     Raises:
@@ -145,12 +132,12 @@ def request_of(options: BenchOptions) -> RunRequest:
     dtype = flags.word_flag("--dtype", options.dtype, list(ELEMENT_BYTES))
     sizes = flags.sizes_flag(options.sizes)
     time_cap_s = _time_cap_s(options.time_cap)
-    alone = operation.is_collective or operation in (Operation.RING, Operation.SELF)
+    alone = operation.is_collective or operation in (model.Operation.RING, model.Operation.SELF)
     _check_range("ranks", options.ranks, 1 if alone else 2, MOST_RANKS)
     backend, shape = _shape(options, operation)
     with flags.reading_flag("--sizes"):
         check_elements(sizes, dtype, backend)
-    workload = Workload(
+    workload = model.Workload(
         operation,
         sizes,
         options.ranks,
@@ -161,21 +148,21 @@ def request_of(options: BenchOptions) -> RunRequest:
         shape=shape,
         rotate=_rotate(options.rotate, backend),
     )
-    if operation is Operation.PAIRS:
+    if operation is model.Operation.PAIRS:
         _check_pairs(workload)
     timing = _timing(options, workload, time_cap_s)
     settings = _settings(options.settings or ())
-    return RunRequest(uuid.uuid4().hex, settings, workload, timing)
+    return model.RunRequest(uuid.uuid4().hex, settings, workload, timing)
 
 
-def _settings(written: Sequence[str]) -> Configuration:
+def _settings(written: Sequence[str]) -> model.Configuration:
     values = {}
     for setting in written:
         name, equals, value = setting.partition("=")
         if not equals or not name:
             raise UserError(f"-x {setting}: no value", hint="write -x NAME=VALUE")
         values[name] = value
-    return Configuration(values)
+    return model.Configuration(values)
 
 
 def _check_range(key: str, number: int | None, least: int, most: int) -> None:
@@ -193,7 +180,7 @@ def _time_cap_s(written: str) -> float:
     return seconds
 
 
-def _check_pairs(workload: Workload) -> None:
+def _check_pairs(workload: model.Workload) -> None:
     pairs, sizes = workload.measured_a_size, len(workload.sizes)
     if pairs * sizes > _MOST_PAIRS:
         raise UserError(
@@ -202,14 +189,18 @@ def _check_pairs(workload: Workload) -> None:
         )
 
 
-def _shape(options: BenchOptions, operation: Operation) -> tuple[Backend, PatternParameters]:
+def _shape(
+    options: BenchOptions, operation: model.Operation
+) -> tuple[model.Backend, model.PatternParameters]:
     """The backend and the shape that flags ask for, by the checks of campaign files."""
     named = {
         name: flags.backend_flag(getattr(options, name), f"--{name}")
         for name in ("backend", "inside", "between", "assemble")
         if getattr(options, name)
     }
-    way = options.direction and flags.word_flag("--direction", options.direction, list(Direction))
+    way = options.direction and flags.word_flag(
+        "--direction", options.direction, list(model.Direction)
+    )
     for name in ("window", "group_size", "active"):
         _check_range(name, getattr(options, name), 1, MOST_RANKS)
     asked = PatternFields(
@@ -219,14 +210,14 @@ def _shape(options: BenchOptions, operation: Operation) -> tuple[Backend, Patter
         window=options.window,
         group_size=options.group_size,
         active=options.active,
-        direction=Direction(way) if way else None,
+        direction=model.Direction(way) if way else None,
         matrix=matrix_path(options.matrix, Path()),
         **named,
     )
     return asked.choose_backend(), asked.parameters()
 
 
-def _rotate(word: str, backend: Backend) -> bool:
+def _rotate(word: str, backend: model.Backend) -> bool:
     is_yes = _yes("--rotate", word)
     if is_yes and not backend.is_native:
         raise UserError(f"--rotate: the backend {backend} does not rotate", hint="leave it out")
@@ -237,17 +228,19 @@ def _yes(flag: str, word: str) -> bool:
     return bool(word) and flags.word_flag(flag, word, ("yes", "no")) == "yes"
 
 
-def _timing(options: BenchOptions, workload: Workload, time_cap_s: float) -> Timing:
+def _timing(options: BenchOptions, workload: model.Workload, time_cap_s: float) -> model.Timing:
     """How flags ask for operations to be timed, by the checks of campaign files."""
-    mode = flags.word_flag("--mode", options.mode or BLOCKING, MODES)
+    mode = flags.word_flag("--mode", options.mode or model.BLOCKING, MODES)
     counted = options.operations
     _check_range("operations", counted, 1, LARGEST_BATCH)
-    timing = Timing(
-        max_samples=_MOST_OF_PAIRS if workload.operation is Operation.PAIRS else _MOST_SAMPLES,
+    timing = model.Timing(
+        max_samples=_MOST_OF_PAIRS
+        if workload.operation is model.Operation.PAIRS
+        else _MOST_SAMPLES,
         time_cap_s=time_cap_s,
         mode=mode,
-        operations=(counted or DEFAULT_BATCH) if mode == BATCHED else 0,
-        timer=flags.word_flag("--timer", options.timer or WALL, TIMERS),
+        operations=(counted or DEFAULT_BATCH) if mode == model.BATCHED else 0,
+        timer=flags.word_flag("--timer", options.timer or model.WALL, TIMERS),
         graph=_yes("--graph", options.graph),
     )
     check_timing(timing, workload, is_counted=counted is not None)

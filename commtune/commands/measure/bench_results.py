@@ -92,7 +92,6 @@ def _run_table(
 
 
 def _size_rows(result: RunResult, whole: Nominal | None) -> str:
-    """A row a size, of the whole operation."""
     rows = [
         {
             **_times(m),
@@ -217,7 +216,6 @@ def _pair_rows(workload: Workload, result: RunResult, nominal: Mapping[_Pair, fl
 
 
 def _pairs_by_size(result: RunResult) -> dict[int, dict[_Pair, Measurement]]:
-    """The measurements of pairs."""
     found: defaultdict[int, dict[_Pair, Measurement]] = defaultdict(dict)
     for piece in result.pieces:
         if piece.pair is not None:
@@ -298,11 +296,6 @@ def _versions(header: Mapping[str, Any]) -> dict[str, str]:
     return {**versions, **({name.lower(): version} if version else {})}
 
 
-def _all_measured(result: RunResult) -> list[Measurement]:
-    """All that was measured: of whole operations, of parts and of pairs."""
-    return [*result.measurements, *(piece.measurement for piece in result.pieces)]
-
-
 def _rounded_sizes(workload: Workload, result: RunResult) -> str:
     """Which sizes were moved as others; empty where none was."""
     factor = _counted(workload)
@@ -342,7 +335,7 @@ def _counted(workload: Workload) -> int | None:
 
 def _disturbance(workload: Workload, result: RunResult) -> str:
     """That ranks waited for their cores, though each has one; empty where nothing shows it."""
-    found = _all_measured(result)
+    found = [*result.measurements, *(piece.measurement for piece in result.pieces)]
     signs = [*_missed(workload, result, found), *_far(found)]
     if not signs:
         return ""
@@ -392,7 +385,7 @@ def run_data(request: RunRequest, result: RunResult, remarks: Sequence[str]) -> 
         ],
         "pieces": [_piece(piece, of_pairs) for piece in result.pieces],
         "cost": None if cost is None else asdict(cost),
-        "of_nominal": None if whole is None else nominal_share.nominal_plain(whole),
+        "of_nominal": None if whole is None else whole.plain(),
         "remarks": list(remarks),
         **({"nominal": pairs} if pairs else {}),
     }

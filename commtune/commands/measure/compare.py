@@ -10,14 +10,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.comparison import (
-    Arm,
-    ComparisonResult,
-    Difference,
-    PairwiseResult,
-    WorkloadChanges,
-    compare,
-)
+from commtune.app import comparison
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
@@ -52,7 +45,9 @@ def compare_command(
     changes = _read_changes(op, ranks, sizes, backend, emulate_nodes)
     time_s = flags.seconds_flag("--time", time)
     with open_reporter() as reporter, flags.keys_are_flags():
-        result = compare(a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter)
+        result = comparison.compare(
+            a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter
+        )
     if json_output:
         flags.print_json(_comparison_data(result))
     else:
@@ -69,9 +64,8 @@ def _read_changes(
     sizes: str | None = None,
     backend: str | None = None,
     emulate_nodes: int | None = None,
-) -> WorkloadChanges:
-    """What the command line says of the workload."""
-    return WorkloadChanges(
+) -> comparison.WorkloadChanges:
+    return comparison.WorkloadChanges(
         operation=None if op is None else flags.operation_flag(op),
         ranks=ranks,
         sizes=None if sizes is None else flags.sizes_flag(sizes),
@@ -80,7 +74,7 @@ def _read_changes(
     )
 
 
-def _comparison_summary(result: ComparisonResult) -> str:
+def _comparison_summary(result: comparison.ComparisonResult) -> str:
     """What came of it, for people."""
     workload, found = result.workload, result.pairs
     library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
@@ -90,8 +84,8 @@ def _comparison_summary(result: ComparisonResult) -> str:
     what += [workload.backend] if workload.backend != Backend.MPI_HOST else []
     what += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     head = [
-        f"A: {result.names[Arm.A]}",
-        f"B: {result.names[Arm.B]}",
+        f"A: {result.names[comparison.Arm.A]}",
+        f"B: {result.names[comparison.Arm.B]}",
         f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     table = _table(found) if found.differences else ""
@@ -99,12 +93,12 @@ def _comparison_summary(result: ComparisonResult) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(found: PairwiseResult) -> str:
+def _table(found: comparison.PairwiseResult) -> str:
     rows = [_row(difference) for difference in found.differences]
     return text.format_rows(rows, right="size,A,B,pairs")
 
 
-def _row(difference: Difference) -> dict[str, str]:
+def _row(difference: comparison.Difference) -> dict[str, str]:
     is_overall = difference.speed == "all"
     return {
         "size": text.format_size(difference.bytes),
@@ -118,8 +112,7 @@ def _row(difference: Difference) -> dict[str, str]:
     }
 
 
-def _row_verdict(difference: Difference) -> str:
-    """What a row of the table says, in words."""
+def _row_verdict(difference: comparison.Difference) -> str:
     if difference.faster is not None:
         return f"{difference.faster} is faster"
     if difference.hidden is None:
@@ -129,7 +122,7 @@ def _row_verdict(difference: Difference) -> str:
     return f"no difference above {text.format_percent(difference.hidden)}"
 
 
-def _remarks(found: PairwiseResult) -> list[str]:
+def _remarks(found: comparison.PairwiseResult) -> list[str]:
     said = []
     if any(difference.speed != "all" for difference in found.differences):
         said.append(text.each_by_itself(_LEVEL))
@@ -155,8 +148,7 @@ def _remarks(found: PairwiseResult) -> list[str]:
     return said
 
 
-def _comparison_data(result: ComparisonResult) -> dict[str, Any]:
-    """The same as plain data, for ``--json``."""
+def _comparison_data(result: comparison.ComparisonResult) -> dict[str, Any]:
     found = result.pairs
     return {
         **{
@@ -164,7 +156,7 @@ def _comparison_data(result: ComparisonResult) -> dict[str, Any]:
                 "written": result.names[arm],
                 "configuration": dict(result.configurations[arm]),
             }
-            for arm in Arm
+            for arm in comparison.Arm
         },
         "workload": asdict(result.workload),
         "library": result.library,

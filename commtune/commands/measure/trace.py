@@ -9,25 +9,18 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.app.benchmarking import (
-    DID,
-    NOTE,
-    Told,
-    TraceResult,
-    effective_configuration,
-    trace_settings,
-)
+from commtune.app import benchmarking
 from commtune.commands import options as flags
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, Execution, Workload
 
 _WORDS = {
-    Told.HELD: "holds it",
-    Told.REPLACED: "holds another value",
-    Told.ABSENT: "has no such variable",
-    Told.UNUSED: "does not use it",
-    Told.UNKNOWN: "can't be told",
+    benchmarking.Told.HELD: "holds it",
+    benchmarking.Told.REPLACED: "holds another value",
+    benchmarking.Told.ABSENT: "has no such variable",
+    benchmarking.Told.UNUSED: "does not use it",
+    benchmarking.Told.UNKNOWN: "can't be told",
 }
 
 
@@ -64,7 +57,7 @@ def trace_command(
             f"--op {workload.operation}: the benchmark makes no untimed runs of it",
             hint="trace ping-pong, or the collective that your program calls",
         )
-    traced = trace_settings(request, mpi)
+    traced = benchmarking.trace_settings(request, mpi)
     execution = traced.execution
     if json_output:
         flags.print_json(_trace_data(traced))
@@ -76,7 +69,7 @@ def trace_command(
     _print_sums(execution, traced.default, workload)
 
 
-def _trace_data(traced: TraceResult) -> dict[str, object]:
+def _trace_data(traced: benchmarking.TraceResult) -> dict[str, object]:
     execution = traced.execution
     return {
         "configuration": dict(execution.configuration),
@@ -96,10 +89,10 @@ def _print_reasons(execution: Execution, default: Execution) -> None:
     if execution.became == default.configuration.key and not execution.configuration.is_default:
         print("  it behaves as the default does, as far as the library tells")
     elif execution.became is not None:
-        print(f"  it behaves as {effective_configuration(execution)}")
+        print(f"  it behaves as {benchmarking.effective_configuration(execution)}")
 
 
-def _print_settings(traced: TraceResult) -> None:
+def _print_settings(traced: benchmarking.TraceResult) -> None:
     rows = [
         (s.name, s.asked or "", _WORDS[s.told], "" if s.held is None else s.held, s.why)
         for s in traced.settings.values()
@@ -110,7 +103,9 @@ def _print_settings(traced: TraceResult) -> None:
 
 
 def _print_lines(execution: Execution) -> None:
-    lines = [line for line in execution.said if line.startswith((DID, NOTE))]
+    lines = [
+        line for line in execution.said if line.startswith((benchmarking.DID, benchmarking.NOTE))
+    ]
     if lines:
         print()
     for line in lines:
@@ -135,5 +130,5 @@ def _compared(digest: str, others: Mapping[int, str], size: int) -> str:
 
 def _why_no_sums(workload: Workload) -> str:
     if workload.ranks < 3:
-        return "with fewer than 3 ranks every order gives the same sum: none can be told apart"
+        return "with fewer than 3 ranks every order gives the same sum: it can't be seen"
     return "only floating-point sums (allreduce, reduce-scatter) tell the order of their terms"

@@ -14,7 +14,6 @@ from commtune.app.best import (
     Standing,
     best,
     best_by_size,
-    conditions_of,
     nominal_share_of,
     why_inconclusive,
 )
@@ -22,11 +21,7 @@ from commtune.commands.options import DbOption, JsonOption, bytes_flag, operatio
 from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import (
-    INCONCLUSIVE,
-    format_speedup,
-    point_cells,
-)
+from commtune.wording import INCONCLUSIVE, format_speedup, point_cells
 
 #: Answers that are printed as JSON; those below the first one in words; of a command, letters.
 _MOST, _OTHERS, _LONGEST = 10, 5, 100
@@ -99,7 +94,8 @@ def _size_table(answers: dict[int, BestRow]) -> str:
 
 def _marks(row: BestRow) -> str:
     simulated = " (simulated or replayed)" if row.simulated else ""
-    return "".join(f", {words}" for words in (_own(row), conditions_of(row)) if words) + simulated
+    said = (_own(row), text.describe_conditions(row.all_conditions))
+    return "".join(f", {words}" for words in said if words) + simulated
 
 
 def _answer(row: BestRow, size: int, db: str | None) -> str:
@@ -107,7 +103,7 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     lines = [
         _heading(row, size, why_inconclusive(row, size, db)),
         f"measured {_where(row)}, campaign {row.campaign}",
-        *filter(None, [_own(row), conditions_of(row)]),
+        *filter(None, [_own(row), text.describe_conditions(row.all_conditions)]),
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")

@@ -12,14 +12,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.verification import (
-    OTHER_SHARES,
-    SizeVerification,
-    Verification,
-    VerificationResult,
-    VerificationVerdict,
-    verify,
-)
+from commtune.app import verification
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.wiring.campaign_records import MPI_NAMES
@@ -49,7 +42,7 @@ def verify_command(
     """
     time_s = flags.seconds_flag("--time", time)
     with open_reporter() as reporter, flags.keys_are_flags():
-        result = verify(
+        result = verification.verify(
             profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
         )
     where = flags.shown_database(db)
@@ -63,7 +56,7 @@ def verify_command(
     sys.exit(_ExitCode[result.verification.finding.name])
 
 
-def _verification_summary(result: VerificationResult, where: str) -> str:
+def _verification_summary(result: verification.VerificationResult, where: str) -> str:
     """What came of it, for people."""
     found = result.verification
     so_far = "so far " if found.stopped == "interrupted" else ""
@@ -76,7 +69,7 @@ def _verification_summary(result: VerificationResult, where: str) -> str:
     return "\n\n".join(part for part in parts if part)
 
 
-def _basis(result: VerificationResult) -> str:
+def _basis(result: verification.VerificationResult) -> str:
     workload, found = result.plan.workload, result.verification
     stack = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
     when = clock.strftime("%Y-%m-%d", clock.localtime(result.stated_at))
@@ -88,14 +81,14 @@ def _basis(result: VerificationResult) -> str:
     )
 
 
-def _table(result: VerificationResult) -> str:
+def _table(result: verification.VerificationResult) -> str:
     today = f"today, {wording.format_simultaneous(result.plan.level)}"
     header = ("size", "default", "tuned", "stated", today, "pairs", "finding")
     rows = [_row(size) for size in result.verification.sizes]
     return text.format_table(header, rows, right="size,default,tuned,pairs")
 
 
-def _row(size: SizeVerification) -> tuple[str, ...]:
+def _row(size: verification.SizeVerification) -> tuple[str, ...]:
     point, finding = size.point, wording.format_finding(size.finding)
     stated = text.format_ratio(size.stated) if size.stated else "no harm"
     if point is None:
@@ -104,7 +97,7 @@ def _row(size: SizeVerification) -> tuple[str, ...]:
     return (written, default, tuned, stated, today, pairs, finding)
 
 
-def _remarks(found: Verification, changes: tuple[str, ...]) -> list[str]:
+def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list[str]:
     said = []
     if found.oversubscribed:
         said.append("more ranks than cores: these times say nothing")
@@ -116,23 +109,26 @@ def _remarks(found: Verification, changes: tuple[str, ...]) -> list[str]:
         said.append(f"runs were lost; the profile is not blamed: {counts}")
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine states{_moved(found)}")
-    if found.finding is VerificationVerdict.UNDECIDED and not found.oversubscribed:
+    if found.finding is verification.VerificationVerdict.UNDECIDED and not found.oversubscribed:
         said.append(_more(found))
     if changes:
         said.append("changed since the profile was measured: " + "; ".join(changes))
     return said
 
 
-def _moved(found: Verification) -> str:
+def _moved(found: verification.Verification) -> str:
     """How the shares of the machine states changed, where that can explain another speedup."""
     then, now = found.then, found.now
-    if all(abs(then.get(name, 0.0) - share) <= OTHER_SHARES for name, share in now.items()):
+    if all(
+        abs(then.get(name, 0.0) - share) <= verification.OTHER_SHARES
+        for name, share in now.items()
+    ):
         return ""
     changes = [f"{name} {then.get(name, 0.0):.0%} -> {now[name]:.0%}" for name in now]
     return f", whose shares changed: {', '.join(changes)}; speedups may differ between them"
 
 
-def _more(found: Verification) -> str:
+def _more(found: verification.Verification) -> str:
     if found.more is None:
         return f"{wording.INCONCLUSIVE}, and how many more runs would decide it can't be told"
     total_s = 2 * (found.blocks + found.more) * found.run_s
@@ -143,8 +139,7 @@ def _more(found: Verification) -> str:
     )
 
 
-def _verification_data(result: VerificationResult, where: str) -> dict[str, Any]:
-    """The same as plain data, for ``--json``."""
+def _verification_data(result: verification.VerificationResult, where: str) -> dict[str, Any]:
     found = result.verification
     return {
         "profile": result.profile,
@@ -171,7 +166,7 @@ def _verification_data(result: VerificationResult, where: str) -> dict[str, Any]
     }
 
 
-def _size_data(size: SizeVerification) -> dict[str, Any]:
+def _size_data(size: verification.SizeVerification) -> dict[str, Any]:
     point = size.point
     return {
         "bytes": size.bytes,

@@ -30,7 +30,6 @@ def _counted(space: Space) -> str:
 
 
 def _space_of(file: Path) -> Space:
-    """The space in a file, or the one that a campaign file makes of another."""
     data = load_document(file, SpaceError).data
     # A campaign file has a key `space` too: what it names, where a space file has its version.
     if isinstance(data, dict) and "campaign" in data and "parameters" not in data:

@@ -167,7 +167,6 @@ def open_reader(url: str) -> Iterator[location.Rows]:
 
 
 def _as_rows(connection: Connection) -> location.Rows:
-    """The connection as the queries want it."""
     return lambda statement, given: [
         dict(row) for row in connection.execute(text(statement), given).mappings()
     ]

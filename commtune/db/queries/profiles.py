@@ -16,13 +16,7 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.records import (
-    BestRow,
-    ProfileAnswer,
-    StackRecord,
-    StoredProfile,
-    SystemRecord,
-)
+from commtune.db.records import BestRow, ProfileAnswer, StackRecord, StoredProfile, SystemRecord
 from commtune.errors import NoAnswer, UnknownName
 from commtune.formatting import format_count, format_size
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
@@ -205,7 +199,6 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
 
 
 def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:
-    """Rows of evidence by profile, in stored order."""
     found: dict[int, list[Mapping[str, Any]]] = {}
     for row in rows(_POINTS.format(ids=_listed(ids)), {}):
         found.setdefault(row["profile_id"], []).append(row)

@@ -8,11 +8,10 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, exists, select, update
 
-from commtune.db import locks
 from commtune.db.codec import clean_text, list_differences, to_json_value
 from commtune.db.locks import LockOwner
 from commtune.db.records import CampaignHandle, CampaignRecord
-from commtune.db.storage.results import open_jobs
+from commtune.db.storage.results import StoredJobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     Base,
@@ -63,7 +62,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     # and jobs, and the campaign is made once more.
     if _may_begin_anew(connection, campaign_id):
         # An allocation that isn't over would go on with the campaign, under its earlier settings.
-        jobs = open_jobs(connection, campaign_id)
+        jobs = StoredJobs.open_of(connection, campaign_id)
         if all(job.kind is not JobKind.ALLOCATION for job in jobs):
             earlier = _rename_stale(connection, campaign_id, spec.name)
             handle = open_campaign(connection, spec)
@@ -159,7 +158,6 @@ def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
 
 
 def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
-    """The row of a stored campaign with what it is bound to."""
     return connection.execute(
         select(
             Campaign.what,
@@ -211,13 +209,13 @@ def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
 def _require_unlocked(connection: Connection, campaign_id: int) -> None:
     """Takes the lock and gives it back, all in the caller's transaction."""
     us = LockOwner.current()
-    locks.acquire_lock(connection, campaign_id, us, take_over=False)
-    locks.release_lock(connection, campaign_id, us)
+    us.acquire(connection, campaign_id, take_over=False)
+    us.release(connection, campaign_id)
 
 
 def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:
     _require_unlocked(connection, campaign_id)
-    if jobs := open_jobs(connection, campaign_id):
+    if jobs := StoredJobs.open_of(connection, campaign_id):
         numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
         raise UserError(
             f"it can't be {done}: some of its jobs are not over ({numbers})",

@@ -34,22 +34,19 @@ _Documents = type[DecisionRow] | type[ConclusionRow]
 
 
 class StoredCourse(Transactions):
-    """What campaigns planned, learned, decided and came to; a part of ``Store``."""
+    """What campaigns planned, learned, decided and came to; a part of ``tuner.ports.Store``."""
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""
         self._add(DecisionRow, campaign_id, decision=dump_model(decision))
 
     def decision(self, campaign_id: int) -> Decision | None:
-        """What ``decide`` stored last; ``None`` before the first."""
         return self._newest(DecisionRow, DecisionRow.decision, campaign_id, Decision)
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        """Stores what the campaign came to; earlier conclusions are kept."""
         self._add(ConclusionRow, campaign_id, conclusion=dump_model(conclusion))
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
-        """What ``conclude`` stored last; ``None`` before the first."""
         return self._newest(ConclusionRow, ConclusionRow.conclusion, campaign_id, Conclusion)
 
     def _add(self, table: _Documents, campaign_id: int, **document: Any) -> None:
@@ -88,12 +85,10 @@ class StoredCourse(Transactions):
                 raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
     def blocks(self, campaign_id: int) -> list[model.BlockPlan]:
-        """The campaign's blocks by number."""
         planned = select(Block.__table__).where(Block.campaign_id == campaign_id)
         return [_block(row) for row in self._rows(planned.order_by(Block.number))]
 
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
-        """Stores what the library did under a configuration and operation; the latest holds."""
         values = {
             "followed": str(execution.followed),
             "fingerprints": to_json_value(execution.fingerprints),
@@ -113,7 +108,6 @@ class StoredCourse(Transactions):
                 connection.execute(insert(ExecutionRow).values(**key, **values))
 
     def executions(self, campaign_id: int) -> list[model.Execution]:
-        """What is known of the campaign's configurations, in the order it was stored."""
         rows = self._rows(
             select(ExecutionRow.__table__, ConfigurationRow.environment)
             .join(ConfigurationRow, ConfigurationRow.id == ExecutionRow.configuration_id)
@@ -241,7 +235,22 @@ class StoredJobs(Transactions):
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
         with self.database.read() as connection:
-            return open_jobs(connection, self._campaign_id)
+            return self.open_of(connection, self._campaign_id)
+
+    @staticmethod
+    def open_of(connection: Connection, campaign_id: int) -> list[JobRecord]:
+        """Jobs that are not over, in the order they were prepared."""
+        is_mine = Job.campaign_id == campaign_id
+        rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
+        return [_job(row) for row in rows]
+
+    @staticmethod
+    def open_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
+        """Jobs of all campaigns that are not over, in the order they were prepared."""
+        found: defaultdict[int, list[JobRecord]] = defaultdict(list)
+        for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
+            found[row["campaign_id"]].append(_job(row))
+        return found
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
@@ -249,7 +258,6 @@ class StoredJobs(Transactions):
         return [_job(row._mapping) for row in rows]
 
     def node_hours(self) -> float:
-        """Node-hours of all jobs, those under way as far as they are known."""
         # The index holds them, no row is read.
         total = select(func.sum(Job.node_hours)).where(Job.campaign_id == self._campaign_id)
         return float(self._rows(total)[0][0] or 0.0)
@@ -261,29 +269,6 @@ def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:
     return DatabaseFault(
         f"job {job.key} is stored as {stored.stage} and can't be {job.stage} again"
     )
-
-
-def open_jobs(connection: Connection, campaign_id: int) -> list[JobRecord]:
-    """Jobs that are not over, in the order they were prepared."""
-    is_mine = Job.campaign_id == campaign_id
-    rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
-    return [_job(row) for row in rows]
-
-
-def open_jobs_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
-    """Jobs of all campaigns that are not over, in the order they were prepared."""
-    found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-    for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
-        found[row["campaign_id"]].append(_job(row))
-    return found
-
-
-def node_hours_by_campaign(connection: Connection) -> Mapping[int, float]:
-    """Node-hours of all jobs, for campaigns that have any."""
-    rows = connection.execute(
-        select(Job.campaign_id, func.sum(Job.node_hours).label("hours")).group_by(Job.campaign_id)
-    )
-    return {row.campaign_id: float(row.hours) for row in rows}
 
 
 def _values(job: JobRecord) -> dict[str, Any]:

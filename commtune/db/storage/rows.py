@@ -27,7 +27,6 @@ class Transactions:
         return self.database.write(self._patience)
 
     def _rows(self, statement: Executable) -> Sequence[Any]:
-        """The rows of one statement, in a transaction that only reads."""
         with self.database.read() as connection:
             return connection.execute(statement).all()
 

@@ -60,7 +60,6 @@ class StoredRuns(Transactions):
                 raise DatabaseFault(f"trial {number} is stored with another configuration")
 
     def trials(self, campaign_id: int) -> list[model.Trial]:
-        """The campaign's trials by number."""
         rows = self._rows(
             select(
                 Trial.number,
@@ -144,7 +143,6 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int) -> Iterator[model.Run]:
-        """Stored runs in the order started, with measurements."""
         # In pages, so that a slow reader neither holds them all nor keeps writers waiting.
         last = 0
         while True:
@@ -356,7 +354,6 @@ def _planned(row: Any) -> dict[str, Any]:
 
 
 def _page_of_runs(campaign_id: int, last: int) -> Select[Any]:
-    """The next stored runs behind row ``last``."""
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
     then = Run.workload["then"].label("then")
@@ -385,7 +382,6 @@ def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
 def _measurements(
     connection: Connection, campaign_id: int, runs: Sequence[Any]
 ) -> Mapping[int, list[Measurement]]:
-    """Measurements of runs that follow each other, by the runs' rows."""
     found: dict[int, list[Measurement]] = defaultdict(list)
     if not runs:
         return found

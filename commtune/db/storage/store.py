@@ -22,15 +22,9 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
-from commtune.db.storage.results import (
-    StoredCourse,
-    StoredJobs,
-    node_hours_by_campaign,
-    open_jobs,
-    open_jobs_by_campaign,
-)
+from commtune.db.storage.results import StoredCourse, StoredJobs
 from commtune.db.storage.runs import StoredRuns
-from commtune.db.tables import Campaign, ProfilePoint, ProfileRow, Run, Stack, System, Trial
+from commtune.db.tables import Campaign, Job, ProfilePoint, ProfileRow, Run, Stack, System, Trial
 from commtune.model import Verdict
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
@@ -79,7 +73,7 @@ class Store(StoredRuns, StoredCourse):
         owner = owner or LockOwner.current()
         with self._write() as connection:
             handle = open_campaign(connection, spec)
-            reason = locks.acquire_lock(connection, handle.id, owner, take_over=take_over)
+            reason = owner.acquire(connection, handle.id, take_over=take_over)
             # Noted before the end, which is where an interrupt acts that came meanwhile.
             self._owners[handle.id] = owner
             update_campaign(connection, handle.id, spec)
@@ -102,11 +96,9 @@ class Store(StoredRuns, StoredCourse):
         return handle
 
     def _tell(self, handle: CampaignHandle) -> None:
-        """Says that a campaign begins anew."""
         if not handle.earlier:
             return
-        with self.database.read() as connection:
-            jobs = open_jobs(connection, handle.earlier_id)
+        jobs = self.job_book(handle.earlier_id).open_jobs()
         end = f"; its jobs end by: commtune cancel {handle.earlier}" if jobs else ""
         self._say(
             f"note: campaign {handle.name} had no successful run so far, and starts over; "
@@ -122,7 +114,7 @@ class Store(StoredRuns, StoredCourse):
                 update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
             )
             if owner is not None:
-                locks.release_lock(connection, campaign_id, owner)
+                owner.release(connection, campaign_id)
 
     def lock(
         self,
@@ -148,14 +140,14 @@ class Store(StoredRuns, StoredCourse):
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
-            reason = locks.acquire_lock(connection, campaign_id, owner, take_over=take_over)
+            reason = owner.acquire(connection, campaign_id, take_over=take_over)
             self._owners[campaign_id] = owner
         return reason
 
     def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
         """Who holds the lock, dead or alive, and since when; ``None`` if nobody does."""
         with self.database.read() as connection:
-            return locks.lock_holder(connection, campaign_id)
+            return LockOwner.holding(connection, campaign_id)
 
     def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
@@ -175,7 +167,7 @@ class Store(StoredRuns, StoredCourse):
         self._owners.pop(campaign_id, None)
         if owner is not None:
             with self._write() as connection:
-                locks.release_lock(connection, campaign_id, owner)
+                owner.release(connection, campaign_id)
 
     def unlock_all(self) -> None:
         """Gives back what was locked through this store, also by a call that was interrupted."""
@@ -183,7 +175,6 @@ class Store(StoredRuns, StoredCourse):
             self.unlock(campaign_id)
 
     def job_book(self, campaign_id: int) -> StoredJobs:
-        """The campaign's jobs."""
         return StoredJobs(self.database, self._patience, campaign_id)
 
     def campaigns(self) -> list[CampaignSummary]:
@@ -193,12 +184,11 @@ class Store(StoredRuns, StoredCourse):
 
 
 def _read_summaries(connection: Connection) -> list[CampaignSummary]:
-    """All campaigns, newest first."""
     totals = _run_totals(connection)
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
-    best, held = _best_gains(connection), locks.living_holders(connection)
-    jobs, node_hours = open_jobs_by_campaign(connection), node_hours_by_campaign(connection)
+    best, held = _best_gains(connection), LockOwner.all_living(connection)
+    jobs, node_hours = StoredJobs.open_by_campaign(connection), _node_hours(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
         .join(System, System.id == Campaign.system_id)
@@ -255,6 +245,14 @@ def _count_by_campaign(
         select(table.campaign_id, func.count().label("rows")).group_by(table.campaign_id)
     )
     return {row.campaign_id: row.rows for row in rows}
+
+
+def _node_hours(connection: Connection) -> Mapping[int, float]:
+    """Node-hours of all jobs, for campaigns that have any."""
+    rows = connection.execute(
+        select(Job.campaign_id, func.sum(Job.node_hours).label("hours")).group_by(Job.campaign_id)
+    )
+    return {row.campaign_id: float(row.hours) for row in rows}
 
 
 def _best_gains(connection: Connection) -> Mapping[int, BestGain]:

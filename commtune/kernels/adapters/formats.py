@@ -279,7 +279,6 @@ def _lines(text: str) -> list[str]:
 
 
 def _number(word: str) -> float | None:
-    """A number from 0, or nothing."""
     try:
         value = float(word)
     except ValueError:

@@ -63,7 +63,6 @@ class CommandProgram:
     env_names: Sequence[str] = field(default=(), init=False)
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        """The command line of one rank."""
         kept = [str(self.folder), str(records), self.path, self.libmpi]
         return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *self.words(request, records)]
 

@@ -14,7 +14,7 @@ _BACKENDS = ("python-host", "python-device")
 _LARGEST_SIZE = 2**30
 _MOST = 1_000_000
 
-HELP = """\
+_HELP = """\
 usage: mpiexec -n N python -m commtune.kernels.python_bench --op OPERATION --sizes BYTES[,...]
        [option...]
 
@@ -47,7 +47,7 @@ Measures one communication operation, from Python, and writes JSON Lines.
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for, as ``HELP`` describes it.
+    """What the command line asks for, as ``help`` describes it.
 
     Attributes:
         expect_ranks: 0 for any number.
@@ -71,6 +71,10 @@ class Options:
     python: str = ""
     libmpi: str = ""
     print: str = ""
+
+    @staticmethod
+    def help() -> str:
+        return _HELP.format(operations=", ".join(OPERATIONS))
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Options:
@@ -107,7 +111,6 @@ class Options:
 
     @property
     def uses_gpus(self) -> bool:
-        """Whether arrays are on GPUs."""
         return self.backend == "python-device"
 
 

@@ -89,7 +89,6 @@ def header_record(
 
 
 def size_record(result: SizeResult, *, oversubscribed: bool) -> dict[str, Any]:
-    """The record of one size."""
     layout = result.work.layout
     found = summarise_samples(result.samples_s)
     bandwidth = layout.bytes_total / found.median

@@ -15,33 +15,18 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import commtune
-from commtune.kernels.python_bench import records
-from commtune.kernels.python_bench.devices import (
-    DeviceMemory,
-    Gpu,
-    HostMemory,
-    Memory,
-    denied_by,
-)
-from commtune.kernels.python_bench.faults import (
-    FAILURE,
-    OK,
-    WAIVED,
-    WRONG_RESULT,
-    WRONG_WORLD,
-    UsageFault,
-    Waived,
-)
-from commtune.kernels.python_bench.layout import OPERATIONS
+from commtune.kernels.python_bench import devices, faults, records
 from commtune.kernels.python_bench.measuring import Measurer
 from commtune.kernels.python_bench.messages import MessagePattern
-from commtune.kernels.python_bench.options import HELP, Options
+from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.work import Operations, Patterns
-from commtune.kernels.python_bench.world import Placement, World, launched_ranks, speaks_for_all
+from commtune.kernels.python_bench.world import Placement, World, launched_ranks
 
 #: How long launchers need to pass on what a rank said, before the rank or its fellows end.
 _TIME_TO_BE_HEARD_S = 0.3
 _OWN_FOLDER = str(Path(__file__).parent) + os.sep
+#: Variables by which launchers say which rank this is.
+_RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
 _Made = TypeVar("_Made")
 _MISFIT = (
     "launcher and MPI library don't fit each other. mpi4py may have loaded another MPI library "
@@ -54,15 +39,20 @@ def run_command(arguments: Sequence[str], began: float) -> int:
     """Does what the command line asks for; ``began`` is of time.perf_counter."""
     try:
         options = Options.parse(arguments[1:])
-    except UsageFault as fault:
-        return _exit_of_all(fault.status, str(fault), speak=speaks_for_all())
+    except faults.UsageFault as fault:
+        return _exit_of_all(fault.status, str(fault), speak=_speaks_for_all())
     if options.print == "help":
-        print(HELP.format(operations=", ".join(OPERATIONS)), end="")
+        print(Options.help(), end="")
     elif options.print == "version":
         print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
     else:
         return _run_benchmark(options, arguments, began)
-    return OK
+    return faults.OK
+
+
+def _speaks_for_all() -> bool:
+    """Whether this is rank 0, as far as the launcher's variables tell."""
+    return all(os.environ.get(name, "0") == "0" for name in _RANK)
 
 
 def _exit_of_all(status: int, message: str, *, speak: bool) -> int:
@@ -80,29 +70,31 @@ def _run_benchmark(options: Options, arguments: Sequence[str], began: float) -> 
     gpu = _early_gpu(options)
     try:
         world = World(options.libmpi)
-    except UsageFault as fault:
-        return _exit_of_all(fault.status, str(fault), speak=speaks_for_all())
+    except faults.UsageFault as fault:
+        return _exit_of_all(fault.status, str(fault), speak=_speaks_for_all())
     if options.expect_ranks not in (0, world.size):
         world.mpi.Finalize()
         return _exit_of_all(
-            WRONG_WORLD, _wrong_world(options.expect_ranks, world.size), speak=speaks_for_all()
+            faults.WRONG_WORLD,
+            _wrong_world(options.expect_ranks, world.size),
+            speak=_speaks_for_all(),
         )
     _warn_of_lone_world(world)
     try:
         wrong = world.from_first(_measured_run(options, arguments, world, gpu, began))
-    except UsageFault as fault:
+    except faults.UsageFault as fault:
         status = _exit_of_all(fault.status, str(fault), speak=world.is_first)
         world.mpi.Finalize()
         return status
     except Exception as error:
         _end_all(world, error)
-        return FAILURE
+        return faults.FAILURE
     world.mpi.Finalize()
-    return WRONG_RESULT if wrong else OK
+    return faults.WRONG_RESULT if wrong else faults.OK
 
 
 def _measured_run(
-    options: Options, arguments: Sequence[str], world: World, gpu: Gpu | None, began: float
+    options: Options, arguments: Sequence[str], world: World, gpu: devices.Gpu | None, began: float
 ) -> bool:
     kind = _together(world, lambda: _load_pattern(options.python)) if options.python else None
     write = records.open_records(options.records) if world.is_first else lambda _: None
@@ -124,21 +116,21 @@ def _measure_all(
     kind: type[MessagePattern] | None,
     write: _Write,
     *,
-    gpu: Gpu | None,
+    gpu: devices.Gpu | None,
     init_s: float,
 ) -> dict[str, Any]:
     """Header and measurements; what they come to. ``gpu`` is this rank's, if chosen already."""
     placement = Placement.of(world, options.env_names)
-    memory: Memory
+    memory: devices.Memory
     denied = ""
     gpus: list[dict[str, Any]] = []
     if options.uses_gpus:
         own = _together(world, lambda: gpu or _late_gpu(options, world, placement))
-        memory, gpus = DeviceMemory(own), world.gather(own.facts())
+        memory, gpus = devices.DeviceMemory(own), world.gather(own.facts())
         # Ranks have to agree on whether an operation is a call.
-        denied = world.from_first(denied_by(own.kind))
+        denied = world.from_first(devices.denied_by(own.kind))
     else:
-        memory = HostMemory()
+        memory = devices.HostMemory()
     maker = Patterns(kind, options, world) if kind else Operations(options, world, denied)
     longest_send = max(layout.send_count for layout in maker.layouts)
     longest_received = max(layout.receive_count for layout in maker.layouts)
@@ -169,27 +161,29 @@ def _measure_all(
     return totals
 
 
-def _early_gpu(options: Options) -> Gpu | None:
-    return Gpu.choose_early(shares=options.shares_gpus) if options.uses_gpus else None
+def _early_gpu(options: Options) -> devices.Gpu | None:
+    return devices.Gpu.choose_early(shares=options.shares_gpus) if options.uses_gpus else None
 
 
-def _late_gpu(options: Options, world: World, placement: Placement) -> Gpu:
+def _late_gpu(options: Options, world: World, placement: Placement) -> devices.Gpu:
     machines, rank = placement.machines, world.rank
     on_machine = machines.count(machines[rank])
-    return Gpu.choose(placement.machine_ranks[rank], on_machine, shares=options.shares_gpus)
+    return devices.Gpu.choose(
+        placement.machine_ranks[rank], on_machine, shares=options.shares_gpus
+    )
 
 
 def _together(world: World, make: Callable[[], _Made]) -> _Made:
     """What ``make`` gives on every rank; a fault of the first that failed is the fault of all."""
-    made, failed = None, (OK, "")
+    made, failed = None, (faults.OK, "")
     try:
         made = make()
-    except UsageFault as fault:
+    except faults.UsageFault as fault:
         failed = (fault.status, str(fault))
-    first = world.from_first(next((f for f in world.gather(failed) if f[1]), (OK, "")))
+    first = world.from_first(next((f for f in world.gather(failed) if f[1]), (faults.OK, "")))
     status, words = first if first[1] else failed
     if made is None or words:
-        raise Waived(words) if status == WAIVED else UsageFault(words)
+        raise faults.Waived(words) if status == faults.WAIVED else faults.UsageFault(words)
     return made
 
 
@@ -236,7 +230,7 @@ class Pattern(MessagePattern):
         words["--sizes"] = ",".join(str(size) for size in sizes)
         unknown = [word for word in words if word not in _MEASURE_OPTIONS]
         if unknown:
-            raise UsageFault(
+            raise faults.UsageFault(
                 f"no such option: {unknown[0]}; options are: {' '.join(_MEASURE_OPTIONS)}"
             )
         asked = replace(
@@ -251,7 +245,7 @@ class Pattern(MessagePattern):
         write: _Write = lambda record: found.append(dict(record))  # noqa: E731
         try:
             _measure_all(asked, [name], world, cls, write, gpu=gpu, init_s=0.0)
-        except UsageFault:  # on all ranks alike
+        except faults.UsageFault:  # on all ranks alike
             raise
         except Exception as error:
             if world.began_it and world.size > 1:
@@ -265,11 +259,11 @@ def _load_pattern(named: str) -> type[Pattern]:
     written, _, name = named.partition(".py:")
     path = Path(written + ".py" if name else named)
     if not path.is_file():
-        raise UsageFault(f"--python: there is no file {path}")
+        raise faults.UsageFault(f"--python: there is no file {path}")
     module_name = f"commtune_pattern_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
     if spec is None or spec.loader is None:
-        raise UsageFault(f"--python: {path} is no Python file; its name has to end in .py")
+        raise faults.UsageFault(f"--python: {path} is no Python file; its name has to end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[module_name] = module
     sys.path.insert(0, str(path.resolve().parent))  # what lies beside it can be imported
@@ -285,14 +279,14 @@ def _load_pattern(named: str) -> type[Pattern]:
         return found[name]
     there = ", ".join(sorted(found)) or "none"
     wanted = f"there is no pattern '{name}' in {path}" if name else f"{path} has several patterns"
-    raise UsageFault(f"--python: {wanted}; subclasses of Pattern there: {there}")
+    raise faults.UsageFault(f"--python: {wanted}; subclasses of Pattern there: {there}")
 
 
 def _end_all(world: World, error: Exception) -> None:
     """The other ranks may be waiting for this one for ever: all have to go."""
     print(f"commtune-bench: rank {world.rank}: {_words(error)}", file=sys.stderr, flush=True)
     time.sleep(_TIME_TO_BE_HEARD_S)
-    world.comm.Abort(FAILURE)
+    world.comm.Abort(faults.FAILURE)
 
 
 def _wrong_world(expected: int, size: int) -> str:
@@ -303,7 +297,7 @@ def _wrong_world(expected: int, size: int) -> str:
 def _warn_of_lone_world(world: World) -> None:
     """Ranks by themselves measure nothing that a network does, and each of them says so."""
     *_, started = launched_ranks()
-    if world.size == 1 and started > 1 and speaks_for_all():
+    if world.size == 1 and started > 1 and _speaks_for_all():
         library = world.library().partition(",")[0]
         print(
             f"commtune-bench: warning: the launcher started {started} ranks, but each came up as "

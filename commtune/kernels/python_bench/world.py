@@ -33,12 +33,6 @@ _RANKS = (
     "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "MV2_COMM_WORLD_SIZE", "MVP_COMM_WORLD_SIZE",
     "FLUX_JOB_SIZE", "SLURM_STEP_NUM_TASKS",
 )  # fmt: skip
-_RANK = ("PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID")
-
-
-def speaks_for_all() -> bool:
-    """Whether this is rank 0, as far as the launcher's variables tell."""
-    return all(os.environ.get(name, "0") == "0" for name in _RANK)
 
 
 def launched_ranks() -> tuple[int | None, int, int]:
@@ -61,7 +55,6 @@ def _first_set(names: Sequence[str]) -> str:
 
 
 def _number(text: str) -> int | None:
-    """The number that a text begins with."""
     found = re.match(r"\d+", text)
     return int(found[0]) if found else None
 
@@ -218,12 +211,10 @@ class Placement:
 
     @property
     def machine_ranks(self) -> list[int]:
-        """The place of every rank on its machine."""
         return _places_on(self.machines)
 
     @property
     def local_ranks(self) -> list[int]:
-        """The place of every rank on its node."""
         return _places_on(self.nodes)
 
     @property

@@ -135,7 +135,6 @@ def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], 
 
 
 def _speed_title(speed: str, speeds: int) -> str:
-    """Title of a column for a machine state."""
     if speed == "all":
         return "all machine states together" if speeds > 1 else ""
     return f"{speed} machine state"

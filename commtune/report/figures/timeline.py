@@ -6,35 +6,22 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from commtune import formatting
-from commtune.report.figures.style import (
-    BLUE,
-    FAINT,
-    INK,
-    ORANGE,
-    PURPLE,
-    SPEED_COLOURS,
-    VERMILION,
-    Picture,
-    duration_axis,
-    outlier_limits,
-    pin_outliers,
-)
+from commtune.report.figures import style
 from commtune.report.timeline import DefaultRun, PhaseCost
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from matplotlib.ticker import Locator
 
 #: Sizes of which the default's course is drawn.
 _DRAWN_SIZES = 4
 #: Runs of one size that are drawn at most.
 _MOST_DOTS = 600
-_MARKS = {"mixed": FAINT, **SPEED_COLOURS}
+_MARKS = {"mixed": style.FAINT, **style.SPEED_COLOURS}
 
 
-def draw_noise(runs: Sequence[DefaultRun]) -> Picture:
+def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
     """Times of the default over the campaign, a row for each of a few sizes."""
     sizes = _drawn_sizes(sorted({run.bytes for run in runs}))
 
@@ -51,7 +38,7 @@ def draw_noise(runs: Sequence[DefaultRun]) -> Picture:
             marks, names = list(handles.values()), list(handles)
             figure.legend(marks, names, loc="outside lower right", ncols=4, markerscale=1.6)
 
-    return Picture(
+    return style.Picture(
         name="noise",
         title="Noise and drift: the default over the campaign",
         alt=f"Median times of {len({r.run_id for r in runs})} runs of the default over the "
@@ -61,36 +48,40 @@ def draw_noise(runs: Sequence[DefaultRun]) -> Picture:
     )
 
 
-def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
+def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Picture:
     """Wall time by phase: runs that count, failed and lost ones, outside runs, the budget."""
 
     def draw(figure: Figure) -> None:
+        from matplotlib.ticker import MaxNLocator
+
         axes = figure.subplots(1, 1)
         rows = [phase.title for phase in phases]
         good = [phase.wall_s - phase.failed_s - phase.lost_s for phase in phases]
-        axes.barh(rows, good, color=BLUE, height=0.6, label="runs that count")
+        axes.barh(rows, good, color=style.BLUE, height=0.6, label="runs that count")
         failed = [phase.failed_s for phase in phases]
         if any(failed):
-            axes.barh(rows, failed, left=good, color=VERMILION, height=0.6, label="failed runs")
+            axes.barh(
+                rows, failed, left=good, color=style.VERMILION, height=0.6, label="failed runs"
+            )
         lost = [phase.lost_s for phase in phases]
         if any(lost):
             left = [phase.wall_s - phase.lost_s for phase in phases]
-            axes.barh(rows, lost, left=left, color=PURPLE, height=0.6, label="lost runs")
+            axes.barh(rows, lost, left=left, color=style.PURPLE, height=0.6, label="lost runs")
         for place, phase in enumerate(phases):
             if phase.budget_s:
-                axes.plot([phase.budget_s] * 2, [place - 0.42, place + 0.42], color=INK, lw=2,
-                          label="planned" if place == 0 else "")  # fmt: skip
+                axes.plot([phase.budget_s] * 2, [place - 0.42, place + 0.42], lw=2,
+                          color=style.INK, label="planned" if place == 0 else "")  # fmt: skip
         if outside_s > 0:
-            axes.barh(["outside runs"], [outside_s], color=ORANGE, height=0.6)
+            axes.barh(["outside runs"], [outside_s], color=style.ORANGE, height=0.6)
         axes.invert_yaxis()
         axes.xaxis.set_major_formatter(lambda value, _: formatting.format_wall_time(value))
-        axes.xaxis.set_major_locator(_few())
+        axes.xaxis.set_major_locator(MaxNLocator(6))
         axes.grid(axis="x", alpha=0.5)
         axes.set_xlabel("wall time")
         marks, names = axes.get_legend_handles_labels()
         figure.legend(marks, names, loc="outside lower right", ncols=3)
 
-    return Picture(
+    return style.Picture(
         name="spent",
         title="What the budget was spent on",
         alt="Wall time by phase: "
@@ -103,7 +94,6 @@ def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> Picture:
 
 
 def _drawn_sizes(sizes: Sequence[int]) -> Sequence[int]:
-    """A few sizes from the smallest to the largest."""
     if len(sizes) <= _DRAWN_SIZES:
         return sizes
     step = (len(sizes) - 1) / (_DRAWN_SIZES - 1)
@@ -124,10 +114,13 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
                       [run.median_s for run in disturbed], "x", ms=4, color=colour,
                       label=f"{_speed_label(speed)}, other load")  # fmt: skip
     speeds = {run.speed for run in runs}
-    duration_axis(
-        axes, outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds)
+    style.duration_axis(
+        axes,
+        style.outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds),
     )
-    pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], INK)
+    style.pin_outliers(
+        axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], style.INK
+    )
     axes.grid(alpha=0.5)
 
 
@@ -148,9 +141,3 @@ def _time_unit(longest_s: float) -> tuple[str, float]:
     if longest_s > 2 * 3600:
         return "hours", 3600.0
     return ("minutes", 60.0) if longest_s > 120 else ("seconds", 1.0)
-
-
-def _few() -> Locator:
-    from matplotlib.ticker import MaxNLocator
-
-    return MaxNLocator(6)

@@ -217,7 +217,7 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
     for library in loading.list_libraries():
         if not setting.name.startswith(loading.variable_prefixes(library)):
             continue
-        for known in loading.known_spellings(library):
+        for known in loading.load_catalogue(library).spellings:
             if _is_misspelling(setting.name, known):
                 what = (
                     f"{setting.name}{setting.place} is not a known name; perhaps {known} is meant"

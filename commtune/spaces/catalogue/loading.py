@@ -18,6 +18,7 @@ from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable
 
 _FOLDER = "spaces/catalogue"
 _CUTOFF = 0.75  # how like a known name a wrong one is, to be named
+_MOST_NEAR = 3
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
@@ -158,7 +159,7 @@ def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
     }
 
 
-def nearest_names(name: str, *, limit: int = 3) -> list[str]:
+def nearest_names(name: str) -> list[str]:
     """Known names like a name, the likest first; those of its family, or of all libraries."""
     family = [
         library
@@ -170,16 +171,9 @@ def nearest_names(name: str, *, limit: int = 3) -> list[str]:
     }
     # Tools of a library name its variables without their beginning: btl, RNDV_SCHEME.
     ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]
-    found = difflib.get_close_matches(name.casefold(), folded, n=limit, cutoff=_CUTOFF)
+    found = difflib.get_close_matches(name.casefold(), folded, n=_MOST_NEAR, cutoff=_CUTOFF)
     near = [*sorted(ends, key=len), *found]
-    return [folded[known] for known in dict.fromkeys(near)][:limit]
-
-
-def known_spellings(library: str) -> tuple[str, ...]:
-    """Every name that a library is known to read, described or not."""
-    file = load_catalogue(library)
-    aliases = (alias for variable in file.variables.values() for alias in variable.aliases)
-    return (*file.variables, *aliases, *file.others)
+    return [folded[known] for known in dict.fromkeys(near)][:_MOST_NEAR]
 
 
 def _may_hold(library: str, name: str) -> bool:
@@ -275,7 +269,6 @@ class KnownVersion:
         return ""
 
     def _described(self, name: str) -> Variable | None:
-        """A variable whose versions are those of the library."""
         variable = self._catalogue.variables.get(name)
         if variable is None or variable.part is None:
             return variable

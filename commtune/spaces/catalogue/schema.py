@@ -10,17 +10,7 @@ from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
-from commtune.spaces.schema import (
-    Model,
-    Number,
-    OneOrMore,
-    Text,
-    Truth,
-    VariableName,
-    VersionOne,
-    as_list,
-    one_or_list,
-)
+from commtune.spaces import schema
 
 
 class _Word(StrEnum):
@@ -112,7 +102,7 @@ _Pattern = Annotated[str, Field(pattern=r"^[A-Za-z_*][A-Za-z0-9_*]*$")]
 def _as_places(value: object) -> object:
     """Sources as a mapping from key to places: ``a``, ``[a, b]`` and ``{a: file}`` are taken."""
     if isinstance(value, dict):
-        return {key: as_list(places) for key, places in value.items()}
+        return {key: schema.as_list(places) for key, places in value.items()}
     return {key: [] for key in value} if isinstance(value, list) else {value: []}
 
 
@@ -124,39 +114,42 @@ _Places = Annotated[
     WithJsonSchema(
         {
             "anyOf": [
-                *one_or_list({"type": "string"})["anyOf"],
-                {"type": "object", "additionalProperties": one_or_list({"type": "string"}, 0)},
+                *schema.one_or_list({"type": "string"})["anyOf"],
+                {
+                    "type": "object",
+                    "additionalProperties": schema.one_or_list({"type": "string"}, 0),
+                },
             ]
         }
     ),
 ]
 
 
-class Range(Model):
+class Range(schema.Model):
     """Numbers proposed for a search; not what is legal, unless the entry says so."""
 
-    least: Text
+    least: schema.Text
     """The least number or size (64KiB)."""
-    greatest: Text
+    greatest: schema.Text
     """The greatest number or size."""
     scale: Literal["linear", "log2"] = "linear"
     """Whether to go in equal steps or by factors of 2."""
-    powers_of_two: Truth = False
+    powers_of_two: schema.Truth = False
     """Whether the library takes powers of two only."""
-    also: list[Text] = []
+    also: list[schema.Text] = []
     """Special values outside it: 0, -1, auto, inf."""
 
 
-class Need(Model):
+class Need(schema.Model):
     """Another variable without whose value this one has no effect."""
 
-    variable: VariableName
+    variable: schema.VariableName
     """The other variable."""
-    one_of: OneOrMore | None = None
+    one_of: schema.OneOrMore | None = None
     """It has one of these values; its default counts where it is unset."""
-    none_of: OneOrMore | None = None
+    none_of: schema.OneOrMore | None = None
     """It has none of these values."""
-    above: Number | None = None
+    above: Annotated[float, schema.IN_DIGITS] | None = None
     """It is a number above this one."""
 
     @model_validator(mode="after")
@@ -173,7 +166,7 @@ class Need(Model):
         return f"{self.variable} is {' or '.join(self.one_of or ())}"
 
 
-class Variable(Model):
+class Variable(schema.Model):
     """An environment variable."""
 
     type: Literal["bool", "choice", "integer", "bytes", "number", "text", "path"]
@@ -181,32 +174,32 @@ class Variable(Model):
     a fraction, free text, or a file."""
     part: _Name | None = None
     """The part of the library that reads it, one of `parts`."""
-    values: list[Text] = []
+    values: list[schema.Text] = []
     """The legal values; where the library takes lists of words, useful ones."""
     form: str = ""
     """How free text is written."""
     range: Range | None = None
     """Numbers proposed for a search."""
-    restricted: list[Text] = []
+    restricted: list[schema.Text] = []
     """Real values that a site must ask for, because of what they may do."""
-    read_as: dict[Text, Text] = {}
+    read_as: dict[schema.Text, schema.Text] = {}
     """Other spellings that the library takes for one of these values, such as numbers of old
     releases: for a spelling, the value. They may be set, and are never proposed."""
-    default: Text | None = None
+    default: schema.Text | None = None
     """What holds when it is unset; left out where the library decides by itself."""
-    history: dict[Text, Text] = {}
+    history: dict[schema.Text, schema.Text] = {}
     """Earlier defaults: for a version, the default from there on."""
-    seen: Text | None = None
+    seen: schema.Text | None = None
     """The oldest version looked at that has it, where it may be older than that."""
-    since: Text | None = None
+    since: schema.Text | None = None
     """The version that it came with."""
-    until: Text | None = None
+    until: schema.Text | None = None
     """The last version known to have it; left out while it is still there."""
-    values_since: dict[Text, list[Text]] = {}
+    values_since: dict[schema.Text, list[schema.Text]] = {}
     """Values that came later: for a version, those that are new in it."""
-    aliases: list[VariableName] = []
+    aliases: list[schema.VariableName] = []
     """Other names that the library reads as well."""
-    replaced_by: list[VariableName] = []
+    replaced_by: list[schema.VariableName] = []
     """Variables that do the same in newer versions."""
     meaning: str
     """What it does, and what it trades."""
@@ -232,18 +225,18 @@ class Variable(Model):
     """What it is for: tune, site, guard or diagnose."""
     known_from: Annotated[
         list[KnownFrom],
-        BeforeValidator(as_list),
+        BeforeValidator(schema.as_list),
         Field(min_length=1),
-        WithJsonSchema(one_or_list({"enum": list(KnownFrom)})),
+        WithJsonSchema(schema.one_or_list({"enum": list(KnownFrom)})),
     ]
     """What the entry rests on."""
-    documented: Truth
+    documented: schema.Truth
     """Whether the library's own documentation names it."""
     source: _Places
     """Keys of `sources`, each with the files or pages in it."""
 
 
-class Interaction(Model):
+class Interaction(schema.Model):
     """What holds between variables."""
 
     variables: Annotated[list[_Pattern], Field(min_length=1)]
@@ -254,41 +247,41 @@ class Interaction(Model):
     """What happens otherwise."""
 
 
-class NotVariable(Model):
+class NotVariable(schema.Model):
     """A name that people set and that the library doesn't read."""
 
     what: Wrong
     """Why it isn't one."""
     truth: str
     """What holds instead, in words."""
-    use: list[VariableName] = []
+    use: list[schema.VariableName] = []
     """The right names."""
 
 
-class _Checked(Model):
+class _Checked(schema.Model):
     """What the entries were compared with."""
 
-    oldest: Text | None = None
+    oldest: schema.Text | None = None
     """The oldest version that was looked at."""
-    newest: Text
+    newest: schema.Text
     """The newest version that was looked at; defaults are its own."""
     how: str
     """How, and what was not looked at."""
 
 
-class _Part(Model):
+class _Part(schema.Model):
     """A part of a library that has variables of its own."""
 
     title: str
     """What it is, in few words."""
-    newest: Text | None = None
+    newest: schema.Text | None = None
     """The newest version of it that was looked at; left out where it is that of the library."""
 
 
-class Catalogue(Model):
+class Catalogue(schema.Model):
     """The environment variables of a library."""
 
-    catalogue: VersionOne
+    catalogue: schema.VersionOne
     """Version of this format."""
     library: _Name
     """Name of the library, in small letters."""
@@ -296,13 +289,13 @@ class Catalogue(Model):
     """Name of the library, as people write it."""
     summary: str
     """One or two sentences on what the library is and what its variables are like."""
-    prefixes: Annotated[list[VariableName], Field(min_length=1)]
+    prefixes: Annotated[list[schema.VariableName], Field(min_length=1)]
     """What its variables begin with."""
-    other_prefixes: dict[VariableName, list[VariableName]] = {}
+    other_prefixes: dict[schema.VariableName, list[schema.VariableName]] = {}
     """Prefixes that the library takes for another: those in the list work as the key does."""
     numbers: str
     """How it reads numbers and sizes."""
-    suffixes: Truth | None = None
+    suffixes: schema.Truth | None = None
     """Whether it takes K, M and G behind a number; left out where nobody says."""
     files: list[str] = []
     """Files from which it takes settings, besides the environment."""
@@ -312,14 +305,20 @@ class Catalogue(Model):
     """Where facts are from: a short key, and what and where it is, with its version."""
     parts: dict[_Name, _Part] = {}
     """Parts of the library with variables of their own."""
-    variables: Annotated[dict[VariableName, Variable], Field(min_length=1)]
+    variables: Annotated[dict[schema.VariableName, Variable], Field(min_length=1)]
     """The variables by name."""
     interactions: dict[_Name, Interaction] = {}
     """What holds between variables, by a name of its own."""
     not_variables: dict[_Pattern, NotVariable] = {}
     """Names that people set and that aren't read."""
-    others: list[VariableName] = []
+    others: list[schema.VariableName] = []
     """Further names that it reads, and that have no entry."""
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """Every name that the library is known to read, described or not."""
+        aliases = (alias for variable in self.variables.values() for alias in variable.aliases)
+        return (*self.variables, *aliases, *self.others)
 
     def newest_of(self, variable: Variable) -> str:
         """The newest version that was looked at for a variable."""

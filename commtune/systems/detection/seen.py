@@ -94,7 +94,6 @@ class SeenSlurm:
     mpi_kinds: tuple[str, ...] = ()
 
     def partition(self, name: str) -> SeenPartition | None:
-        """The partition of this name."""
         return next((p for p in self.partitions if p.name == name), None)
 
 

@@ -75,13 +75,14 @@ def draft_description(name: str, seen: SeenMachine, day: date, partition: str = 
     template = _environment().from_string(
         (resources.files("commtune.systems.drafting") / "description.yaml.j2").read_text("utf-8")
     )
+    gpus = f"{seen.gpus.count} x {seen.gpus.model}" if seen.gpus else "no GPUs"
     text = template.render(
         name=name,
         seen=seen,
         own=own,
         slurm=seen.slurm,
         day=day.isoformat(),
-        summary=_summary(seen),
+        summary=f"Nodes with {gpus}, {seen.cores} cores of {seen.processor}.",
         cluster=seen.slurm.cluster if seen.slurm else seen.clues.cluster,
         asked=_asked(seen, day),
         unknown=unknown,
@@ -130,11 +131,6 @@ def _partition(slurm: SeenSlurm | None, wanted: str) -> SeenPartition | None:
     )
 
 
-def _summary(seen: SeenMachine) -> str:
-    gpus = f"{seen.gpus.count} x {seen.gpus.model}" if seen.gpus else "no GPUs"
-    return f"Nodes with {gpus}, {seen.cores} cores of {seen.processor}."
-
-
 def _asked(seen: SeenMachine, day: date) -> str:
     asked = ["/proc", "/sys"]
     asked += seen.gpus.asked if seen.gpus else ()
@@ -148,7 +144,11 @@ def _asked(seen: SeenMachine, day: date) -> str:
 def _facts(seen: SeenMachine, own: SeenPartition | None) -> dict[str, Any]:
     """What the template needs to know besides what was seen."""
     gpus, ports = seen.gpus, seen.network_ports
-    others = Counter(_port_words(p.model, p.bandwidth) for p in seen.ports if p not in ports)
+    others = Counter(
+        f"{p.model}, {_gbits(p.bandwidth) if p.bandwidth else 'speed unknown'}"
+        for p in seen.ports
+        if p not in ports
+    )
     is_chip = gpus is not None and gpus.model.startswith("gfx")
     return {
         "by_slurm": bool(own and own.cores and seen.slurm and not seen.slurm.is_node),
@@ -189,10 +189,6 @@ def _ends(is_switch: bool, pairs: list[tuple[int, int]], gpus: int) -> str:
     if len(pairs) == gpus * (gpus - 1) // 2:
         return "all"
     return "[" + ", ".join(f"[{a}, {b}]" for a, b in pairs) + "]"
-
-
-def _port_words(model: str, bandwidth: float | None) -> str:
-    return f"{model}, {_gbits(bandwidth) if bandwidth else 'speed unknown'}"
 
 
 def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
+from commtune.model.operations import ACTIVE
 from commtune.systems.nominal.fabric import Fabric
-from commtune.systems.nominal.traffic import GROUPED, NominalQuestion
+from commtune.systems.nominal.traffic import NominalQuestion
 
 #: Shares from here on are above the nominal, and not only beside it by rounding.
 _ABOVE = 1.005
@@ -49,6 +51,16 @@ class Nominal:
             return f"no nominal bandwidth: {self.why}"
         said = f"{share:.0%} of nominal {self}"
         return f"{said}; above it, so that model does not hold here" if share > _ABOVE else said
+
+    def plain(self) -> dict[str, Any]:
+        """For programs; bytes per second."""
+        return {
+            "nominal_Bps": self.bytes_per_s,
+            "model": self.model,
+            "why": self.why,
+            "origin": self.origin,
+            "assumptions": list(self.assumptions),
+        }
 
     def __str__(self) -> str:
         if self.bytes_per_s is None:
@@ -106,7 +118,7 @@ def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float
     operation, ranks = question.operation, question.ranks
     if operation in ("incast", "one-to-many"):
         return (ranks - 1) * size / seconds
-    if operation in GROUPED:
+    if operation in ACTIVE:
         ways = 1 if question.direction == "outbound" else 2
         return ways * question.active * size / seconds if question.active else None
     if operation == "matrix":

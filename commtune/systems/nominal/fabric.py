@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any
 
 from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
+from commtune.model import Flow
 
 if TYPE_CHECKING:
     from commtune.systems.schema import GpuLink, System
 
 #: From one vertex of a node to a neighbour.
 Edge = tuple[int, int]
-#: Vertices on a way, and how much goes from one GPU to another.
+#: Vertices on a way.
 _Path = tuple[int, ...]
-Demand = tuple[int, int, float]
 
 #: Nodes with more vertices are cut around single vertices only: the others are too many.
 _CUT_ALL = 12
@@ -105,7 +105,6 @@ class Fabric:
         return max([self.gpus, *(max(link.a, link.b) + 1 for link in self.links)])
 
     def between(self, a: int, b: int) -> tuple[Link, ...]:
-        """The links between two vertices."""
         return tuple(link for link in self.links if {link.a, link.b} == {a, b})
 
     def injection(self, gpu: int) -> float:
@@ -130,7 +129,7 @@ class Fabric:
         paths = _shortest_paths(self, start, end)
         return max(paths, key=self.path_width, default=None)
 
-    def edge_loads(self, demands: Iterable[Demand]) -> Mapping[Edge, float]:
+    def edge_loads(self, demands: Iterable[Flow]) -> Mapping[Edge, float]:
         """What crosses each directed edge if all shortest paths share alike; no way, no load."""
         found: defaultdict[Edge, float] = defaultdict(float)
         for start, end, amount in demands:
@@ -297,7 +296,9 @@ def _driver_links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
     found: dict[str, tuple[int, float]] = {}
     for bundle in gpu.get("links") or ():
         peer = _peer(bundle)
-        count, bandwidth = int(bundle.get("links") or 0), _bandwidth(bundle)
+        count = int(bundle.get("links") or 0)
+        known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
+        bandwidth = known or float(bundle.get("link_Bps") or 0)
         if peer is None or count < 1 or bandwidth <= 0:
             continue
         before, theirs = found.get(peer, (0, bandwidth))
@@ -312,24 +313,20 @@ def _peer(bundle: Mapping[str, Any]) -> str | None:
     return _SWITCH if bundle.get("to") in (_SWITCH, "unknown") else None
 
 
-def _bandwidth(bundle: Mapping[str, Any]) -> float:
-    known = _NVLINK.get(str(bundle.get("version") or "").split(".")[0])
-    return known or float(bundle.get("link_Bps") or 0)
-
-
 @lru_cache(maxsize=4096)
 def _shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
     """All paths with the fewest hops; none where there is no way."""
     paths: list[_Path] = [(start,)]
     seen = {start}
     while paths and end not in seen:
-        paths = [(*path, to) for path in paths for to in _next(fabric, path[-1]) if to not in seen]
+        paths = [
+            (*path, to)
+            for path in paths
+            for start, to in fabric.capacity
+            if start == path[-1] and to not in seen
+        ]
         seen.update(path[-1] for path in paths)
     return tuple(path for path in paths if path[-1] == end)
-
-
-def _next(fabric: Fabric, vertex: int) -> Iterator[int]:
-    return (to for start, to in fabric.capacity if start == vertex)
 
 
 def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:

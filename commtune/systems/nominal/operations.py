@@ -20,8 +20,6 @@ from commtune.systems.nominal.traffic import (
     Memory,
     NominalQuestion,
     Traffic,
-    steps_of_striping,
-    traffic_of,
 )
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; not documented"
@@ -64,7 +62,7 @@ def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
     if question.operation == "striping":
         return _striped(fabric, question)
     try:
-        traffic = traffic_of(question)
+        traffic = Traffic.of(question)
     except OverflowError:
         return Nominal(None, why="the pattern has too many messages to count through")
     if traffic is not None:
@@ -127,7 +125,7 @@ def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
     """Its steps are taken to follow each other: times add up. The slowest alone is the limit."""
     seen = _seen(fabric, question)
     bounds: dict[str, Bound] = {}
-    for name, traffic in steps_of_striping(question).items():
+    for name, traffic in Traffic.steps_of_striping(question).items():
         if question.memory is Memory.HOST and not traffic.crossing:
             continue
         if not _is_joined(seen, traffic):

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from commtune.systems.nominal.fabric import Demand
+from commtune.model import Flow
+from commtune.model.operations import ACTIVE
 
 #: Patterns of more messages are not counted through.
 _MOST_MESSAGES = 200_000
 _PAIR = ("ping-pong", "bidirectional", "stream", "pairs")
-GROUPED = ("rail", "asymmetric", "symmetric")
 
 
 class Memory(StrEnum):
@@ -28,7 +28,6 @@ class Memory(StrEnum):
 
     @classmethod
     def of_backend(cls, backend: str) -> Memory:
-        """The memory that a backend of the benchmark works on."""
         return {"mpi-host": cls.HOST, "mpi-staged": cls.STAGED}.get(backend, cls.DEVICE)
 
 
@@ -53,7 +52,7 @@ class NominalQuestion:
     direction: str = "outbound"
     first: int = 0
     second: int = 1
-    flows: tuple[Demand, ...] = ()
+    flows: tuple[Flow, ...] = ()
     window: int = 0
 
     @property
@@ -77,41 +76,41 @@ class Traffic:
         counted: the amount that bandwidth is computed from, as bus bandwidth counts.
     """
 
-    inside: tuple[tuple[Demand, ...], ...]
+    inside: tuple[tuple[Flow, ...], ...]
     crossing: tuple[Mapping[tuple[int, str], float], ...]
     counted: float
 
+    @classmethod
+    def of(cls, question: NominalQuestion) -> Traffic | None:
+        """What an operation puts on links and ports; ``None`` where it is not made of messages.
 
-def traffic_of(question: NominalQuestion) -> Traffic | None:
-    """What an operation puts on links and ports; ``None`` where it is not made of messages.
+        Raises:
+            OverflowError: too many messages to count through.
+        """
+        if question.operation == "alltoall":
+            return _alltoall(question)
+        found = _messages(question)
+        return None if found is None else _traffic(question, found)
 
-    Raises:
-        OverflowError: too many messages to count through.
-    """
-    if question.operation == "alltoall":
-        return _alltoall(question)
-    found = _messages(question)
-    return None if found is None else _traffic(question, found)
-
-
-def steps_of_striping(question: NominalQuestion) -> dict[str, Traffic]:
-    """Its steps by name, those in which nothing moves left out; the whole message is 1."""
-    size = question.group_size or question.ranks // 2
-    share = 1.0 / size
-    messages = {
-        "split": [(0, i, share) for i in range(1, size)],
-        "translate": [(i, size + i, share) for i in range(size)],
-        "assemble": [(size + i, size, share) for i in range(1, size)],
-    }
-    return {
-        name: replace(_traffic(question, found), counted=1.0)
-        for name, found in messages.items()
-        if found
-    }
+    @classmethod
+    def steps_of_striping(cls, question: NominalQuestion) -> dict[str, Traffic]:
+        """Its steps by name, those in which nothing moves left out; the whole message is 1."""
+        size = question.group_size or question.ranks // 2
+        share = 1.0 / size
+        messages = {
+            "split": [(0, i, share) for i in range(1, size)],
+            "translate": [(i, size + i, share) for i in range(size)],
+            "assemble": [(size + i, size, share) for i in range(1, size)],
+        }
+        return {
+            name: replace(_traffic(question, found), counted=1.0)
+            for name, found in messages.items()
+            if found
+        }
 
 
-def _traffic(question: NominalQuestion, found: Iterable[Demand]) -> Traffic:
-    inside: defaultdict[int, list[Demand]] = defaultdict(list)
+def _traffic(question: NominalQuestion, found: Iterable[Flow]) -> Traffic:
+    inside: defaultdict[int, list[Flow]] = defaultdict(list)
     crossing: defaultdict[int, defaultdict[tuple[int, str], float]]
     crossing = defaultdict(lambda: defaultdict(float))
     counted, each = 0.0, question.each
@@ -140,7 +139,7 @@ def _alltoall(question: NominalQuestion) -> Traffic:
     )
 
 
-def _messages(question: NominalQuestion) -> Iterable[Demand] | None:
+def _messages(question: NominalQuestion) -> Iterable[Flow] | None:
     ranks, last = question.ranks, question.ranks - 1
     match question.operation:
         case "ping-pong" | "stream":
@@ -158,10 +157,10 @@ def _messages(question: NominalQuestion) -> Iterable[Demand] | None:
         case "matrix" if question.flows:
             largest = max(amount for _, _, amount in question.flows)
             return ((a, b, amount / largest) for a, b, amount in question.flows if a != b)
-    return _groups(question) if question.operation in GROUPED and question.group_size else None
+    return _groups(question) if question.operation in ACTIVE and question.group_size else None
 
 
-def _groups(question: NominalQuestion) -> Iterator[Demand]:
+def _groups(question: NominalQuestion) -> Iterator[Flow]:
     """Rail, asymmetric and symmetric patterns of CommBench."""
     groups = range(question.ranks // question.group_size)
     if question.direction == "omnidirectional":
@@ -175,7 +174,7 @@ def _groups(question: NominalQuestion) -> Iterator[Demand]:
             yield from _between(question, other, 0, back=True)
 
 
-def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> Iterator[Demand]:
+def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> Iterator[Flow]:
     size, active = question.group_size, question.active
     senders, receivers = active, active
     if question.operation == "asymmetric":
@@ -188,7 +187,7 @@ def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> 
 def _counted(question: NominalQuestion, start: int, end: int, amount: float) -> float:
     """What bandwidth counts of a message: all of it, or what concerns the first group or rank."""
     operation = question.operation
-    if operation in GROUPED:
+    if operation in ACTIVE:
         size = question.group_size
         return amount if (start < size) != (end < size) else 0.0
     if operation in ("bidirectional", "ring"):

@@ -52,7 +52,6 @@ class Setting:
     why: str = ""
 
     def line(self) -> str:
-        """This setting as a line of ``Execution.said``."""
         head = f"{self.name}: {self.told}"
         asked = "" if self.asked is None else f", asked {_shown(self.asked)}"
         held = "" if self.held is None else f", holds {_shown(self.held)}"

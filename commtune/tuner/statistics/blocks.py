@@ -44,7 +44,6 @@ def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> l
 
 
 def planned_blocks(budget_s: float, block_s: float) -> int:
-    """How many blocks fit a budget."""
     fitting = int(budget_s / block_s) if block_s > 0 else _MOST_BLOCKS
     return max(FEWEST_BLOCKS, min(_MOST_BLOCKS, fitting))
 

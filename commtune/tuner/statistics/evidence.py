@@ -44,7 +44,6 @@ class Evidence:
 
     @classmethod
     def of_runs(cls, runs: Iterable[Run]) -> Evidence:
-        """The evidence that these runs are, in this order."""
         found = cls()
         for run in runs:
             found.add(run)

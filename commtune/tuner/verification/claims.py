@@ -109,6 +109,19 @@ class Claim:
         gains = [(share, then[speed].gain) for speed, share in shares.items()]
         return _mean_interval(gains, self.stated[size].gain.pairs)
 
+    def judge_sizes(
+        self,
+        points: Sequence[PointEvidence],
+        estimates: Mapping[int, Estimate | None],
+        rules: Rules,
+    ) -> tuple[SizeVerification, ...]:
+        """What today's blocks say of every size of the claim."""
+        today = {p.bytes: p for p in points if p.speed == ALL}
+        return tuple(
+            _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
+            for size in self.sizes
+        )
+
 
 @dataclass(frozen=True)
 class SizeVerification:
@@ -147,13 +160,11 @@ def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Inter
 
 
 def _mean(values: Sequence[tuple[float, float]]) -> float:
-    """The geometric mean of (weight, value)."""
     total = math.fsum(weight for weight, _ in values)
     return math.exp(math.fsum(weight * math.log(value) for weight, value in values) / total)
 
 
 def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> VerificationVerdict:
-    """What an interval of today says of a stated gain."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
     if today.high < 1:
@@ -166,27 +177,12 @@ def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> Ve
 
 
 def _judge_promised(today: Interval, tolerance: float) -> VerificationVerdict:
-    """What an interval of today says of the promise of no harm."""
     if today.pairs < FEWEST_PAIRS:
         return VerificationVerdict.UNDECIDED
     if today.high < 1 - tolerance:
         return VerificationVerdict.WORSE
     return (
         VerificationVerdict.HOLDS if today.low >= 1 - tolerance else VerificationVerdict.UNDECIDED
-    )
-
-
-def judge_sizes(
-    claim: Claim,
-    points: Sequence[PointEvidence],
-    estimates: Mapping[int, Estimate | None],
-    rules: Rules,
-) -> tuple[SizeVerification, ...]:
-    """What today's blocks say of every size of the claim."""
-    today = {p.bytes: p for p in points if p.speed == ALL}
-    return tuple(
-        _judge_size(claim, size, today.get(size), points, estimates.get(size), rules)
-        for size in claim.sizes
     )
 
 

@@ -16,18 +16,9 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from statistics import median
 
+from commtune import model
 from commtune.campaign.plan import Plan
 from commtune.errors import AllocationOver
-from commtune.model import (
-    Configuration,
-    Interval,
-    Outcome,
-    Phase,
-    Run,
-    Timing,
-    Workload,
-    content_key,
-)
 from commtune.spaces.space import Space
 from commtune.tuner.execution.dispatch import Dispatch
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -68,7 +59,7 @@ class Difference:
     speed: str
     a_s: float
     b_s: float
-    ratio: Interval
+    ratio: model.Interval
     faster: Arm | None
     hidden: float | None
 
@@ -89,13 +80,13 @@ class PairwiseResult:
 
     differences: tuple[Difference, ...]
     blocks: int
-    failures: Mapping[Arm, Mapping[Outcome, int]]
+    failures: Mapping[Arm, Mapping[model.Outcome, int]]
     details: Mapping[Arm, tuple[str, str]]
     level: float
     speeds: MachineStates
     oversubscribed: bool
     repeats: int
-    lost: Mapping[Outcome, int] = field(default_factory=dict)
+    lost: Mapping[model.Outcome, int] = field(default_factory=dict)
     interrupted: bool = False
 
 
@@ -109,9 +100,9 @@ class PairwiseComparison:
     """
 
     benchmark: Benchmark
-    sides: Mapping[Arm, Configuration]
-    workload: Workload
-    timing: Timing
+    sides: Mapping[Arm, model.Configuration]
+    workload: model.Workload
+    timing: model.Timing
     time_s: float
     reporter: Reporter
     level: float = 0.95
@@ -120,14 +111,14 @@ class PairwiseComparison:
     def __post_init__(self) -> None:
         # By what is compared, so that another comparison has another order of its runs.
         compared = [*(dict(self.sides[arm]) for arm in Arm), self.workload.plain()]
-        self._seed = content_key(compared)
+        self._seed = model.content_key(compared)
         plan = Plan("compare", Space("", "", "", ()), self.workload, self.timing)
         store = InMemoryStore()
         self._runner = Runner(
             plan, 0, self.benchmark, store, clock=self.clock, default_may_fail=True
         )
         self._session = Session(plan, self._runner, self.reporter)
-        self._timer = self._session.timer(self.time_s, Phase.COMPARE)
+        self._timer = self._session.timer(self.time_s, model.Phase.COMPARE)
 
     def run(self) -> PairwiseResult:
         """Makes blocks until the time is over, or a side has shown that it does not work.
@@ -137,14 +128,14 @@ class PairwiseComparison:
         """
         interrupted = False
         try:
-            Dispatch(self._session, self._next_block, Phase.COMPARE, self._timer).run()
+            Dispatch(self._session, self._next_block, model.Phase.COMPARE, self._timer).run()
         except KeyboardInterrupt:
             interrupted = True
         except AllocationOver:
             pass  # what there was time for counts
         return self._result(interrupted)
 
-    def _next_block(self) -> Sequence[Configuration] | None:
+    def _next_block(self) -> Sequence[model.Configuration] | None:
         if self._is_over():
             return None
         return [self.sides[arm] for arm in self._order(self._runner.blocks)]
@@ -163,9 +154,9 @@ class PairwiseComparison:
         pace_s = used_s / max(1, self._runner.blocks)
         return len(blocks) >= FEWEST_PAIRS and used_s + pace_s > self.time_s
 
-    def _blocks(self) -> list[dict[Arm, Run]]:
+    def _blocks(self) -> list[dict[Arm, model.Run]]:
         """Blocks of which both runs came to an end, well or not; of a re-run, the last time."""
-        found: defaultdict[int, dict[Arm, Run]] = defaultdict(dict)
+        found: defaultdict[int, dict[Arm, model.Run]] = defaultdict(dict)
         for run in self._runner.evidence.runs:
             if not run.outcome.is_lost:
                 found[run.block][self._order(run.block)[run.position]] = run
@@ -173,10 +164,10 @@ class PairwiseComparison:
 
     def _result(self, interrupted: bool) -> PairwiseResult:
         evidence, blocks = self._runner.evidence, self._blocks()
-        speeds = fit_states(evidence.canaries(Phase.COMPARE))
+        speeds = fit_states(evidence.canaries(model.Phase.COMPARE))
         level = corrected_level(self.level, len(self.workload.sizes))
         failed = {
-            arm: [block[arm] for block in blocks if block[arm].outcome is not Outcome.OK]
+            arm: [block[arm] for block in blocks if block[arm].outcome is not model.Outcome.OK]
             for arm in Arm
         }
         return PairwiseResult(
@@ -198,7 +189,7 @@ class PairwiseComparison:
 
 
 def _differences(
-    blocks: Sequence[Mapping[Arm, Run]], speeds: MachineStates, level: float, alone: float
+    blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
     """What blocks say, by size; with several machine states, of each of these besides.
 
@@ -235,7 +226,7 @@ def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> 
     )
 
 
-def _faster(ratio: Interval) -> Arm | None:
+def _faster(ratio: model.Interval) -> Arm | None:
     if ratio.low > 1:
         return Arm.B
     return Arm.A if ratio.high < 1 else None

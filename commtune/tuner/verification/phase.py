@@ -27,14 +27,7 @@ from commtune.tuner.statistics.blocks import (
 )
 from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
-from commtune.tuner.verification.claims import (
-    Claim,
-    SizeVerification,
-    VerificationVerdict,
-    is_clear,
-    judge_profile,
-    judge_sizes,
-)
+from commtune.tuner.verification import claims
 
 _EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
 
@@ -58,8 +51,8 @@ class Verification:
         oversubscribed: more ranks than cores: such times say nothing.
     """
 
-    finding: VerificationVerdict
-    sizes: tuple[SizeVerification, ...]
+    finding: claims.VerificationVerdict
+    sizes: tuple[claims.SizeVerification, ...]
     points: tuple[PointEvidence, ...]
     level: float
     blocks: int
@@ -77,7 +70,7 @@ class Verification:
     @property
     def more(self) -> int | None:
         """About how many more blocks would decide the undecided size that is nearest to it."""
-        open_ = [s for s in self.sizes if s.finding is VerificationVerdict.UNDECIDED]
+        open_ = [s for s in self.sizes if s.finding is claims.VerificationVerdict.UNDECIDED]
         known = [s.more for s in open_ if s.more is not None]
         return max(1, min(known)) if known else None
 
@@ -90,7 +83,9 @@ class VerifyPhase:
         time_s: wall seconds that may be spent.
     """
 
-    def __init__(self, session: Session, claim: Claim, known: Evidence, time_s: float) -> None:
+    def __init__(
+        self, session: Session, claim: claims.Claim, known: Evidence, time_s: float
+    ) -> None:
         self._session = session
         self._runner = session.runner
         self._claim = claim
@@ -138,7 +133,7 @@ class VerifyPhase:
                 self._look = last
             if self._look == last:
                 return "time"
-            if is_clear(self._judged()[0], self._rules()):
+            if claims.is_clear(self._judged()[0], self._rules()):
                 return "clear"
             self._planned = self._made() + self._affordable()
             self._look += 1
@@ -202,22 +197,23 @@ class VerifyPhase:
         earlier = self._known.canaries(*_EARLIER)
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
-    def _judged(self) -> tuple[tuple[SizeVerification, ...], tuple[PointEvidence, ...]]:
+    def _judged(self) -> tuple[tuple[claims.SizeVerification, ...], tuple[PointEvidence, ...]]:
         operation, rules = self._claim.operation, self._rules()
         points, estimates = compare_one(
             self._blocks(), self._claim.configuration, operation, self._speeds(), rules
         )
-        return judge_sizes(self._claim, points, estimates, rules), points
+        return self._claim.judge_sizes(points, estimates, rules), points
 
     def _verification(self, stopped: str) -> Verification:
         sizes, points = self._judged()
         failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
-        finding, speeds = judge_profile(sizes, self._rules()), self._speeds()
+        last = failed[-1] if failed else None
+        finding, speeds = claims.judge_profile(sizes, self._rules()), self._speeds()
         if stopped == "failing":
-            finding = VerificationVerdict.WORSE
+            finding = claims.VerificationVerdict.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
         return Verification(
-            finding=VerificationVerdict.UNDECIDED if oversubscribed else finding,
+            finding=claims.VerificationVerdict.UNDECIDED if oversubscribed else finding,
             sizes=sizes,
             points=points,
             level=self._rules().each,
@@ -226,7 +222,7 @@ class VerifyPhase:
             stopped=stopped,
             failures=Counter(run.outcome for run in failed),
             lost=Counter(run.outcome for run in self._fresh() if run.outcome.is_lost),
-            detail=_detail(failed[-1]) if failed else "",
+            detail=f"{last.detail}\n{last.output_tail.strip()}".strip() if last else "",
             run_s=self.run_s(),
             speeds=speeds,
             then=_shares(self._known.canaries(Phase.CONFIRM), speeds),
@@ -239,7 +235,3 @@ def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, flo
     """The share of core-to-core round trips (seconds) at each machine state."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}
-
-
-def _detail(run: Run) -> str:
-    return f"{run.detail}\n{run.output_tail.strip()}".strip()

@@ -100,11 +100,11 @@ def test_nodes_that_failed_twice_are_left_out(chain: Chain) -> None:
 
 def test_a_job_that_slurm_does_not_take_is_over(chain: Chain) -> None:
     chain.fake.answers("sbatch", UNREACHABLE)
-    with pytest.raises(EnvironmentFault, match="takes no job now") as caught:
+    with pytest.raises(EnvironmentFault, match="accepts no jobs now") as caught:
         chain.controller().submit()
     assert "run the same command again later" in caught.value.hint
     (job,) = chain.book.known.values()
-    assert (job.stage, job.detail) == (JobStage.OVER, "Slurm did not take it")
+    assert (job.stage, job.detail) == (JobStage.OVER, "Slurm did not accept it")
     assert chain.fake.jobs == {}
 
 
@@ -120,7 +120,7 @@ def test_a_job_that_slurm_refuses_is_over_with_its_words(chain: Chain) -> None:
 @pytest.mark.parametrize("took", [True, False])
 def test_a_job_that_slurm_may_have_taken_is_found_out_later(chain: Chain, took: bool) -> None:
     chain.fake.answers("sbatch", TIMED_OUT, acts=took)
-    with pytest.raises(EnvironmentFault, match="may have taken the job"):
+    with pytest.raises(EnvironmentFault, match="may have accepted the job"):
         chain.controller().submit()
     (job,) = chain.book.open_jobs()
     assert job.number == ""

@@ -133,7 +133,7 @@ def test_an_answer_that_is_lost_asks_for_no_second_one(chain: Chain, took: bool)
     controller, allocation = chain.runs(chain.controller().submit())
     chain.fake.answers("sbatch", TIMED_OUT, acts=took)
     controller.worked(allocation)
-    assert "may have taken the job" in chain.said[-1]
+    assert "may have accepted the job" in chain.said[-1]
     chain.fake.advance(301)
     controller.worked(allocation)
     assert chain.fake.living == ["1001", "1002"]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
-from commtune.kernels.aggressor import AggressorReport, read_aggressor
+from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
 from commtune.slurm_templates.job_request import JobRequest
@@ -31,7 +31,7 @@ def beside(request: JobRequest = REQUEST, aggressor: Aggressor = AGGRESSOR) -> A
         mpi_launcher="mpirun",
         arguments=partial(aggressor_arguments, Path("/bench"), aggressor),
         sign=AGGRESSOR_SIGN,
-        read=read_aggressor,
+        read=AggressorReport.read,
     )
 
 

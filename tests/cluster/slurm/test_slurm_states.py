@@ -18,7 +18,6 @@ from commtune.cluster.job_states import (
     Policy,
     _may_follow,
     _starts_again,
-    update_state,
 )
 from commtune.cluster.slurm.command_output import _WORDS, _read_state, classify_reason
 
@@ -189,7 +188,7 @@ sightings = st.builds(ObservedState, state=states, started_at=times)
 def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedState]) -> None:
     known = seen[0]
     for sighting in seen[1:]:
-        later = update_state(known, sighting)
+        later = known.updated(sighting)
         assert later.attempt in (known.attempt, known.attempt + 1)
         if known.state.is_over and later.attempt == known.attempt:
             assert later.state is known.state
@@ -199,29 +198,29 @@ def test_an_ended_job_stays_ended_unless_it_starts_again(seen: list[ObservedStat
 
 def test_an_old_answer_changes_nothing() -> None:
     ended = ObservedState(JobState.TIMED_OUT, started_at=10.0)
-    assert update_state(ended, ObservedState(JobState.RUNNING, started_at=10.0)) == ended
-    assert update_state(ended, ObservedState(JobState.ABSENT)) == ended
+    assert ended.updated(ObservedState(JobState.RUNNING, started_at=10.0)) == ended
+    assert ended.updated(ObservedState(JobState.ABSENT)) == ended
 
 
 def test_a_job_that_was_put_back_is_in_its_next_attempt() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
-    waiting = update_state(running, ObservedState(JobState.PENDING))
+    waiting = running.updated(ObservedState(JobState.PENDING))
     assert (waiting.state, waiting.attempt, waiting.started_at) == (JobState.PENDING, 2, None)
-    again = update_state(waiting, ObservedState(JobState.RUNNING, started_at=90.0))
+    again = waiting.updated(ObservedState(JobState.RUNNING, started_at=90.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_a_restart_between_two_looks_is_seen_by_its_start() -> None:
     preempted = ObservedState(JobState.PREEMPTED, started_at=10.0)
-    again = update_state(preempted, ObservedState(JobState.RUNNING, started_at=50.0))
+    again = preempted.updated(ObservedState(JobState.RUNNING, started_at=50.0))
     assert (again.state, again.attempt) == (JobState.RUNNING, 2)
 
 
 def test_the_start_is_remembered_while_nobody_repeats_it() -> None:
     running = ObservedState(JobState.RUNNING, started_at=10.0)
-    silent = update_state(running, ObservedState(JobState.ABSENT))
+    silent = running.updated(ObservedState(JobState.ABSENT))
     assert (silent.state, silent.started_at, silent.attempt) == (JobState.ABSENT, 10.0, 1)
-    assert update_state(silent, ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
+    assert silent.updated(ObservedState(JobState.COMPLETED, started_at=10.0)).attempt == 1
 
 
 def table_rows(columns: int) -> list[list[str]]:
