@@ -109,7 +109,7 @@ def _found(name: str, seed: int, told: Callable[[Configuration], dict[int, float
     search = Search(model, make_strategy(name, model, np.full(2, 0.5), seed))
     search.rebuild([(Configuration({}), dict.fromkeys(SIZES, 0.0))] * 4)
     found = []
-    for _ in range(20):
+    for _ in range(40):  # of 78; the default strategy begins with as many as 24 of its own choice
         proposal = search.ask()
         assert proposal is not None
         search.tell(proposal.configuration, told(proposal.configuration))
