@@ -54,8 +54,8 @@ def test_a_launcher_that_path_lacks_is_that_of_the_profiles_mpi(
     assert environment["PATH"] == f"/nowhere:{installed.launcher.parent}"
     assert (environment["A"], environment["NEEDED"]) == ("1", "1")
     assert remarks[-1] == (
-        "mpiexec is not on PATH: that of mpich 5.0.2, which the profile was measured with, is "
-        f"used: {installed.launcher.parent}"
+        "mpiexec is not on PATH; using that of mpich 5.0.2, which the profile was measured with: "
+        f"{installed.launcher.parent}"
     )
 
 

@@ -247,7 +247,7 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
     with pytest.raises(DatabaseFault, match="is not commtune's"):
         profiles.find_profiles(f"sqlite:///{path}")
     path.write_text("not a database, whatever it is called. " * 50)
-    with pytest.raises(DatabaseFault, match="no SQLite database"):
+    with pytest.raises(DatabaseFault, match="is not an SQLite database"):
         profiles.find_profiles(f"sqlite:///{path}")
 
 

@@ -66,7 +66,7 @@ def test_what_can_not_be_written_is_said_and_known_as_long_as_we_live(tmp_path: 
     said: list[str] = []
     nodes = FailedNodes(tmp_path / "nowhere" / "failed-nodes.json", said.append)
     nodes.add_failure("7", ["n1"])
-    assert "can't be kept" in said[-1]
+    assert "can't be saved" in said[-1]
     assert "No such file" in said[-1]
     nodes.add_failure("8", ["n1"])
     assert nodes.excluded == ("n1",)

@@ -120,7 +120,7 @@ def test_no_sbatch_or_no_folder_is_no_passing_fault(tmp_path: Path) -> None:
     "number", ["", "0", "7;x", "-1", "--user=root", "7 8", "7,8", "7_*", "7_[1-2]", "7.0", "７"]
 )
 def test_what_is_no_job_is_not_cancelled(tmp_path: Path, number: str) -> None:
-    with pytest.raises(UserError, match="no Slurm job id"):
+    with pytest.raises(UserError, match="is not a Slurm job id"):
         submission(tmp_path).cancel(["7", number])
     assert not (tmp_path / "scancel.calls").exists()
 

@@ -188,7 +188,7 @@ def test_an_error_of_one_rank_ends_all(run_python: RunPython, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("named", "words"),
     [
-        ("nowhere.py:Mine", "there is not a file"),
+        ("nowhere.py:Mine", "there is no file"),
         ("{file}:Other", "subclasses of Pattern there: Mine"),
     ],
 )
