@@ -110,6 +110,7 @@ def test_imb_itself(mpi: MpiInstallation, tmp_path: Path) -> None:
     assert _sizes(result.measurements) == [8, 4096]
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize(
     ("body", "outcome", "words"),
     [
