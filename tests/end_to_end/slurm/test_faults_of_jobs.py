@@ -63,10 +63,10 @@ def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
             cluster.fail_node("n2")
             tuning.until(partial(_is_over, campaign, number), "the job was given up")
             # One may have come to its end just before.
-            if (number,) in campaign.query(_FAILED_JOBS):
-                # A node that is up again by the time that the campaign asks does not count.
-                if "(n2)" in tuning.until_said(f"job {number} lost a node"):
-                    lost.append(number)
+            has_failed = (number,) in campaign.query(_FAILED_JOBS)
+            # A node that is up again by the time that the campaign asks does not count.
+            if has_failed and "(n2)" in tuning.until_said(f"job {number} lost a node"):
+                lost.append(number)
             if len(lost) == 2:
                 cluster.call("scontrol", "update", "nodename=n3", "state=resume")
             cluster.restore_node("n2")
