@@ -184,8 +184,9 @@ def test_accounts_know_only_what_is_asked_for(
     accounting: SlurmScheduler, jobs: dict[str, str]
 ) -> None:
     since = time.time() - 3600
-    (record,) = accounting.account([jobs["failed"]], since)
-    assert record.name == "failed"
+    # slurmdbd may hear of a job's step before the job, which is "allocation" until then.
+    names = (accounting.account([jobs["failed"]], since)[0].name for _ in range(100))
+    assert "failed" in names
     assert accounting.account(["999999"], since) == ()
     assert {job.name for job in accounting.account(None, since)} >= {"failed", "running"}
     assert accounting.has_accounts()
