@@ -251,8 +251,10 @@ def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) 
     assert said.code == 0, said.err
     found = json.loads(said.out)
     assert found["b"]["configuration"] == {SOCKETS: "0"}
-    # No row, where a busy machine had the two runs of every block in different states.
-    for small in (d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all")):
+    rows = [d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all")]
+    # Runs are paired within a machine state: only where there are several may a size have no pair.
+    assert rows or any(d["speed"] != "all" for d in found["differences"]), found
+    for small in rows:
         assert small["faster"] in ("B", None), small
         assert small["faster"] is None or small["ratio"]["low"] > 1
         assert small["a_s"] > small["b_s"]
