@@ -29,7 +29,7 @@ tune: $(VENV)/installed .mpi/$(MPI).installed
 
 test: $(VENV)/installed-test .mpi/mpich.installed
 	@$(if $(QUICK),echo "without whole campaigns (tests/end_to_end): make test-all has them")
-	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup $(QUICK) $(TEST_ARGS)
+	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(TEST_ARGS)
 
 test-all: QUICK :=
 test-all: test

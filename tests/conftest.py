@@ -37,14 +37,15 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
 
 
-@pytest.hookimpl(tryfirst=True)  # before some are deselected by their marks
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Groups a file's tests in one worker, and all of Slurm's, before xdist reads the groups."""
+    if "end_to_end" in item.path.parts:
+        item.add_marker(pytest.mark.slow)
+    item.add_marker(pytest.mark.xdist_group("slurm" if _is_slurms(item) else item.path.stem))
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Groups tests for several workers: one has Slurm, and begins with it, as it takes longest."""
-    for item in items:
-        if "end_to_end" in item.path.parts:
-            item.add_marker(pytest.mark.slow)
-        group = "slurm" if _is_slurms(item) else str(item.path)
-        item.add_marker(pytest.mark.xdist_group(group))
+    """Begins with Slurm's tests, which take longest."""
     items.sort(key=lambda item: not _is_slurms(item))
 
 

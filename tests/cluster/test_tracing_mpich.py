@@ -19,6 +19,9 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 
+# Three ranks that spin on fewer cores get nowhere beside other tests.
+pytestmark = pytest.mark.alone
+
 _ALGORITHM = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"
 _DEVICE = "MPIR_CVAR_DEVICE_COLLECTIVES"
 _BUFFER = "MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE"

@@ -138,19 +138,21 @@ def test_both_guards_are_measured_by_every_launch(guarding: Guarding) -> None:
     points = phase.guard(_decision(_GOOD), [_GOOD])[_GOOD]
 
     runs = list(guarding.store.runs(guarding.campaign_id))
-    assert [run.outcome for run in runs] == [Outcome.OK] * 2 * GUARD_BLOCKS
+    # Other programs may slow a run, which is then made again.
+    assert len({(run.block, run.configuration) for run in runs}) == 2 * GUARD_BLOCKS
+    assert {run.outcome for run in runs} == {Outcome.OK}
     assert {(run.operation, run.then) for run in runs} == {("stream", ("broadcast",))}
     files = sorted(guarding.benchmark.folder.iterdir())
     assert [file.stem for file in files] == sorted(run.run_id for run in runs)
     with guarding.database.read() as connection:
         rows = connection.exec_driver_sql("SELECT operation, bytes FROM measurements")
         stored = Counter((row.operation, row.bytes) for row in rows)
-    assert stored == {(str(g), size): 2 * GUARD_BLOCKS for g in _GUARDS for size in _SIZES}
+    assert stored == {(str(g), size): len(runs) for g in _GUARDS for size in _SIZES}
     assert {(p.operation, p.bytes) for p in points} == set(stored)
 
     # From what is stored, the same evidence, and not a run more.
     assert guarding.phase().guard(_decision(_GOOD), [_GOOD])[_GOOD] == points
-    assert len(list(guarding.store.runs(guarding.campaign_id))) == 2 * GUARD_BLOCKS
+    assert len(list(guarding.store.runs(guarding.campaign_id))) == len(runs)
 
     profile = replace(PROFILE, configuration=_GOOD, guards=points)
     guarding.store.save_profiles(guarding.campaign_id, [profile])
@@ -165,7 +167,7 @@ def test_a_launch_that_fails_counts_against_both_and_says_where(guarding: Guardi
     found = guarding.phase().guard(_decision(_BAD), [_BAD])
     assert found == {_BAD: ()}
     failed = [r for r in guarding.store.runs(guarding.campaign_id) if r.configuration == _BAD]
-    assert len(failed) == GUARD_BLOCKS
+    assert len({run.block for run in failed}) == GUARD_BLOCKS
     for run in failed:
         assert run.outcome is Outcome.CRASHED
         assert run.detail.endswith(" (at stream)")

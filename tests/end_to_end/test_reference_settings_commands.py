@@ -32,7 +32,7 @@ def test_those_of_a_system_in_full(here: CommandLine) -> None:
     assert said.code == 0
     assert "cscs-alps-uenv-nccl: " in said.out
     assert "NCCL_NET=AWS Libfabric" in said.out
-    assert "not to be tried as it stands" in said.out
+    assert "can't be tried as it stands" in said.out
     assert "lumi" not in said.out
     found = json.loads(here("systems", "reference-settings", "alps", "--json").out)
     assert {"alps"} == {system for one in found for system in one["systems"]}

@@ -154,10 +154,10 @@ def test_for_people(commtune: CommandLine) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["small/default"], "is the default: it claims no gain"),
+        (["small/default"], "is the default: it claims no speedup"),
         (["small/nowhere"], "no profile small/nowhere"),
         (["small/real", "--time", "soon"], "--time: "),
-        (["small/real", "--time", "0s"], "no time at all"),
+        (["small/real", "--time", "0s"], "not a time above 0"),
     ],
 )
 def test_what_can_not_be_verified_is_said(
@@ -251,10 +251,13 @@ def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) 
     assert said.code == 0, said.err
     found = json.loads(said.out)
     assert found["b"]["configuration"] == {SOCKETS: "0"}
-    small = next(d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all"))
-    assert small["faster"] in ("B", None), small
-    assert small["faster"] is None or small["ratio"]["low"] > 1
-    assert small["a_s"] > small["b_s"]
+    rows = [d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all")]
+    # Runs are paired within a machine state: only where there are several may a size have no pair.
+    assert rows or any(d["speed"] != "all" for d in found["differences"]), found
+    for small in rows:
+        assert small["faster"] in ("B", None), small
+        assert small["faster"] is None or small["ratio"]["low"] > 1
+        assert small["a_s"] > small["b_s"]
     assert commtune.query("SELECT COUNT(*) FROM runs") == runs
 
 

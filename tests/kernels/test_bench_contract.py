@@ -128,6 +128,7 @@ def test_environment_that_is_no_utf8_is_still_json(run_bench: RunBench) -> None:
     }
 
 
+@pytest.mark.alone
 def test_canary_is_measured_where_two_ranks_share_a_node(
     run_bench: RunBench, tmp_path: Path
 ) -> None:

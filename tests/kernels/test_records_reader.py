@@ -66,7 +66,7 @@ def _set(index: int, *path: str, value: Any) -> Callable[[Document], None]:
 _NAN = float("nan")
 _DAMAGES: list[tuple[Callable[[Document], Any], str]] = [
     (_set(0, "contract", value=2), "contract version 2; this commtune reads version 1"),
-    (_set(0, "aggressors", value={}), "aggressors sent beside it, which was not requested"),
+    (_set(0, "aggressors", value={}), "aggressors sent beside it, which were not requested"),
     (_set(0, "contract", value="1"), "contract is not a whole number"),
     (_set(0, "run_id", value="r-2"), "run_id is 'r-2', requested was 'r-1'"),
     (_set(0, "operation", value="broadcast"), "operation is 'broadcast'"),

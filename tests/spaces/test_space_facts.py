@@ -173,5 +173,5 @@ def test_a_site_names_the_levels_that_it_allows() -> None:
     assert two.by_name["NCCL_IB_SL"].values == (None, "1", "3")
     assert "NCCL_IB_SL" not in two.left_out
     assert len(customize_space(space, opt_in=["NCCL_IB_SL"]).by_name["NCCL_IB_SL"].values) == 17
-    with pytest.raises(SpaceError, match="nothing that needs an opt-in"):
+    with pytest.raises(SpaceError, match="does not need an opt-in"):
         customize_space(space, opt_in=["NCCL_IB_SL=16"])

@@ -67,7 +67,7 @@ def test_a_node_that_shows_next_to_nothing() -> None:
     assert "launcher.command" in page.placeholders
     assert system.nics.source == ["placeholder"]
     assert system.jobs.source == ["placeholder"]
-    assert any("what runs jobs" in question for question in system.unknown)
+    assert any("the scheduler" in question for question in system.unknown)
     assert system.recognized is None
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import signal
 from dataclasses import replace
 from functools import partial
 
 import psutil
+import pytest
 from left_over import living
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
 #: Runs that last long enough to be hit by something.
 _LONG = with_long_runs(ONE_CANDIDATE, 0.3)
+_FAILED_JOBS = "SELECT number FROM jobs WHERE word = 'NODE_FAIL'"
 
 
 def _whole_confirmation(campaign: OnSlurm) -> None:
@@ -48,6 +51,7 @@ def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
     _whole_confirmation(campaign)
 
 
+@pytest.mark.alone
 def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
     campaign.write(_LONG)
     cluster = campaign.cluster
@@ -59,17 +63,19 @@ def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
             cluster.fail_node("n2")
             tuning.until(partial(_is_over, campaign, number), "the job was given up")
             # One may have come to its end just before.
-            if (number,) in campaign.query("SELECT number FROM jobs WHERE word = 'NODE_FAIL'"):
+            has_failed = (number,) in campaign.query(_FAILED_JOBS)
+            # A node that is up again by the time that the campaign asks does not count.
+            if has_failed and "(n2)" in tuning.until_said(f"job {number} lost a node"):
                 lost.append(number)
-                # A node that is up again by the time that the campaign asks does not count.
-                tuning.until_said(f"job {number} lost a node (n2)")
             if len(lost) == 2:
                 cluster.call("scontrol", "update", "nodename=n3", "state=resume")
             cluster.restore_node("n2")
         err = tuning.ended()
-    first, second = lost
+    first = lost[0]
     assert f"job {first} lost a node (n2): its runs are re-run\n" in err
-    assert f"node n2 failed in 2 jobs ({first}, {second}) and is left out from now on\n" in err
+    # Several jobs are in flight: what the second failure hit may have been two of them.
+    (counted,) = re.findall(r"node n2 failed in 2 jobs \((\d+), (\d+)\) and is left out", err)
+    assert set(counted) <= {n for (n,) in campaign.query(_FAILED_JOBS)}, err
     campaign.check_whole()
     assert set(campaign.outcomes()) == {"ok", "node-failure"}
     _whole_confirmation(campaign)

@@ -30,6 +30,8 @@ from commtune.model import (
 from commtune.slurm_templates.quoting import quote_word
 
 _ROOT = Path(__file__).parents[3]
+# Its left-over processes are found by it: no other test may use it.
+_RUN_ID = "run-of-a-command"
 _MEAN = """\
 import json, os, sys, time
 from mpi4py import MPI
@@ -65,7 +67,7 @@ def _measure(
         folder=folder / "runs",
     )
     workload = Workload(Operation.BROADCAST, sizes, ranks=2, backend="command")
-    request = RunRequest("r-1", Configuration({"TUNED": "yes"}), workload, Timing())
+    request = RunRequest(_RUN_ID, Configuration({"TUNED": "yes"}), workload, Timing())
     return benchmark.measure(request, limit_s)
 
 
@@ -157,13 +159,13 @@ def test_a_run_whose_controller_died_is_read_if_it_ended_well(
     program = CommandProgram([sys.executable, "program.py"], "json-line", tmp_path)
     environment = base_environment(os.environ, mpi)
     benchmark = LocalBenchmark(mpi, program, environment, (), tmp_path / "runs")
-    request = RunRequest("r-1", Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
+    request = RunRequest(_RUN_ID, Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
     assert benchmark.recover(request) is None
     benchmark.measure(request, 30.0)
     recovered = benchmark.recover(request)
     assert recovered is not None
     assert recovered.outcome is Outcome.OK
-    records = benchmark.records_of("r-1")
+    records = benchmark.records_of(_RUN_ID)
     records.write_text(records.read_text().partition("#commtune")[0])  # killed before its end
     assert benchmark.recover(request) is None
 
@@ -218,7 +220,7 @@ def test_it_finds_what_its_user_finds(mpi: MpiInstallation, tmp_path: Path) -> N
         folder=tmp_path / "runs",
     )
     workload = Workload(Operation.BROADCAST, (8,), ranks=1, backend="command")
-    benchmark.measure(RunRequest("r-1", Configuration(), workload, Timing()), 30.0)
+    benchmark.measure(RunRequest(_RUN_ID, Configuration(), workload, Timing()), 30.0)
     assert (tmp_path / "said").read_text() == "mine\n"
 
 
@@ -231,7 +233,7 @@ def test_where_the_launchers_mpi_is_can_be_overruled(mpi: MpiInstallation, tmp_p
     assert isinstance(in_job, CommandProgram)
     assert (here.libmpi, in_job.libmpi) == (libmpi_of(mpi), "")
     words = [
-        *here.arguments(RunRequest("r-1", Configuration(), workload, Timing()), tmp_path / "r")
+        *here.arguments(RunRequest(_RUN_ID, Configuration(), workload, Timing()), tmp_path / "r")
     ]
     words[words.index("true") :] = ["sh", "-c", 'echo "$MPI4PY_LIBMPI"']
     for given, said in (({}, libmpi_of(mpi)), ({"MPI4PY_LIBMPI": "mine"}, "mine")):
@@ -260,7 +262,7 @@ def test_files_that_a_command_names_are_a_part_of_it(tmp_path: Path) -> None:
 def test_the_words_survive_a_job_script(tmp_path: Path) -> None:
     (tmp_path / "it's here").mkdir()
     program = CommandProgram(["sh", "-c", 'echo "$0 $1" >&2', "a b", "$X"], "osu", tmp_path)
-    request = RunRequest("r-1", Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
+    request = RunRequest(_RUN_ID, Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
     words = program.arguments(request, tmp_path / "it's here" / "r-1.jsonl")
     script = tmp_path / "job.sh"
     script.write_text(" ".join(quote_word(w) for w in words) + "\n")

@@ -28,7 +28,7 @@ from commtune.model import (
 )
 
 _ROOT = Path(__file__).parents[3]
-_LIMIT_S = 60.0
+_LIMIT_S = 300.0
 
 
 @dataclass(frozen=True)

@@ -369,13 +369,13 @@ class Tuning:
         self.until(lambda: not self.campaign.measuring(phase), "its job ended")
         return self.until_one(self.campaign.at_gate, "the next job")
 
-    def until_said(self, words: str) -> None:
-        """Waits until it says something."""
+    def until_said(self, words: str) -> str:
+        """Waits until it says something; returns the line."""
         assert self.child.stderr
         for line in self.child.stderr:
             self.heard.append(line)
             if words in line:
-                return
+                return line
         raise AssertionError(f"it never said {words!r}: {''.join(self.heard)}")
 
     def ended(self, code: int = 0) -> str:
