@@ -157,10 +157,15 @@ class SearchPhase:
         return limit is None or self._runner.searched < limit
 
     def _search_block(self, timer: Timer) -> Iterable[Configuration] | None:
-        """The next block of the search, while there is time and something to try."""
-        enough = timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s
+        """The next block of the search, until what is left is the finalists'."""
+        if timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s:
+            return None
+        return self._new_block(timer)
+
+    def _new_block(self, timer: Timer) -> Iterable[Configuration] | None:
+        """A block of what is worth most, while there is time and something to try."""
         has_new = self._trials_left() and not self._exhausted
-        if enough or not (self._repeat or has_new):
+        if timer.left() <= 0 or not (self._repeat or has_new):
             return None
         place = random.Random(f"{self._plan.seed}:{self._runner.blocks}").randrange(_SEARCH_BLOCK)
         return self._members(timer, place)
@@ -219,6 +224,8 @@ class SearchPhase:
                 self._session.reporter.say(
                     f"setting aside {_shown(item)}: failed twice ({run.outcome}), never worked"
                 )
+            if len(configuration) == 1 and self._search.failed_once(configuration):
+                self._repeat.append(configuration)  # it failed by itself: by chance, or always?
             return
         speedups = self._reader.read(run)
         for item in sorted(self._search.tell(configuration, speedups), key=str):
@@ -236,15 +243,11 @@ class SearchPhase:
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if timer.left() > 0 else []
             if not finalists:
-                return None
+                return self._new_block(timer)
             order = block_order(finalists, self._plan.seed, self._runner.blocks)
             return takewhile(lambda _: timer.left() > 0, order)
 
-        def tell(run: Run) -> None:
-            if run.outcome is Outcome.OK:
-                self._tell(run)
-
-        self._dispatch(next_block, timer, tell)
+        self._dispatch(next_block, timer)
 
     def _finalists(self) -> list[Configuration]:
         """What was ahead in a single run, then what a re-run of is worth most."""

@@ -69,6 +69,10 @@ class Search:
         self._strategy.tell_failed(configuration)
         return self.failures.failure(active_values(self.space, configuration))
 
+    def failed_once(self, configuration: Configuration) -> bool:
+        """Whether one run of a configuration failed, and no other."""
+        return self.failures.failed.count(active_values(self.space, configuration)) == 1
+
     def forget(self, configuration: Configuration) -> None:
         """A run was lost: nothing is known of the configuration, and nobody waits for it."""
         self._strategy.forget(configuration)
