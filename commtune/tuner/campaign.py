@@ -16,6 +16,7 @@ from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
+    count_ablation_runs,
     measure_spread,
     share_sizes,
     weigh_sizes,
@@ -29,14 +30,9 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
-from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: The most that ablation may have of what the search left: what it makes smaller has to be proven,
-#: with more than the fewest blocks, which show large gains only.
-_ABLATION_SHARE, _CONFIRMED = 0.4, 2
-_ABLATION_BLOCKS = 4
 #: How often candidates are chosen, where some come to the default.
 _MOST_CHOICES = 6
 
@@ -128,7 +124,8 @@ class Campaign:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
         winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
-        ablated_s = self._ablation_s(rest_s, winners)
+        run_s = self._confirmation.typical_s()
+        ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), self._guess, ablated_s, since)
         small: dict[Configuration, Standing] = {}
@@ -172,15 +169,6 @@ class Campaign:
         self, members: Mapping[Configuration, Standing]
     ) -> dict[Configuration, tuple[int, ...]]:
         return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
-
-    def _ablation_s(self, rest_s: float, winners: Collection[Configuration]) -> float:
-        """Seconds for ablation: of what is left beside the pairs of a confirmation."""
-        run_s = self._confirmation.typical_s()
-        needed_s = _CONFIRMED * FEWEST_BLOCKS * (len(winners) + 1) * run_s
-        left_s = max(0.0, min(_ABLATION_SHARE * rest_s, rest_s - needed_s))
-        # With less than some blocks that leave each variable out it can tell nothing.
-        least_s = _ABLATION_BLOCKS * sum(2 + len(winner) for winner in winners) * run_s
-        return left_s if left_s >= least_s else 0.0
 
     def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
         """What of a configuration seems to matter at some sizes, by all runs of the search."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -36,11 +36,28 @@ _VARIABLE = 0.001
 #: One more candidate has to add so much to the table: of many alike, one is always ahead by luck.
 #: It can't be much: 4x at large sizes outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
+#: And this where it leaves too few runs to make the candidates small: users get what is idle.
+_WORTH_NO_ABLATION = 0.15
+#: The most that ablation may have of what the search left: what it makes smaller has to be proven,
+#: with more than the fewest blocks, which show large gains only.
+_ABLATION_SHARE, _CONFIRMED = 0.4, 2
+_ABLATION_BLOCKS = 4
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
 
 _Table = NDArray[np.float64]
+
+
+def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> float:
+    """How many of the runs that the search left may go to ablation.
+
+    None where they can tell nothing: fewer than some blocks that leave out each variable.
+    """
+    needed = _CONFIRMED * FEWEST_BLOCKS * (len(candidates) + 1)
+    left = max(0.0, min(_ABLATION_SHARE * runs, runs - needed))
+    least = _ABLATION_BLOCKS * sum(2 + len(candidate) for candidate in candidates)
+    return left if left >= least else 0.0
 
 
 def measure_spread(runs: Iterable[tuple[Configuration, Speedups]]) -> dict[int, float]:
@@ -123,7 +140,9 @@ class Prospects:
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = _cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
-            best = found if found[0] > (1 + _WORTH_A_RUN) * best[0] else best
+            chosen = [self.standings[index].configuration for index in found[1]]
+            more = _WORTH_A_RUN if count_ablation_runs(runs, chosen) else _WORTH_NO_ABLATION
+            best = found if found[0] > (1 + more) * best[0] else best
         return best
 
     def _worth(self, blocks: int) -> _Table:

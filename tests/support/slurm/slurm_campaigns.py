@@ -30,7 +30,7 @@ space: mpich-host-allreduce
 mpi: wheel:mpich
 workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 4s, ablation: 10ms, confirmation: 1s, trials: 2}
+budget: {search: 8s, ablation: 10ms, confirmation: 1s, trials: 2}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
