@@ -62,7 +62,7 @@ def format_wall_time(seconds: float) -> str:
 
 def format_ranks(count: int, nodes: int) -> str:
     """``2 ranks``; where they are on several nodes, ``4 ranks on 2 nodes``."""
-    return f"{count} ranks on {nodes} nodes" if nodes > 1 else f"{count} ranks"
+    return f"{count} ranks on {nodes} nodes" if nodes > 1 else format_count(count, "rank")
 
 
 def format_count(count: int, what: str) -> str:

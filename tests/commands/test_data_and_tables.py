@@ -118,3 +118,9 @@ def test_a_size_without_a_pair_is_in_the_table_and_in_json() -> None:
     assert " ".join(line.split()) == "8 B 0 no pair of runs in one machine state"
     found = compare._comparison_data(result)["differences"][0]
     assert (found["bytes"], found["ratio"], found["faster"]) == (8, None, None)
+
+
+def test_without_an_mpi_no_version_follows_its_word() -> None:
+    none = MpiInstallation(MpiFlavour.NONE, "", Path("/"), Path("/c"), Path("/l"))
+    said = compare._comparison_summary(replace(compared(0.0), mpi=none))
+    assert ", 2 ranks, no MPI; " in said

@@ -77,7 +77,7 @@ def _read_changes(
 def _comparison_summary(result: comparison.ComparisonResult) -> str:
     """What came of it, for people."""
     workload, found = result.workload, result.pairs
-    library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
+    library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}".strip()
     if workload.backend == Backend.XCCL:
         library = result.library
     what = [workload.words, text.format_ranks(workload.ranks, workload.nodes), library]
@@ -133,7 +133,7 @@ def _remarks(found: comparison.PairwiseResult) -> list[str]:
             "each"
         )
     if found.repeats:
-        said.append(f"{text.format_count(found.repeats, 'run')} re-run because of background load")
+        said.append(f"{text.format_count(found.repeats, 're-run')} because of background load")
     if found.lost:
         counts = wording.format_outcomes(found.lost)
         said.append(f"runs were lost; neither side is blamed: {counts}")
