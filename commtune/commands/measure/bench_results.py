@@ -344,7 +344,7 @@ def _missed(workload: Workload, result: RunResult, found: Sequence[Measurement])
     without = sum(m.canary_s is None for m in found)
     if without and _has_canary(workload, result.header or {}):
         yield (
-            f"two neighbours did not run at the same time before {without} of "
+            f"rank 0 and its neighbour did not run at the same time before {without} of "
             f"{len(found)} measurements"
         )
 
