@@ -449,10 +449,10 @@ class Comparison(_Table):
                 "machine_state": one.speed,
                 "a_s": one.a_s,
                 "b_s": one.b_s,
-                "a_over_b": one.ratio.ratio,
-                "low": one.ratio.low,
-                "high": one.ratio.high,
-                "pairs": one.ratio.pairs,
+                "a_over_b": one.ratio and one.ratio.ratio,
+                "low": one.ratio and one.ratio.low,
+                "high": one.ratio and one.ratio.high,
+                "pairs": one.ratio.pairs if one.ratio else 0,
                 "faster": str(one.faster) if one.faster else None,
             }
             for one in self.evidence.pairs.differences

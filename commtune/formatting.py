@@ -32,8 +32,10 @@ def format_sizes(low: int, high: int) -> str:
     return format_size(low) if low == high else f"{format_size(low)} to {format_size(high)}"
 
 
-def format_duration(seconds: float) -> str:
-    """Seconds with three significant digits in a unit that fits: ``12.3 us``."""
+def format_duration(seconds: float | None) -> str:
+    """Seconds with three significant digits in a unit that fits: ``12.3 us``; ``None``: empty."""
+    if seconds is None:
+        return ""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if seconds >= factor:
             return f"{_three(seconds / factor)} {unit}"
@@ -60,7 +62,7 @@ def format_wall_time(seconds: float) -> str:
 
 def format_ranks(count: int, nodes: int) -> str:
     """``2 ranks``; where they are on several nodes, ``4 ranks on 2 nodes``."""
-    return f"{count} ranks on {nodes} nodes" if nodes > 1 else f"{count} ranks"
+    return f"{count} ranks on {nodes} nodes" if nodes > 1 else format_count(count, "rank")
 
 
 def format_count(count: int, what: str) -> str:

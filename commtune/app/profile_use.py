@@ -90,22 +90,22 @@ def apply_profile(
     settings = {**answer.pinned, **answer.profile.configuration}
     environment = {**inherited, **settings, **protected_settings((), inherited)}
     remarks = _list_remarks(answer, settings, inherited)
-    mpi = _mpi_with(program, stored, inherited)
+    on_path = shutil.which(program, path=inherited.get("PATH", os.defpath))
+    mpi = _mpi_with(program, stored) if not on_path or program.startswith("mpi") else None
     if mpi is not None:
-        environment = {**mpi.environment, **environment, "PATH": command_path(inherited, mpi)}
+        own = mpi.launcher.parent
         measured = f"{mpi.flavour} {mpi.version}, which the profile was measured with"
-        remarks.append(
-            f"{program} is not on PATH; using that of {measured}: {mpi.launcher.parent}"
-        )
+        if not on_path:
+            environment = {**mpi.environment, **environment, "PATH": command_path(inherited, mpi)}
+            remarks.append(f"{program} is not on PATH; using that of {measured}: {own}")
+        elif not Path(on_path).samefile(own / program):
+            remarks.append(f"using {on_path}, and not that of {measured}: {own}")
     return environment, remarks
 
 
-def _mpi_with(
-    program: str, stored: CampaignDescription, inherited: Mapping[str, str]
-) -> MpiInstallation | None:
-    """The profile's MPI, where it has a program that PATH lacks."""
-    # An MPI from a wheel is on nobody's PATH, so that its mpiexec would not be found.
-    if "/" in program or shutil.which(program, path=inherited.get("PATH", os.defpath)):
+def _mpi_with(program: str, stored: CampaignDescription) -> MpiInstallation | None:
+    """The profile's MPI, where it has this program; one from a wheel is on nobody's PATH."""
+    if "/" in program:
         return None
     known = stored.what.get("mpi", {})
     named = stored.settings.get("mpi") or "auto"

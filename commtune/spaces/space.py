@@ -163,7 +163,7 @@ class Space:
                 continue
             if name in self.pinned:
                 problems.append(
-                    f"{name} is pinned to {quote_value(self.pinned[name])} by the space"
+                    f"{name} is pinned to {quote_value(self.pinned[name])} in every run"
                 )
             elif name in waiting:
                 owner = waiting[name]

@@ -55,7 +55,8 @@ def test_settings_are_told_from_locations_and_guards() -> None:
         "PRTE_MCA_x", "CCL_ATL_TRANSPORT", "MV2_USE_CUDA", "OFI_NCCL_PROTOCOL",
     }  # fmt: skip
     others = {"I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_NVLS_ENABLE", "HOME", "FISH", "MY_NCCL_X",
-              "CCL_ROOT", "OMPI_ALLOW_RUN_AS_ROOT", "COMMTUNE_DB"}  # fmt: skip
+              "CCL_ROOT", "NCCL_HOME", "RCCL_PATH", "OMPI_ALLOW_RUN_AS_ROOT",
+              "COMMTUNE_DB"}  # fmt: skip
     assert set(_tuning_names(dict.fromkeys(settings | others, "1"))) == settings
 
 

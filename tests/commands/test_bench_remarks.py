@@ -56,8 +56,8 @@ def test_every_size_without_a_canary_is_disturbed() -> None:
     gone = [measured(size, canary_s=None) for size in (8, 1024)]
     said = bench_results._disturbance(ALLREDUCE, run_of(*gone))
     assert said == (
-        "background load disturbs these times: two neighbours did not run at the same time before "
-        "2 of 2 measurements"
+        "background load disturbs these times: rank 0 and its neighbour did not run at the same "
+        "time before 2 of 2 measurements"
     )
     assert bench_results._disturbance(ALLREDUCE, run_of(measured(8))) == ""
 

@@ -31,7 +31,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.verification.pairwise import Arm, PairwiseComparison
+from commtune.tuner.verification.pairwise import Arm, Difference, PairwiseComparison
 
 #: What a single pair says.
 OPEN = Interval(1.3, 0.0, math.inf, 1)
@@ -88,8 +88,8 @@ def test_export_writes_json_of_a_single_pair() -> None:
     strict(render_profile("json", document))
 
 
-@pytest.mark.parametrize("slow_share", [0.0, 0.4])
-def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: float) -> None:
+def compared(slow_share: float) -> ComparisonResult:
+    """Two settings that are equal, of which 8 B and 64 KiB were measured."""
     clock = VirtualClock()
     machine = SyntheticBenchmark(lambda *_: 1e-6, clock, slow_share=slow_share)
     sides = {Arm.A: DEFAULT, Arm.B: Configuration({"OTHER": "1"})}
@@ -99,7 +99,28 @@ def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: floa
     ).run()
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
     names = {Arm.A: "default", Arm.B: "OTHER=1"}
-    result = ComparisonResult(names, sides, workload, mpi, "mpich 5.0.2", found)
+    return ComparisonResult(names, sides, workload, mpi, "mpich 5.0.2", found)
+
+
+@pytest.mark.parametrize("slow_share", [0.0, 0.4])
+def test_rows_of_one_machine_speed_are_told_from_those_together(slow_share: float) -> None:
+    result = compared(slow_share)
     said = compare._comparison_summary(result)
     assert ("95 % each" in said) is ("slow" in said) is bool(slow_share)
     strict(json.dumps(formatting.without_infinities(compare._comparison_data(result))))
+
+
+def test_a_size_without_a_pair_is_in_the_table_and_in_json() -> None:
+    result = compared(0.0)
+    differences = (Difference(8, "all"), result.pairs.differences[1])
+    result = replace(result, pairs=replace(result.pairs, differences=differences))
+    (line,) = (x for x in compare._comparison_summary(result).splitlines() if "8 B" in x)
+    assert " ".join(line.split()) == "8 B 0 no pair of runs in one machine state"
+    found = compare._comparison_data(result)["differences"][0]
+    assert (found["bytes"], found["ratio"], found["faster"]) == (8, None, None)
+
+
+def test_without_an_mpi_no_version_follows_its_word() -> None:
+    none = MpiInstallation(MpiFlavour.NONE, "", Path("/"), Path("/c"), Path("/l"))
+    said = compare._comparison_summary(replace(compared(0.0), mpi=none))
+    assert ", 2 ranks, no MPI; " in said

@@ -31,7 +31,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> MpiInstallatio
 
 
 def applied(
-    tmp_path: Path, program: str, version: str = "5.0.2"
+    tmp_path: Path, program: str, version: str = "5.0.2", path: str = "/nowhere"
 ) -> tuple[dict[str, str], list[str]]:
     """What a command gets under a profile that was measured with an MPICH."""
     url = f"sqlite:///{tmp_path}/commtune.db"
@@ -44,7 +44,7 @@ def applied(
     store.save_profiles(store.open_campaign(record).id, [tuned])
     opened.close()
     reference = f"{record.name}/{tuned.name}"
-    return apply_profile(reference, program, {"PATH": "/nowhere"}, url)
+    return apply_profile(reference, program, {"PATH": path}, url)
 
 
 def test_a_launcher_that_path_lacks_is_that_of_the_profiles_mpi(
@@ -69,3 +69,24 @@ def test_other_versions_paths_and_programs_are_left_alone(
     environment, remarks = applied(tmp_path, program, version)
     assert environment["PATH"] == "/nowhere"
     assert not [remark for remark in remarks if "not on PATH" in remark]
+
+
+def test_a_launcher_of_another_mpi_on_path_is_used_and_said(
+    tmp_path: Path, installed: MpiInstallation
+) -> None:
+    other = tmp_path / "other" / "mpiexec"
+    other.parent.mkdir()
+    other.touch(mode=0o755)
+    environment, remarks = applied(tmp_path, "mpiexec", path=str(other.parent))
+    assert environment["PATH"] == str(other.parent)
+    own = installed.launcher.parent
+    assert remarks[-1] == (
+        f"using {other}, and not that of mpich 5.0.2, which the profile was measured with: {own}"
+    )
+
+
+def test_the_profiles_own_launcher_on_path_needs_no_word(
+    tmp_path: Path, installed: MpiInstallation
+) -> None:
+    _, remarks = applied(tmp_path, "mpiexec", path=str(installed.launcher.parent))
+    assert not [remark for remark in remarks if "mpiexec" in remark]

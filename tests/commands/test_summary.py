@@ -14,6 +14,7 @@ from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
+from commtune.formatting import format_ranks
 from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
 from commtune.model.conclusion import Conclusion, SizeEffect, VariableEffect
 from commtune.tuner.campaign import CampaignResult
@@ -206,3 +207,22 @@ def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None
     row = summary._table(plan("ranks: 2"), report(found)).splitlines()[1]
     assert "6.10 us" in row and "~4.30 us" in row and "1.42x [1.21, 1.66]" in row
     assert "7.34" not in row
+
+
+def test_a_note_names_its_size_once_and_one_process_is_one_rank() -> None:
+    words = "a speedup of 2% is ruled out at 8 B"
+    one = replace(given.profile("p", bytes_low=8, bytes_high=8), note=words)
+    (said,) = summary._remarks(plan("ranks: 2"), report(one))
+    assert words in said.splitlines()
+    several = replace(one, bytes_high=65536)
+    (said,) = summary._remarks(plan("ranks: 2"), report(several))
+    assert f"8 B to 64 KiB: {words}" in said.splitlines()
+    assert format_ranks(1, 1) == "1 rank"
+
+
+def test_one_environment_against_several_is_printed_without_figures() -> None:
+    trade = {"one_mean_gain": 1.18, "ranges_mean_gain": 1.17}
+    range_ = {"configuration": {"A": "1"}, "low": 8, "high": 8}
+    answers = {"one": range_, "ranges": [range_, range_], "trade_off": trade}
+    (said,) = summary._conclusions(load_model(Conclusion, {"answers": answers}))
+    assert said.endswith("says what all-sizes gives up against a profile for each range")

@@ -251,11 +251,10 @@ def test_two_settings_are_compared_and_nothing_is_stored(commtune: CommandLine) 
     assert said.code == 0, said.err
     found = json.loads(said.out)
     assert found["b"]["configuration"] == {SOCKETS: "0"}
-    rows = [d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all")]
-    # Runs are paired within a machine state: only where there are several may a size have no pair.
-    assert rows or any(d["speed"] != "all" for d in found["differences"]), found
-    for small in rows:
-        assert small["faster"] in ("B", None), small
+    (small,) = (d for d in found["differences"] if (d["bytes"], d["speed"]) == (8, "all"))
+    assert small["faster"] in ("B", None), small
+    # A busy machine may leave no pair of runs in one machine state.
+    if small["ratio"] is not None:
         assert small["faster"] is None or small["ratio"]["low"] > 1
         assert small["a_s"] > small["b_s"]
     assert commtune.query("SELECT COUNT(*) FROM runs") == runs

@@ -79,7 +79,7 @@ def test_counts_of_the_whole() -> None:
 
 def test_pins_are_not_part_of_configurations() -> None:
     assert next(small().configurations()) == DEFAULT
-    assert small().check({"TOY_DEBUG": "0"}) == ["TOY_DEBUG is pinned to '0' by the space"]
+    assert small().check({"TOY_DEBUG": "0"}) == ["TOY_DEBUG is pinned to '0' in every run"]
 
 
 def test_pinning_moves_a_variable_from_the_search_to_every_run() -> None:

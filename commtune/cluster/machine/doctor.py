@@ -39,12 +39,11 @@ _TUNING = re.compile(
 )
 #: Locations and permissions, which say where a library is and not what it does.
 #: NCCL_VERSION is a label of NVIDIA's container images; NCCL doesn't read it.
-_HARMLESS = frozenset(
-    {
-        "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
-        "CCL_CONFIGURATION", *PROTECTED_NAMES, *LAUNCHER_NAMES,
-    }
-)  # fmt: skip
+_HARMLESS = frozenset({
+    "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
+    "NCCL_HOME", "NCCL_ROOT", "NCCL_DIR", "RCCL_HOME", "RCCL_ROOT", "RCCL_PATH",
+    "CCL_CONFIGURATION", *PROTECTED_NAMES, *LAUNCHER_NAMES,
+})  # fmt: skip
 
 #: What a package is called, by package manager.
 _PACKAGES = {

@@ -30,7 +30,7 @@ from commtune.errors import MissingComponent, UserError
 class SlurmError(StrEnum):
     NO_SUCH_JOB = "no such job"
     CONTROLLER_DOWN = "Slurm's controller does not answer"
-    BUSY = "Slurm's controller asks for fewer requests"
+    BUSY = "slurmctld is rate-limiting your requests"
     AUTHENTICATION = "Slurm could not authenticate the request"
     NOT_PERMITTED = "Slurm does not permit it"
     NOT_UNDERSTOOD = "this version of Slurm does not know the request"

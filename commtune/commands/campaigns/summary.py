@@ -238,7 +238,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     for profile in report.profiles:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
-            said.append(f"{sizes}: {profile.note}")
+            said.append(profile.note if sizes in profile.note else f"{sizes}: {profile.note}")
     said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [
@@ -277,11 +277,9 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
         )
     if idle := sorted(dropped - kept):
         said.append(f"dropped by ablation, no measurable loss: {', '.join(idle)}")
-    traded = answers.trade_off
     if answers.one and len(answers.ranges) > 1:
         said.append(
-            f"over all sizes, {ALL_SIZES} is {traded.one_mean_gain:.2f}x as fast as the "
-            f"default, a profile for each range {traded.ranges_mean_gain:.2f}x"
+            f"'commtune report' says what {ALL_SIZES} gives up against a profile for each range"
         )
     if more := conclusion.more:
         said.append(f"{more.why}: {_more_runs(more)}")

@@ -138,10 +138,7 @@ def _times(m: Measurement) -> dict[str, str]:
 
 
 def _beside(m: Measurement) -> dict[str, str]:
-    first, canary = (
-        "" if seconds is None else text.format_duration(seconds)
-        for seconds in (m.first_call_s, m.canary_s)
-    )
+    first, canary = text.format_duration(m.first_call_s), text.format_duration(m.canary_s)
     return {"first call": first, "samples": str(len(m.samples_s)), "canary": canary}
 
 
@@ -347,7 +344,7 @@ def _missed(workload: Workload, result: RunResult, found: Sequence[Measurement])
     without = sum(m.canary_s is None for m in found)
     if without and _has_canary(workload, result.header or {}):
         yield (
-            f"two neighbours did not run at the same time before {without} of "
+            f"rank 0 and its neighbour did not run at the same time before {without} of "
             f"{len(found)} measurements"
         )
 

@@ -77,7 +77,7 @@ def _read_changes(
 def _comparison_summary(result: comparison.ComparisonResult) -> str:
     """What came of it, for people."""
     workload, found = result.workload, result.pairs
-    library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
+    library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}".strip()
     if workload.backend == Backend.XCCL:
         library = result.library
     what = [workload.words, text.format_ranks(workload.ranks, workload.nodes), library]
@@ -88,25 +88,22 @@ def _comparison_summary(result: comparison.ComparisonResult) -> str:
         f"B: {result.names[comparison.Arm.B]}",
         f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
-    table = _table(found) if found.differences else ""
+    rows = [_row(difference) for difference in found.differences]
+    table = text.format_rows(rows, right="size,A,B,pairs") if rows else ""
     parts = ["\n".join(head), table, "\n".join(_remarks(found))]
     return "\n\n".join(part for part in parts if part)
 
 
-def _table(found: comparison.PairwiseResult) -> str:
-    rows = [_row(difference) for difference in found.differences]
-    return text.format_rows(rows, right="size,A,B,pairs")
-
-
 def _row(difference: comparison.Difference) -> dict[str, str]:
-    is_overall = difference.speed == "all"
+    is_overall, ratio = difference.speed == "all", difference.ratio
+    speedup = wording.format_speedup(ratio) if ratio else ""
     return {
         "size": text.format_size(difference.bytes),
         "machine state": "" if is_overall else difference.speed,
         "A": text.format_duration(difference.a_s),
         "B": text.format_duration(difference.b_s),
-        f"A / B, {wording.format_simultaneous(_LEVEL)}": wording.format_speedup(difference.ratio),
-        "pairs": str(difference.ratio.pairs),
+        f"A / B, {wording.format_simultaneous(_LEVEL)}": speedup,
+        "pairs": str(ratio.pairs if ratio else 0),
         # One machine state by itself is not corrected for: no claim is made from it.
         "finding": _row_verdict(difference) if is_overall else "",
     }
@@ -115,6 +112,8 @@ def _row(difference: comparison.Difference) -> dict[str, str]:
 def _row_verdict(difference: comparison.Difference) -> str:
     if difference.faster is not None:
         return f"{difference.faster} is faster"
+    if difference.ratio is None:
+        return "no pair of runs in one machine state"
     if difference.hidden is None:
         return "nothing is known"
     if difference.hidden > 1:
@@ -134,8 +133,7 @@ def _remarks(found: comparison.PairwiseResult) -> list[str]:
             "each"
         )
     if found.repeats:
-        runs = text.format_count(found.repeats, "run")
-        said.append(f"{runs} re-run because of background load")
+        said.append(f"{text.format_count(found.repeats, 're-run')} because of background load")
     if found.lost:
         counts = wording.format_outcomes(found.lost)
         said.append(f"runs were lost; neither side is blamed: {counts}")

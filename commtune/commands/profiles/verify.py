@@ -71,7 +71,7 @@ def _verification_summary(result: verification.VerificationResult, where: str) -
 
 def _basis(result: verification.VerificationResult) -> str:
     workload, found = result.plan.workload, result.verification
-    stack = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}"
+    stack = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}".strip()
     when = clock.strftime("%Y-%m-%d", clock.localtime(result.stated_at))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (

@@ -150,7 +150,8 @@ class Prospects:
 
         A further one counts where it is ahead of the others by more than the error of both.
         """
-        covered, mean, error = np.zeros(worth.shape[1]), -np.inf, np.zeros(worth.shape[1])
+        covered = np.zeros(worth.shape[1])
+        mean, error = np.full_like(covered, -np.inf), np.zeros_like(covered)
         chosen: list[int] = []
         for _ in range(count):
             is_ahead = self._mean - mean > _AHEAD * np.hypot(self._error, error)

@@ -48,7 +48,7 @@ class Difference:
     """What the pairs say of one size, at one machine state or over all.
 
     Attributes:
-        a_s, b_s: medians of run medians, seconds.
+        a_s, b_s: medians of run medians, seconds; ``None`` without a pair in one machine state.
         ratio: time of A / time of B: above 1, B is faster.
         faster: the side that surely is, over all speeds; from one speed nothing is claimed.
         hidden: the largest difference that there may be all the same (0.04 is 4 %); ``None``
@@ -57,11 +57,11 @@ class Difference:
 
     bytes: int
     speed: str
-    a_s: float
-    b_s: float
-    ratio: model.Interval
-    faster: Arm | None
-    hidden: float | None
+    a_s: float | None = None
+    b_s: float | None = None
+    ratio: model.Interval | None = None
+    faster: Arm | None = None
+    hidden: float | None = None
 
 
 @dataclass(frozen=True)
@@ -197,7 +197,8 @@ def _differences(
         level: of each interval over all speeds.
         alone: of the intervals at one speed, from which nothing is claimed.
     """
-    by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
+    worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
+    by_size = {m.bytes: dict[str, Pairs]() for b in worked for m in b[Arm.A].measurements}
     for (size, speed), found in pair_times(blocks, Arm.A, Arm.B, speeds).items():
         by_size[size][speed] = found
     said = []
@@ -211,6 +212,8 @@ def _differences(
 
 def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:
     together = [pair for part in parts for pair in part]
+    if not together:
+        return Difference(size, speed)
     ratio = interval_of_ratio(
         combine_strata([log_ratios(part) for part in parts]), level, len(together)
     )

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from commtune.cluster.slurm.client import SlurmError, _classify_submission_error
+from commtune.cluster.slurm.client import SlurmError, SlurmFault, _classify_submission_error
 
 #: What the controller answers a submission with, by what it means: all that slurmctld of 22.05 and
 #: 25.11 can return from there and that says why.
@@ -149,3 +149,10 @@ def test_what_sbatch_says_itself(said: str, trouble: SlurmError) -> None:
 @given(st.text())
 def test_any_text_has_a_trouble(text: str) -> None:
     assert _classify_submission_error(text) in SlurmError
+
+
+def test_of_a_rate_limit_a_user_is_told_what_else_counts() -> None:
+    fault = SlurmFault(f"squeue: {SlurmError.BUSY.value}", SlurmError.BUSY)
+    assert fault.message == "squeue: slurmctld is rate-limiting your requests"
+    assert fault.transient
+    assert "loops that call squeue" in fault.hint

@@ -23,7 +23,12 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
-from commtune.tuner.verification.pairwise import Arm, PairwiseComparison, PairwiseResult
+from commtune.tuner.verification.pairwise import (
+    Arm,
+    Difference,
+    PairwiseComparison,
+    PairwiseResult,
+)
 
 SIZES = (8, 65536)
 OTHER = Configuration({"OTHER": "1"})
@@ -77,6 +82,7 @@ def test_each_size_says_who_is_faster() -> None:
     found = compare(machine())
     assert [(d.bytes, d.faster) for d in found.differences] == [(8, Arm.A), (65536, Arm.B)]
     small, large = found.differences
+    assert small.ratio and large.ratio
     assert small.ratio.low < 1 / 1.25 < small.ratio.high
     assert large.ratio.low < 1.2 < large.ratio.high
     assert found.level == pytest.approx(0.975)
@@ -136,7 +142,7 @@ def test_lost_runs_are_no_failures_and_their_blocks_are_made_anew() -> None:
     assert found.details == {}
     lost = found.lost[Outcome.NODE_FAILURE]
     assert lost == sum(number % 5 == 3 or number < 4 for number in range(len(made.runs)))
-    assert all(d.ratio.pairs == found.blocks for d in found.differences)
+    assert all(d.ratio and d.ratio.pairs == found.blocks for d in found.differences)
     assert [d.faster for d in found.differences] == [Arm.A, Arm.B]
 
 
@@ -174,7 +180,7 @@ def test_disturbed_runs_are_made_again_within_limits() -> None:
     found = compare(made)
     assert 0 < found.repeats < 11 + 0.1 * len(made.runs)
     assert len(made.runs) == 2 * found.blocks + found.repeats
-    assert all(d.ratio.pairs == found.blocks for d in found.differences)
+    assert all(d.ratio and d.ratio.pairs == found.blocks for d in found.differences)
 
 
 def test_what_the_counters_cant_tell_from_nothing_is_no_disturbance() -> None:
@@ -186,3 +192,22 @@ def test_what_the_counters_cant_tell_from_nothing_is_no_disturbance() -> None:
 def test_more_ranks_than_cores_are_said() -> None:
     assert compare(machine(changed={"oversubscribed": True})).oversubscribed
     assert not compare(machine()).oversubscribed
+
+
+def test_a_size_without_a_pair_in_one_machine_state_has_a_row_that_says_so() -> None:
+    # At 8 B the machine changes its state during every measurement: no pair is of one state.
+    made = machine(slow_share=0.4)
+    measure = made.measure
+
+    def flips(request: RunRequest, time_limit_s: float) -> RunResult:
+        result = measure(request, time_limit_s)
+        small, large = result.measurements
+        assert small.canary_s
+        other_s = 80e-9 if small.canary_s > 200e-9 else 430e-9
+        return replace(result, measurements=(replace(small, canary_after_s=other_s), large))
+
+    made.measure = flips  # type: ignore[method-assign]
+    found = compare(made, time_s=40.0)
+    small, *others = found.differences
+    assert small == Difference(8, "all")
+    assert {d.bytes for d in others} == {65536}
