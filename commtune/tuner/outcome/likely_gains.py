@@ -28,9 +28,13 @@ _MOST_TOLD = 3
 def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> str:
     """The largest of the speedups that are likely at some sizes (bytes); empty without any."""
     found = sorted(_find_likely(sizes, plan, comparison), key=lambda one: -one[0].gain.ratio)
-    said = [_told(point, configuration, runs) for point, configuration, runs in found]
-    more = f"; and at {len(said) - _MOST_TOLD} more sizes" if len(said) > _MOST_TOLD else ""
-    return f"likely, not proven: {'; '.join(said[:_MOST_TOLD])}{more}" if said else ""
+    said: dict[Configuration, list[str]] = {}
+    for point, configuration, runs in found[:_MOST_TOLD]:
+        said.setdefault(configuration, []).append(_told(point, runs))
+    parts = [f"{', '.join(points)} by {configuration}" for configuration, points in said.items()]
+    rest = len(found) - _MOST_TOLD
+    more = f"; and at {formatting.format_count(rest, 'more size')}" if rest > 0 else ""
+    return f"likely, not proven: {'; '.join(parts)}{more}" if found else ""
 
 
 def _find_likely(
@@ -54,8 +58,8 @@ def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
     return low > math.log1p(minimum_gain)
 
 
-def _told(point: PointEvidence, configuration: Configuration, runs: float) -> str:
+def _told(point: PointEvidence, runs: float) -> str:
     gain = point.gain
     what = f"{gain.ratio:.2f}x at {formatting.format_size(point.bytes)}"
     tell = f"about {math.ceil(runs)} more runs would tell" if math.isfinite(runs) else "too close"
-    return f"{what} ({gain.low:.2f} to {gain.high:.2f}, n={gain.pairs}) by {configuration}: {tell}"
+    return f"{what} ({gain.low:.2f} to {gain.high:.2f}, n={gain.pairs}, {tell})"
