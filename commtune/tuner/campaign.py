@@ -141,8 +141,11 @@ class Campaign:
 
     def _rest_s(self) -> float:
         """Seconds that the search left for what follows, of the whole budget."""
+        budget = self._plan.budget
         searched_s = self.runner.cost() * self.runner.evidence.wall_s(Phase.SEARCH)
-        return max(0.0, self._plan.budget.whole_s - searched_s)
+        if budget.trials is not None:  # whoever wants few trials wants an early end
+            searched_s = max(searched_s, budget.search_s)
+        return max(0.0, budget.whole_s - searched_s)
 
     def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
         """The candidates, each as the library really ran it, and none twice."""

@@ -40,7 +40,7 @@ slurm: {mpi: pmi2, poll: 0.3s}
 #: counts whole seconds, and a job that began and ended within one of them took none.
 _A_SECOND = 'test -e "$HOME/began" || { sleep 1; touch "$HOME/began"; }'
 #: A job of four runs of the default, and nothing else.
-ONE_BLOCK = TWO_NODES.replace("search: 4s", "search: 100ms").replace(
+ONE_BLOCK = TWO_NODES.replace("search: 8s", "search: 100ms").replace(
     "poll: 0.3s", f"poll: 0.3s, before: '{_A_SECOND}'"
 )
 #: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that
