@@ -27,8 +27,9 @@ _FIRST_DEFAULTS = 4
 #: The last part of the search goes to re-runs of the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
 _FINALISTS = 7
-#: More runs than this tell the search nothing that the confirmation would not tell better.
-_MOST_RUNS = 8
+#: More runs than this tell the search nothing that the confirmation would not tell better; and
+#: where a limit of trials asks for an early end.
+_MOST_RUNS, _MOST_RUNS_EARLY = 8, 3
 #: How many runs of a block are re-runs, where the strategy can't say what its proposals are
 #: worth; and how many trials there are before.
 _RERUNS, _FIRST_RERUN = 2, 16
@@ -254,7 +255,8 @@ class SearchPhase:
         model = self._search.model
         model.fit()
         found = model.lucky_ones(_AHEAD)
-        ranked = rank_reruns(model, self._weights, _MOST_RUNS)
+        most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
+        ranked = rank_reruns(model, self._weights, most_runs)
         found += [c for c, worth in ranked if worth > _LEAST_WORTH]
         # What is under way is no more to be told than by its result.
         return [c for c in dict.fromkeys(found) if not self._runner.flying(c)][:_FINALISTS]

@@ -17,9 +17,10 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
 
-#: Random configurations before the model is asked; after some of them, single values by
-#: themselves: what a value does alone is what small configurations are made of.
-_STARTUP, _FIRST_RANDOM, _ALONE = 6, 4, 20
+#: Random configurations before the model is asked; after some of them, every third proposal is a
+#: single value by itself: what a value does alone is what small configurations are made of. All at
+#: once would take a small budget whole.
+_STARTUP, _FIRST_RANDOM, _ALONE, _ALONE_EVERY = 6, 4, 20, 3
 #: A space of so many is looked through whole; of a larger one so many are drawn at random, and
 #: so many more beside the best.
 _MOST_WHOLE, _DRAWN, _BESIDE = 600, 200, 200
@@ -63,7 +64,7 @@ class TableImprovement:
     def ask(self, is_open: IsOpen) -> Proposal | None:
         """The most valuable that is open."""
         begun = self._model.tried + len(self._waiting)
-        while self._alone and begun >= _FIRST_RANDOM:
+        while self._alone and begun >= _FIRST_RANDOM and begun % _ALONE_EVERY == 0:
             configuration = self._alone.pop()
             if is_open(configuration):
                 return Proposal(configuration, Origin.RANDOM)
