@@ -64,7 +64,7 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: Co
     # Confirmation is long enough not to be over before the last kill; the search ends with its
     # trials, however long they take.
     campaign = SMALL.replace("trials: 3", "trials: 10").replace("search: 60s", "search: 10min")
-    commtune.write(campaign.replace("confirmation: 1s", "confirmation: 4s"))
+    commtune.write(campaign.replace("confirmation: 1s", "confirmation: 15s"))
     phases = [
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
     ]
