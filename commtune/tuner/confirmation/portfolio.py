@@ -37,7 +37,7 @@ _VARIABLE = 0.001
 #: outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
 #: It counts at sizes where it is ahead by so many standard errors: of many that are alike, one
-#: always is by luck. With 1 campaigns on recordings found 1 % less; with 0, candidates that are
+#: always is by luck. With 1.0, replayed campaigns found 1 % less; with 0, candidates that are
 #: alike took the time of ablation from each other.
 _AHEAD = 0.5
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven,

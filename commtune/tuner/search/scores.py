@@ -1,4 +1,4 @@
-"""Ranges of sizes, for what describes the search in a report."""
+"""Ranges of sizes that a report describes together."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class SizeRange:
-    """Sizes that the search optimises together.
+    """Sizes that a report describes together.
 
     Attributes:
         label: name for people, ``64 KiB to 256 KiB``.
@@ -22,7 +22,7 @@ class SizeRange:
 def split_ranges(sizes: Sequence[int], label: str = "") -> tuple[SizeRange, ...]:
     """Splits sizes at 16 KiB and 512 KiB, where protocols and algorithms commonly change.
 
-    They only share the search's attention; the ranges of profiles come from the evidence.
+    For display only: the search has no ranges, and those of profiles come from the evidence.
     """
     parts = (
         ("small", [s for s in sizes if s < 16 * 1024]),
