@@ -107,6 +107,7 @@ class Profile(_Table, model.Profile):
         format: str | None = None,
         *,
         allow_unguarded: bool = False,
+        accept_likely: bool = False,
     ) -> str:
         """The profile as a file that shells, programs or module systems load.
 
@@ -115,6 +116,7 @@ class Profile(_Table, model.Profile):
             format: env, sh, csh, fish, json, lmod or tcl; by default what the file's name ends
                 in, else sh.
             allow_unguarded: write a module file though other operations may be slower.
+            accept_likely: write it though its speedup is likely and not proven.
 
         Raises:
             ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
@@ -124,6 +126,7 @@ class Profile(_Table, model.Profile):
             format or _format_of(file),
             None if file is None else Path(file),
             allow_unguarded=allow_unguarded,
+            accept_likely=accept_likely,
         )
 
 

@@ -28,8 +28,9 @@ def format_finding(finding: StrEnum | str) -> str:
 
 
 def describe_verdict(verdict: Verdict) -> str:
-    """What the evidence says of a speedup: ``faster``, ``no speedup shown``, ``inconclusive``."""
-    return "no speedup shown" if verdict is Verdict.DEFAULT else format_finding(verdict)
+    """What the evidence says of a speedup: ``faster``, ``no speedup shown``, ..."""
+    words = {Verdict.DEFAULT: "no speedup shown", Verdict.LIKELY: "likely, not proven"}
+    return words.get(verdict) or format_finding(verdict)
 
 
 def format_speedup(speedup: Interval) -> str:

@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from .halves import Halves
 from .lists import Method, halve, play_hyperband, play_random, race, with_reruns
 from .models import MODELS
-from .ours import search_alone, whole_campaign
+from .ours import accept_likely, search_alone, whole_campaign
 from .player import DEFAULTS, Played, Player, Spent
 from .samplers import OPTUNA
 
@@ -28,7 +28,11 @@ _BOUNDED: dict[str, Method] = {
 }
 #: Repeats of every configuration by the grid that tries them all; they need no budget.
 EXHAUSTIVE = {"exhaustive": 1, "exhaustive-3": 3}
-_OURS: dict[str, Callable[..., Played]] = {"search": search_alone, "whole": whole_campaign}
+_OURS: dict[str, Callable[..., Played]] = {
+    "search": search_alone,
+    "whole": whole_campaign,
+    "whole+likely": accept_likely,
+}
 KNOWN = (*EXHAUSTIVE, *_ANYTIME, *_BOUNDED, *_OURS)
 
 

@@ -54,7 +54,14 @@ def search_alone(halves: Halves, seed: int, runs: int, strategy: str = "") -> Pl
     return played
 
 
-def whole_campaign(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
+def accept_likely(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
+    """A whole campaign; its own pick is also what is likely, where nothing is proven."""
+    return whole_campaign(halves, seed, runs, strategy, with_likely=True)
+
+
+def whole_campaign(
+    halves: Halves, seed: int, runs: int, strategy: str = "", *, with_likely: bool = False
+) -> Played:
     """Search, ablation and confirmation within the runs; its own pick is what it recommends."""
     whole_s = runs * halves.run_s
     budget = Budget(_SEARCH * whole_s, _ABLATION * whole_s, _CONFIRMATION * whole_s)
@@ -63,7 +70,8 @@ def whole_campaign(halves: Halves, seed: int, runs: int, strategy: str = "") -> 
     result = Campaign(plan, runner, Silent()).run()
     played = _played(halves, runner, time.process_time() - began)
     made = len(played.configurations)
-    found = [_profile_at(result.profiles, size) for size in halves.sizes]
+    taken = (*result.profiles, *(result.likely if with_likely else ()))
+    found = [_profile_at(taken, size) for size in halves.sizes]
     index = halves.grid.index
     played.own[made] = np.array([index[p.configuration] if p else halves.default for p in found])
     played.claims[made] = np.array([0.0 if p is None else 1.0 for p in found])

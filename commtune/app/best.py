@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
+from commtune.db.records import ProfileAnswer
 from commtune.db.records import Standing as Standing
 from commtune.errors import NoAnswer
 from commtune.model import Backend, Operation, Verdict
@@ -102,6 +103,17 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     if nearest is not None:
         why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
     return why or row.note or "too little evidence"
+
+
+def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
+    """A profile of the answer's campaign with a speedup that is likely there, and not proven."""
+    if row.verdict != Verdict.UNDECIDED or row.nearest_bytes is None:
+        return None
+    url, size = database_url(db), row.nearest_bytes
+    for one in find_profiles(url, row.campaign):
+        if one.verdict == Verdict.LIKELY and one.bytes_low <= size <= one.bytes_high:
+            return load_profile(url, str(one.id))
+    return None
 
 
 def _rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:

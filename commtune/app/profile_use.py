@@ -25,17 +25,24 @@ from commtune.wiring import benchmark_setup
 
 
 def export_profile(
-    answer: ProfileAnswer, format: str, file: Path | None, *, allow_unguarded: bool = False
+    answer: ProfileAnswer,
+    format: str,
+    file: Path | None,
+    *,
+    allow_unguarded: bool = False,
+    accept_likely: bool = False,
 ) -> str:
     """The text of a file that sets a profile's variables, which is written where one is named.
 
     Args:
         format: env, sh, csh, fish, json, lmod or tcl.
         allow_unguarded: a module file without guard operations, with a warning in it.
+        accept_likely: a profile whose speedup is likely and not proven, with a warning in it.
 
     Raises:
         UnknownName: there is no such format.
-        ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
+        ExportRefused: the profile claims nothing, is not proven, is simulated, or does not fit
+            the format.
         UserError: the file can't be written; the hint makes a missing folder.
     """
     document = ExportDocument(
@@ -50,7 +57,9 @@ def export_profile(
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
-    rendered = render_profile(format, document, allow_unguarded=allow_unguarded)
+    rendered = render_profile(
+        format, document, allow_unguarded=allow_unguarded, accept_likely=accept_likely
+    )
     if file is not None:
         _write(file, rendered)
     return rendered
@@ -133,8 +142,10 @@ def _list_remarks(
 ) -> list[str]:
     """What a user should know before a profile is applied here and now."""
     found = []
-    if answer.profile.verdict is not Verdict.FASTER:
+    if answer.profile.configuration.is_default:
         found.append(f"{answer.profile.name} is the default: nothing is set")
+    if answer.profile.verdict is Verdict.LIKELY:
+        found.append(f"{answer.profile.name}: {answer.profile.note}")
     if not _is_here(answer, inherited):
         found.append(
             f"{answer.profile.name} was measured on another system ({answer.system.name}); "

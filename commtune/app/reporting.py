@@ -11,7 +11,7 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
-from commtune.model import Profile
+from commtune.model import Profile, Verdict
 from commtune.report.page import write_confirmation, write_report
 from commtune.report.record import read_record
 from commtune.wiring import campaign_control
@@ -72,7 +72,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
 
 def _confirmed_profiles(campaign: str, db: str | None) -> list[Profile]:
     url = database_url(db)
-    listed = find_profiles(url, campaign)
+    listed = [one for one in find_profiles(url, campaign) if one.verdict != Verdict.LIKELY]
     found = [load_profile(url, str(entry.id)).profile for entry in listed]
     if not any(profile.points for profile in found):
         describe_campaign(url, campaign)  # names those there are, if there is no such campaign

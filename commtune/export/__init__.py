@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
+import shlex
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export.document import ExportDocument, Format, GuardVerdict, profile_remarks
 from commtune.export.formats import FORMATS
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
-from commtune.wording import INCONCLUSIVE, format_speedup
+from commtune.wording import INCONCLUSIVE, describe_verdict, format_speedup
 
 __all__ = ["ExportDocument", "render_profile"]
 
@@ -28,23 +29,27 @@ def render_profile(
     *,
     guard_tolerance: float = _TOLERANCE,
     allow_unguarded: bool = False,
+    accept_likely: bool = False,
 ) -> str:
     """The text of a file that sets a profile's variables and says what they are good for.
 
     Args:
         guard_tolerance: share by which a guard operation may be slower, for module files.
         allow_unguarded: write a module file without (good) guards, with a loud warning in it.
+        accept_likely: write a profile whose speedup is likely and not proven, with another.
 
     Raises:
         UnknownName: there is no such format.
-        ExportRefused: the profile claims nothing, is simulated, has a name or value that the
-            format can't carry, or is to be a module file and its guards don't hold.
+        ExportRefused: the profile claims nothing, is not proven, is simulated, has a name
+            or value that the format can't carry, or is to be a module file and its guards don't
+            hold.
     """
     if format not in _FORMATS:
         hint = "one of " + ", ".join(_FORMATS)
         raise UnknownName(f"no export format named '{format}'", hint=hint)
     chosen = _FORMATS[format]
-    _refuse_without_gain(document.profile)
+    is_likely = document.profile.verdict is Verdict.LIKELY
+    _refuse_without_gain(document, accept_likely=accept_likely)
     _refuse_unfit(chosen, document.variables())
     guards = GuardVerdict.judge(document.profile, guard_tolerance)
     unguarded = chosen.general and not guards.hold
@@ -52,23 +57,39 @@ def render_profile(
         raise _without_guards(document.profile, guards)
     undo = chosen.undo(list(document.variables()))
     lines = profile_remarks(document, guards, chosen.load, undo)
-    return chosen.write(document, [*(_WARNING if unguarded else []), *lines], guards)
+    warnings = [*(_NOT_PROVEN if is_likely else []), *(_UNGUARDED if unguarded else [])]
+    return chosen.write(document, [*warnings, *lines], guards)
 
 
-_WARNING = [
+_NOT_PROVEN = [
+    "WARNING: NOT PROVEN. The speedup is likely; the campaign could not show it. One such profile",
+    "in twenty may bring nothing. commtune verify measures it in fresh runs.",
+    "",
+]
+_UNGUARDED = [
     "WARNING: NOT FOR GENERAL USE. Other operations were not shown to be unharmed by these",
     "settings. Load this for programs that do little else than the operation named below.",
     "",
 ]
 
 
-def _refuse_without_gain(profile: Profile) -> None:
+def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> None:
+    profile = document.profile
     if profile.simulated:
         raise ExportRefused(
             f"profile {profile.name} is simulated or replayed: it says nothing about a real "
             "system",
             hint="run the campaign on the machine itself",
         )
+    if profile.verdict is Verdict.LIKELY:
+        if not accept_likely:
+            reference = shlex.quote(f"{document.campaign}/{profile.name}")
+            raise ExportRefused(
+                f"profile {profile.name} is {describe_verdict(profile.verdict)}: {profile.note}",
+                hint=f"measure it again: commtune verify {reference}\n"
+                "or take it as it is, with a warning in the file: --accept likely",
+            )
+        return
     if profile.verdict is not Verdict.FASTER or profile.configuration.is_default:
         undecided = profile.verdict is Verdict.UNDECIDED
         shown = INCONCLUSIVE if undecided else "no speedup was shown"

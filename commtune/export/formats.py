@@ -101,7 +101,7 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
     profile = document.profile
     plain = (
         "name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high", "level",
-        "minimum_gain",
+        "minimum_gain", "verdict",
     )  # fmt: skip
     values: dict[str, Any] = {name: getattr(profile, name) for name in plain}
     values["points"] = [asdict(point) for point in profile.points]

@@ -7,9 +7,13 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """What confirmation says of a size, or of a size range."""
+    """What confirmation says of a size, or of a size range.
+
+    ``LIKELY`` is only of profiles: their speedup is probable, and nothing is claimed of it.
+    """
 
     FASTER = "faster"
+    LIKELY = "likely"
     DEFAULT = "default"
     UNDECIDED = "undecided"
 

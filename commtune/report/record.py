@@ -146,6 +146,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         profiles=tuple(
             load_profile(url, str(entry.id), with_details=True).profile
             for entry in find_profiles(url, campaign.name)
+            if entry.verdict != model.Verdict.LIKELY
         ),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),

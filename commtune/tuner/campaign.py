@@ -25,7 +25,7 @@ from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing, list_speedups
@@ -42,6 +42,7 @@ class CampaignResult:
     """What a campaign came to.
 
     Attributes:
+        likely: profiles with a speedup that is likely and not proven; stored, never recommended.
         conclusion: what is stored of it beside profiles.
         trials: configurations of the search, the default among them; not what ablation made.
         later_trials: those that ablation and confirmation made of the search's best.
@@ -62,6 +63,7 @@ class CampaignResult:
     oversubscribed: bool = False
     conclusion: Conclusion = field(default_factory=Conclusion)
     later_trials: int = 0
+    likely: tuple[Profile, ...] = ()
 
 
 class Campaign:
@@ -99,7 +101,8 @@ class Campaign:
         comparison, decision = self._confirmation.confirm(decision)
         oversubscribed = self._session.is_oversubscribed()
         profiles = [] if oversubscribed else self._profiles(decision, comparison)
-        self.runner.store.save_profiles(self.runner.campaign_id, profiles)
+        likely = [] if oversubscribed else self._likely(decision, comparison)
+        self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
         conclusion = self._conclude(decision, comparison)
         return CampaignResult(
             profiles=tuple(profiles),
@@ -113,6 +116,7 @@ class Campaign:
             oversubscribed=oversubscribed,
             conclusion=conclusion,
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
+            likely=tuple(likely),
         )
 
     def _prospects(self, standings: Sequence[Standing]) -> Prospects:
@@ -200,6 +204,14 @@ class Campaign:
 
         changed = [p.configuration for p in made({}) if not p.configuration.is_default]
         return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
+
+    def _likely(self, decision: Decision, comparison: Comparison) -> list[Profile]:
+        return list_likely_profiles(
+            self._plan,
+            comparison,
+            ablations=decision.ablations,
+            simulated=self.runner.batches.simulated,
+        )
 
     def _conclude(self, decision: Decision, comparison: Comparison) -> Conclusion:
         campaign_id = self.runner.campaign_id

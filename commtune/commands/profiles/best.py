@@ -14,10 +14,19 @@ from commtune.app.best import (
     Standing,
     best,
     best_by_size,
+    likely_instead,
     nominal_share_of,
     why_inconclusive,
 )
-from commtune.commands.options import DbOption, JsonOption, bytes_flag, operation_flag, print_json
+from commtune.commands.options import (
+    DbOption,
+    JsonOption,
+    bytes_flag,
+    called_as,
+    database_flag,
+    operation_flag,
+    print_json,
+)
 from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -119,7 +128,21 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
         )
     if row.verdict == Verdict.FASTER:
         lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
-    return "\n".join(lines)
+    return "\n".join([*lines, *_likely(row, db)])
+
+
+def _likely(row: BestRow, db: str | None) -> list[str]:
+    """What is likely where the default stays, and what would tell."""
+    found = likely_instead(row, db)
+    if found is None:
+        return []
+    reference = shlex.quote(f"{found.campaign}/{found.profile.name}")
+    there = database_flag(db)
+    return [
+        found.profile.note,
+        f"  {called_as()} verify {reference}{there}",
+        f"  {called_as()} export {reference} --accept likely{there}",
+    ]
 
 
 def _describe_point(point: PointEvidence, other: str) -> str:
@@ -186,6 +209,18 @@ def _finding(row: BestRow) -> str:
     return f"keep the default, {_DEFAULT_STAYS[found]}{at}"
 
 
+def _likely_data(row: BestRow, db: str | None) -> dict[str, Any] | None:
+    found = likely_instead(row, db)
+    if found is None:
+        return None
+    return {
+        "profile": f"{found.campaign}/{found.profile.name}",
+        "configuration": dict(found.profile.configuration),
+        "points": [asdict(point) for point in found.profile.points],
+        "note": found.profile.note,
+    }
+
+
 def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
     share = nominal_share_of(row, db)
     return {
@@ -195,5 +230,6 @@ def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
         "finding": row.standing,
         "points": [asdict(point) for point in row.points],
         "why": why_inconclusive(row, size, db),
+        "likely": _likely_data(row, db),
         "of_nominal": share.plain() if share else None,
     }

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -28,11 +28,21 @@ def export_command(
             help="write a module file without guard operations",
         ),
     ] = False,
+    accept: Annotated[
+        Literal["proven", "likely"],
+        typer.Option(help="'likely': also a profile whose speedup is not proven"),
+    ] = "proven",
     db: DbOption = None,
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
     answer, _ = find_profile(profile, db)
-    rendered = export_profile(answer, format_, output, allow_unguarded=allow_unguarded)
+    rendered = export_profile(
+        answer,
+        format_,
+        output,
+        allow_unguarded=allow_unguarded,
+        accept_likely=accept == "likely",
+    )
     print(f"wrote {output}\n" if output else rendered, end="")
 
 

@@ -48,6 +48,9 @@ _DESCRIPTIONS = (
     " c.space AS space, c.settings AS settings"
 )
 
+#: What is only likely is no answer.
+_ASKED = "p.operation = :op AND p.verdict <> 'likely'"
+
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
     "ranks": "p.ranks = :ranks",
@@ -65,7 +68,7 @@ FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 _RANGES = """
 SELECT p.id, p.campaign_id, p.bytes_low AS low, p.bytes_high AS high
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-WHERE p.operation = :op {filters}
+WHERE {asked} {filters}
 """
 
 _THERE = """
@@ -120,7 +123,7 @@ def ask_best(
     """
     given = {name: value for name, value in asked.items() if value is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
-    holds = f"p.operation = :op AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
+    holds = f"{_ASKED} AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
     found = list(rows(_newest(holds), {**values, "limit": limit}))
@@ -340,7 +343,7 @@ def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> lis
         given: the question's values, its operation and ``bytes`` among them.
     """
     campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows(_RANGES.format(filters=filters), given):
+    for row in rows(_RANGES.format(asked=_ASKED, filters=filters), given):
         campaigns[row["campaign_id"]].append(row)
     size = given["bytes"]
     return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 
 from commtune import formatting
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, PointEvidence, Verdict
+from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.model.conclusion import LOOK_SHARES, error_share
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.ranges import Range
 from commtune.tuner.statistics.intervals import (
     Estimate,
     blocks_to_decide,
@@ -35,6 +37,24 @@ def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparis
     rest = len(found) - _MOST_TOLD
     more = f"; and at {formatting.format_count(rest, 'more size')}" if rest > 0 else ""
     return f"likely, not proven: {'; '.join(parts)}{more}" if found else ""
+
+
+def find_likely_ranges(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> list[Range]:
+    """Neighbouring sizes (of those, bytes, at which the default stays) with a likely speedup.
+
+    Each has the configuration with the largest one.
+    """
+    best: dict[int, tuple[float, Configuration]] = {}
+    for point, configuration, _ in _find_likely(sizes, plan, comparison):
+        found = (point.gain.ratio, configuration)
+        best[point.bytes] = max(best.get(point.bytes, found), found, key=lambda one: one[0])
+    chosen = [(size, best.get(size, (0.0, DEFAULT))[1]) for size in sorted(plan.workload.sizes)]
+    ranges = groupby(chosen, key=lambda one: one[1])
+    return [
+        Range(configuration, tuple(size for size, _ in inside))
+        for configuration, inside in ranges
+        if not configuration.is_default
+    ]
 
 
 def _find_likely(

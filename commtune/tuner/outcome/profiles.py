@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from commtune.campaign.plan import Plan
 from commtune.model import Conditions, Configuration, PointEvidence, Profile, Verdict
@@ -11,7 +12,7 @@ from commtune.model.profile import RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.tuner.outcome.likely_gains import describe_likely_gains
+from commtune.tuner.outcome.likely_gains import describe_likely_gains, find_likely_ranges
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
 from commtune.tuner.statistics.intervals import corrected_level
 
@@ -45,6 +46,28 @@ def recommend_profiles(
         )
         for part in cut
     ]
+
+
+def list_likely_profiles(
+    plan: Plan,
+    comparison: Comparison,
+    *,
+    ablations: Sequence[Ablation] = (),
+    simulated: bool = False,
+) -> list[Profile]:
+    """What nobody may be recommended, and who accepts it may use: speedups not proven, yet likely.
+
+    They are where the default stays, and have no guard operations.
+    """
+    kept = [part for part in find_ranges(plan, comparison) if part.configuration.is_default]
+    sizes = [size for part in kept for size in part.sizes]
+    found = []
+    for part in find_likely_ranges(sizes, plan, comparison):
+        made = _profile(plan, comparison, part, {}, ablations, (), {}, simulated)
+        note = describe_likely_gains(part.sizes, plan, comparison)
+        name = f"{made.name}-likely"
+        found.append(replace(made, name=name, verdict=Verdict.LIKELY, note=note))
+    return found
 
 
 def _profile(

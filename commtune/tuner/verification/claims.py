@@ -56,7 +56,7 @@ class Claim:
 
     @classmethod
     def of_profile(cls, profile: Profile, sizes: Sequence[int]) -> Claim:
-        """What a profile claims.
+        """What a profile claims, or what is likely by it.
 
         Args:
             sizes: those that its campaign measures.
@@ -64,17 +64,18 @@ class Claim:
         Raises:
             UserError: it is the default, or nothing that it says can be measured.
         """
-        if profile.configuration.is_default or profile.verdict is not Verdict.FASTER:
+        if profile.configuration.is_default:
             raise UserError(
                 f"{profile.name} is the default: it claims no speedup that could be verified",
                 hint="verify a profile with settings; to compare any two: commtune compare A B",
             )
         inside = [size for size in sizes if profile.bytes_low <= size <= profile.bytes_high]
         points = [p for p in profile.points if p.operation == profile.operation]
+        is_likely = profile.verdict is Verdict.LIKELY
         stated = {
             size: point
             for size, point in overall_points(points).items()
-            if size in inside and point.verdict is Verdict.FASTER
+            if size in inside and (is_likely or point.verdict is Verdict.FASTER)
         }
         if not stated:
             raise UserError(
