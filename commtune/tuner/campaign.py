@@ -141,7 +141,7 @@ class Campaign:
         # Where nothing held, the best is confirmed all the same: to say how little it is.
         shares = self._shared(small or dict(list(winners.items())[:1]))
         spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
-        return self._confirmation.decide(shares, rest_s - spent_s, ablations)
+        return self._confirmation.decide(shares, max(0.0, rest_s - spent_s), ablations)
 
     def _rest_s(self) -> float:
         """Seconds that the search left for what follows, of the whole budget."""

@@ -77,6 +77,37 @@ def test_the_nearest_measured_size_has_its_own_numbers(
     assert heading(url, size, capsys).endswith(said)
 
 
+def test_what_is_likely_stands_below_and_never_in_its_place(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    campaign_id = store.open_campaign(given.campaign()).id
+    point = PointEvidence(
+        "allreduce", 1024, "all", 2e-5, 1.7e-5, Interval(1.2, 0.99, 1.41, 20), Verdict.UNDECIDED
+    )
+    open_one = given.profile(
+        configuration=DEFAULT, verdict=Verdict.UNDECIDED, points=(point,), guards=(),
+        bytes_low=1024, bytes_high=65536,
+    )  # fmt: skip
+    likely = given.profile(
+        name="small-likely", verdict=Verdict.LIKELY, points=(point,), guards=(),
+        bytes_low=1024, bytes_high=1024, note="likely, not proven: 1.20x at 1 KiB",
+    )  # fmt: skip
+    store.save_profiles(campaign_id, [open_one, likely])
+
+    best.best_command("allreduce", "1KiB", db=url, json_output=False)
+    said = capsys.readouterr().out
+    assert "keep the default (inconclusive" in said.splitlines()[0]
+    assert "likely, not proven: 1.20x at 1 KiB" in said
+    assert "verify shm/small-likely --db" in said
+    assert "export shm/small-likely --accept likely --db" in said
+
+    best.best_command("allreduce", "1KiB", db=url, json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["verdict"], row["configuration"]) == ("undecided", {})
+    assert row["likely"]["profile"] == "shm/small-likely"
+    assert row["likely"]["configuration"] == dict(likely.configuration)
+
+
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:
     stored(store)
     best.best_command("allreduce", "64KiB", db=url, json_output=True)

@@ -65,6 +65,29 @@ def test_a_profile_without_a_gain_is_refused(format: str, verdict: Verdict) -> N
     assert "keep the default" in refusal.value.hint
 
 
+LIKELY = replace(
+    PROFILE, name="p-likely", verdict=Verdict.LIKELY, note="about 9 more runs would tell"
+)
+
+
+@pytest.mark.parametrize("format", _FORMATS)
+def test_a_likely_profile_is_written_only_where_that_is_accepted(format: str) -> None:
+    document = replace(DOCUMENT, profile=LIKELY)
+    with pytest.raises(ExportRefused, match="p-likely is likely, not proven: about 9") as refusal:
+        render_profile(format, document, allow_unguarded=True)
+    assert f"commtune verify {DOCUMENT.campaign}/p-likely" in refusal.value.hint
+    assert "--accept likely" in refusal.value.hint
+    text = render_profile(format, document, allow_unguarded=True, accept_likely=True)
+    assert "WARNING: NOT PROVEN" in text
+    assert "WARNING: NOT PROVEN" not in render_profile(format, DOCUMENT, accept_likely=True)
+
+
+def test_what_is_accepted_as_likely_still_needs_its_guards() -> None:
+    document = replace(DOCUMENT, profile=replace(LIKELY, guards=()))
+    with pytest.raises(ExportRefused, match="module file is for general use"):
+        render_profile("lmod", document, accept_likely=True)
+
+
 @pytest.mark.parametrize("format", _FORMATS)
 def test_an_empty_configuration_is_refused_whatever_its_verdict(format: str) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, configuration=DEFAULT))

@@ -7,12 +7,12 @@ import re
 from dataclasses import replace
 
 from made_up_runs import comparison, point
-from stated_evidence import SIZES, A, faster, plan, unknown
+from stated_evidence import SIZES, A, B, faster, plan, unknown
 
 from commtune.model import DEFAULT, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.likely_gains import describe_likely_gains
-from commtune.tuner.outcome.profiles import recommend_profiles
+from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.statistics.intervals import Estimate
 
 
@@ -50,3 +50,30 @@ def test_the_default_stays_where_a_gain_is_only_likely() -> None:
     assert profiles[0].note.startswith("likely, not proven: 1.20x at 8 B")
     silent = recommend_profiles(plan(), found(unknown(SIZES[0]), 0.2), {})
     assert "likely" not in silent[0].note
+
+
+def test_what_is_likely_is_a_profile_of_its_own() -> None:
+    (likely,) = list_likely_profiles(plan(), found(LIKELY, 0.06))
+    assert (likely.name, likely.verdict) == ("allreduce-8-8-likely", Verdict.LIKELY)
+    assert (likely.bytes_low, likely.bytes_high, likely.configuration) == (8, 8, A)
+    assert likely.note.startswith("likely, not proven: 1.20x at 8 B")
+    assert list_likely_profiles(plan(), found(LIKELY, 0.2)) == []
+
+
+def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
+    sizes = SIZES[:2]
+    slower, faster_one = (
+        [point(size, ratio, 0.97, 1.6) for size in sizes] for ratio in (1.2, 1.3)
+    )
+    estimates = {
+        one: {size: Estimate(math.log(ratio), 0.06, 11, 12) for size in sizes}
+        for one, ratio in ((A, 1.2), (B, 1.3))
+    }
+    both = replace(comparison({A: slower, B: faster_one}), estimates=estimates)
+    (likely,) = list_likely_profiles(plan(sizes), both)
+    assert (likely.configuration, likely.bytes_low, likely.bytes_high) == (B, *sizes)
+
+
+def test_nothing_is_likely_where_a_gain_is_proven() -> None:
+    proven = comparison({A: [faster(size) for size in SIZES]})
+    assert list_likely_profiles(plan(), proven) == []

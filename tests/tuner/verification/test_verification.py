@@ -152,6 +152,14 @@ def test_what_claims_nothing_can_not_be_verified(wrong: Profile, words: str) -> 
         Claim.of_profile(wrong, SIZES)
 
 
+def test_what_is_likely_can_be_verified() -> None:
+    likely = replace(
+        profile(point(8, 0.99, 1.2, verdict=Verdict.UNDECIDED)), verdict=Verdict.LIKELY
+    )
+    claim = Claim.of_profile(likely, (8,))
+    assert (sorted(claim.stated), claim.promised) == ([8], ())
+
+
 def claim_at_two_speeds() -> Claim:
     return Claim.of_profile(
         profile(
