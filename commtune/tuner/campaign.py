@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean
 from typing import Any
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
-from commtune.tuner.ablation.screening import screen_parameters
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
@@ -131,7 +129,9 @@ class Campaign:
         run_s = self._confirmation.typical_s()
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
         since = self._confirmation.last_block()
-        ablations = self._ablation.run(self._shared(winners), self._guess, ablated_s, since)
+        ablations = self._ablation.run(
+            self._shared(winners), self._search.guess_smaller, ablated_s, since
+        )
         small: dict[Configuration, Standing] = {}
         for number, ablation in enumerate(ablations):
             executed = as_executed(self._session, ablation.after, list(small))
@@ -176,17 +176,6 @@ class Campaign:
         self, members: Mapping[Configuration, Standing]
     ) -> dict[Configuration, tuple[int, ...]]:
         return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
-
-    def _guess(self, candidate: Configuration, sizes: Collection[int]) -> Configuration:
-        """What of a configuration seems to matter at some sizes, by all runs of the search."""
-        runs = [
-            (configuration, fmean(here))
-            for configuration, speedups in list_speedups(self.runner.evidence)
-            if (here := [speedups[size] for size in sizes if size in speedups])
-        ]
-        space = self._plan.space
-        assignments = [space.assignment(configuration) for configuration, _ in runs]
-        return screen_parameters(space, candidate, assignments, [score for _, score in runs])
 
     def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)

@@ -40,6 +40,8 @@ _WORTH_A_RUN = 0.03
 #: always is by luck. With 1.0, replayed campaigns found 1 % less; with 0, candidates that are
 #: alike took the time of ablation from each other.
 _AHEAD = 0.5
+#: Speedups that differ by less (logarithms) are alike.
+_ALIKE = 0.01
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven,
 #: with more than the fewest blocks, which show large gains only.
 _ABLATION_SHARE, _CONFIRMED = 0.4, 2
@@ -160,11 +162,25 @@ class Prospects:
             is_better = gains[index] > 0
             if not is_better.any():
                 break
+            index = self._smallest_alike(index, is_better)
             chosen.append(index)
-            covered += gains[index]
+            covered = np.where(is_better, np.maximum(covered, worth[index]), covered)
             mean = np.where(is_better, self._mean[index], mean)
             error = np.where(is_better, self._error[index], error)
         return float(covered.sum()), chosen
+
+    def _smallest_alike(self, index: int, sizes: NDArray[np.bool_]) -> int:
+        """The smallest part of a configuration that is not seen to be slower at some sizes."""
+        behind = self._mean[index] - self._mean
+        doubt = np.maximum(_ALIKE, _AHEAD * np.hypot(self._error[index], self._error))
+        is_alike = (behind <= doubt)[:, sizes].all(axis=1)
+        whole = self.standings[index].configuration.items()
+        parts = [
+            n
+            for n in np.flatnonzero(is_alike).tolist()
+            if self.standings[n].configuration.items() <= whole
+        ]
+        return min(parts, key=lambda n: (len(self.standings[n].configuration), behind[n].sum()))
 
     def _worth(self, blocks: int) -> _Table:
         """By configuration and size: the gain at the least, times the chance to confirm it."""

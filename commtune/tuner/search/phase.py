@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 
@@ -16,6 +16,7 @@ from commtune.tuner.search.failures import Item
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
+from commtune.tuner.search.shrinking import leave_out_idle, list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
@@ -251,15 +252,32 @@ class SearchPhase:
         self._dispatch(next_block, timer)
 
     def _finalists(self) -> list[Configuration]:
-        """What was ahead in a single run, then what a re-run of is worth most."""
+        """What was ahead in a single run, smaller variants, then the re-runs worth most."""
         model = self._search.model
         model.fit()
         found = model.lucky_ones(_AHEAD)
+        found += self._smaller_variants()
         most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
         ranked = rank_reruns(model, self._weights, most_runs)
         found += [c for c, worth in ranked if worth > _LEAST_WORTH]
         # What is under way is no more to be told than by its result.
         return [c for c in dict.fromkeys(found) if not self._runner.flying(c)][:_FINALISTS]
+
+    def _smaller_variants(self) -> list[Configuration]:
+        """Of the best, without what seems to do nothing; each becomes a trial."""
+        if not self._trials_left():
+            return []
+        found = [c for c in list_smaller_variants(self._search.model) if self._search.is_open(c)]
+        for configuration in found:
+            self._trial(Proposal(configuration, Origin.SAMPLER))
+            self._search.remember(configuration)
+        return found
+
+    def guess_smaller(self, configuration: Configuration, sizes: Collection[int]) -> Configuration:
+        """What of a configuration seems to matter at some sizes (bytes)."""
+        model = self._search.model
+        places = [n for n, size in enumerate(self._plan.workload.sizes) if size in sizes]
+        return leave_out_idle(model, configuration, places) if places else configuration
 
     def standings(self) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them."""

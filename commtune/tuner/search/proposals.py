@@ -42,7 +42,7 @@ class Search:
 
     def ask(self) -> Proposal | None:
         """The next configuration to try, or ``None`` when nothing is left."""
-        proposal = self._listed() or self._isolated() or self._strategy.ask(self._is_open)
+        proposal = self._listed() or self._isolated() or self._strategy.ask(self.is_open)
         if proposal is not None:
             self._known.add(proposal.configuration)
             self._strategy.wait_for(proposal.configuration)
@@ -105,7 +105,8 @@ class Search:
                 return Proposal(configuration, Origin.ISOLATED)
         return None
 
-    def _is_open(self, configuration: Configuration) -> bool:
+    def is_open(self, configuration: Configuration) -> bool:
+        """Whether it is new, and free of what was set aside."""
         if configuration in self._known:
             return False
         return not self.failures.blocks(active_values(self.space, configuration))

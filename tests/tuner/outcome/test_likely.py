@@ -9,7 +9,7 @@ from dataclasses import replace
 from made_up_runs import comparison, point
 from stated_evidence import SIZES, A, B, faster, plan, unknown
 
-from commtune.model import DEFAULT, PointEvidence, Verdict
+from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.likely_gains import describe_likely_gains
 from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
@@ -65,7 +65,7 @@ def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
     slower, faster_one = (
         [point(size, ratio, 0.97, 1.6) for size in sizes] for ratio in (1.2, 1.3)
     )
-    estimates = {
+    estimates: dict[Configuration, dict[int, Estimate | None]] = {
         one: {size: Estimate(math.log(ratio), 0.06, 11, 12) for size in sizes}
         for one, ratio in ((A, 1.2), (B, 1.3))
     }
