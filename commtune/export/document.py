@@ -187,13 +187,13 @@ def _origin(document: ExportDocument) -> Iterator[str]:
 
 def _variables(document: ExportDocument) -> list[str]:
     lines = ["The profile's variables: " + ", ".join(document.profile.configuration)]
+    if note := document.profile.note:
+        lines.append(f"  {note}")
     if document.pinned:
         lines.append("Set in every run, the default's too: " + ", ".join(sorted(document.pinned)))
     if document.unset:
         lines.append("Measured with these unset; nothing here unsets them: ")
         lines[-1] += ", ".join(sorted(document.unset))
-    if note := document.profile.note:
-        lines.append(f"  {note}")
     return lines
 
 

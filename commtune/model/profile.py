@@ -62,7 +62,8 @@ class Profile:
         points: evidence for the tuned operation, per size and machine state.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
-        note: for a person: where the default stays, the minimum detectable effect.
+        note: for a person: where the default stays, the minimum detectable effect; else which
+            variables were not shown to contribute.
         contributions: what each variable of the configuration brings, derived by ablation.
         boundaries: what decided the range's ends.
     """
@@ -85,3 +86,12 @@ class Profile:
     simulated: bool = False
     contributions: tuple[VariableEffect, ...] = ()
     boundaries: tuple[RangeBoundary, ...] = ()
+
+    @property
+    def unproven_variables(self) -> tuple[str, ...]:
+        """Those not shown to contribute by ablation; one alone needs none."""
+        names = set(self.configuration)
+        if len(names) < 2 or any(names <= set(effect.names) for effect in self.contributions):
+            return ()
+        shown = {name for effect in self.contributions if effect.helps for name in effect.names}
+        return tuple(name for name in self.configuration if name not in shown)

@@ -73,7 +73,11 @@ def _card(
     return _AnswerCard(
         title=sizes,
         lead=f"Use this for {sizes}: {mean}.",
-        detail=(*extremes, *_guarded(profiles)),
+        detail=(
+            *extremes,
+            *_guarded(profiles),
+            *dict.fromkeys(p.note for p in profiles if p.note),
+        ),
         configuration=profiles[0].configuration,
         change=True,
         command="" if record.is_unreal else _export(record, profiles[0].name),
@@ -91,7 +95,7 @@ def _one(record: CampaignRecord) -> _AnswerCard:
     return _AnswerCard(
         title="One environment for all sizes",
         lead=f"If every size has to share one environment, use this: {mean}.",
-        detail=tuple(line for line in (*extremes, said) if line),
+        detail=tuple(line for line in (*extremes, said, profile.note) if line),
         configuration=profile.configuration,
         change=True,
         command="" if record.is_unreal else _export(record, ALL_SIZES),

@@ -76,6 +76,7 @@ def _describe_profile(answer: stored_campaigns.ProfileAnswer) -> str:
         f"  on {answer.system.name}, {answer.stack.text}, {_day(answer.created)}",
         *(settings or ["  keeps the default"]),
         *pinned,
+        *([f"  {profile.note}"] if profile.note else []),
     ]
     if profile.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")

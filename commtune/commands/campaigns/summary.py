@@ -239,6 +239,11 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
             said.append(profile.note if sizes in profile.note else f"{sizes}: {profile.note}")
+    if any(profile.unproven_variables for profile in report.profiles):
+        said.append(
+            "more time for ablation would show what contributes, and drop the rest: "
+            "budget.ablation in a campaign file, else --ablate"
+        )
     said += _conclusions(report.conclusion)
     for profile in report.profiles:
         hurt = [
@@ -269,12 +274,6 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
     }
     kept = {name for found in conclusion.confirmed for name in found.configuration}
     answers = conclusion.answers
-    used = [part.configuration for part in answers.ranges]
-    if any(a.note and a.after in used and a.after == a.before for a in conclusion.ablations):
-        said.append(
-            "there was too little time to ablate each variable: some may contribute nothing "
-            "(give it more: budget.ablation in a campaign file, else --ablate)"
-        )
     if idle := sorted(dropped - kept):
         said.append(f"dropped by ablation, no measurable loss: {', '.join(idle)}")
     if answers.one and len(answers.ranges) > 1:

@@ -128,6 +128,7 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
         )
     if row.verdict == Verdict.FASTER:
         lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
+        lines += [row.note] if row.note else []
     return "\n".join([*lines, *_likely(row, db)])
 
 

@@ -17,6 +17,8 @@ from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range
 from commtune.tuner.statistics.intervals import corrected_level
 
 ALL_SIZES = "all-sizes"
+#: What is said of variables of which ablation did not show that they contribute.
+NOT_SHOWN = "not shown to contribute"
 _Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
@@ -64,7 +66,8 @@ def list_likely_profiles(
     found = []
     for part in find_likely_ranges(sizes, plan, comparison):
         made = _profile(plan, comparison, part, {}, ablations, (), {}, simulated)
-        note = describe_likely_gains(part.sizes, plan, comparison)
+        likely = describe_likely_gains(part.sizes, plan, comparison)
+        note = "; ".join(said for said in (likely, made.note) if said)
         name = f"{made.name}-likely"
         found.append(replace(made, name=name, verdict=Verdict.LIKELY, note=note))
     return found
@@ -83,7 +86,7 @@ def _profile(
     low, high = min(part.sizes), max(part.sizes)
     points = _evidence(comparison, part)
     is_whole = len(part.sizes) == len(plan.workload.sizes) and bool(boundaries)
-    return Profile(
+    made = Profile(
         name=ALL_SIZES if is_whole else f"{plan.workload.operation}-{low}-{high}",
         operation=str(plan.workload.operation),
         backend=plan.workload.backend,
@@ -107,6 +110,8 @@ def _profile(
             if is_whole or boundary.below == high or boundary.above == low
         ),
     )
+    unproven = ", ".join(made.unproven_variables)
+    return replace(made, note=f"{NOT_SHOWN}: {unproven}") if unproven else made
 
 
 def _contributions(
