@@ -17,8 +17,6 @@ from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range
 from commtune.tuner.statistics.intervals import corrected_level
 
 ALL_SIZES = "all-sizes"
-#: What is said of variables of which ablation did not show that they contribute.
-NOT_SHOWN = "not shown to contribute"
 _Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
@@ -111,7 +109,7 @@ def _profile(
         ),
     )
     unproven = ", ".join(made.unproven_variables)
-    return replace(made, note=f"{NOT_SHOWN}: {unproven}") if unproven else made
+    return replace(made, note=f"not shown to contribute: {unproven}") if unproven else made
 
 
 def _contributions(
