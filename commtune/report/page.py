@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -27,7 +27,6 @@ from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
-from commtune.tuner.search.scores import split_ranges
 from commtune.tuner.statistics.evidence import Cell, default_times, log_gains
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
@@ -36,6 +35,13 @@ from commtune.tuner.statistics.machine_states import ALL
 _MOST_BLOCKS = 60
 #: From here on the number of pairs that would decide something is not worth its digits.
 _MANY_PAIRS = 2000
+#: Sizes (bytes) whose variables are described together, from one to below the other: protocols and
+#: algorithms commonly change there.
+_IMPORTANCE_RANGES = {
+    "small": (0, 16 * 1024),
+    "middle": (16 * 1024, 512 * 1024),
+    "large": (512 * 1024, 2**63),
+}
 #: Where other values were tried, a configuration may gain more than the one that it began as.
 _MORE_THAN_ALL = 1.05
 
@@ -243,16 +249,17 @@ def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
     reference = default_times(runs, record.speeds)
     gains = [(run.configuration, log_gains(run, record.speeds, reference)) for run in runs]
     found = {}
-    for part in split_ranges(sorted({size for size, _ in reference})):
-        tried, logs = _log_times(gains, part.sizes)
+    for label, (low, high) in _IMPORTANCE_RANGES.items():
+        sizes = {size for size, _ in reference if low <= size < high}
+        tried, logs = _log_times(gains, sizes)
         names = {name for configuration in tried for name in configuration}
         assignments = [{name: c.get(name) for name in names} for c in tried]
-        found[part.label] = variable_importance(assignments, logs)
+        found[label] = variable_importance(assignments, logs) if tried else []
     return {label: items for label, items in found.items() if items}
 
 
 def _log_times(
-    gains: Sequence[tuple[Configuration, Mapping[Cell, float]]], sizes: Sequence[int]
+    gains: Sequence[tuple[Configuration, Mapping[Cell, float]]], sizes: Collection[int]
 ) -> tuple[list[Configuration], list[float]]:
     # A mean for each configuration, against the default: repeats are no new evidence.
     found: defaultdict[Configuration, list[float]] = defaultdict(list)

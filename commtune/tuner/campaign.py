@@ -17,7 +17,6 @@ from commtune.tuner.confirmation.portfolio import (
     count_ablation_runs,
     measure_spread,
     share_sizes,
-    weigh_sizes,
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
@@ -28,7 +27,6 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
-from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: How often candidates are chosen, where some come to the default.
@@ -118,9 +116,8 @@ class Campaign:
         )
 
     def _prospects(self, standings: Sequence[Standing]) -> Prospects:
-        weights = weigh_sizes(self._plan, self._default_s())
         spread = measure_spread(list_speedups(self.runner.evidence))
-        return Prospects(self._plan, standings, weights, spread)
+        return Prospects(self._plan, standings, self._search.weights, spread)
 
     def _decide(self) -> Decision:
         """From what the search knows to what is confirmed, as small as it can be."""
@@ -167,10 +164,6 @@ class Campaign:
             # The library ignored it or does the same by itself: others take its place.
             standings = tuple(one for one in standings if one is not void)
         return found
-
-    def _default_s(self) -> dict[int, float]:
-        times = default_times(self.runner.evidence.good(Phase.SEARCH), MachineStates())
-        return {size: time_s for (size, _), time_s in times.items()}
 
     def _shared(
         self, members: Mapping[Configuration, Standing]

@@ -92,24 +92,6 @@ def _spread_of(residuals: Sequence[float]) -> float:
     return max(_LEAST_SPREAD, math.sqrt(math.fsum(squares) / len(squares)))
 
 
-def weigh_sizes(plan: Plan, default_s: Mapping[int, float]) -> dict[int, float]:
-    """What each size (bytes) weighs: alike, or by the time that the user's messages take there.
-
-    Args:
-        default_s: seconds of the default by size.
-    """
-    sizes = plan.workload.sizes
-    if not plan.messages or not all(size in default_s for size in sizes):
-        return dict.fromkeys(sizes, 1.0)
-    times_s = dict.fromkeys(sizes, 0.0)
-    for size, count in plan.messages.items():
-        near = min(sizes, key=lambda measured: abs(math.log(measured / max(1, size))))
-        times_s[near] += count * max(1.0, size / near) * default_s[near]
-    whole_s = math.fsum(times_s.values()) or 1.0
-    # Sizes that nobody sends count a little: they are in the table all the same.
-    return {size: len(sizes) * one_s / whole_s + 0.01 for size, one_s in times_s.items()}
-
-
 @dataclass(frozen=True)
 class Prospects:
     """What confirming would bring, by what the search knows.

@@ -65,6 +65,11 @@ class SearchPhase:
         """Values that failed and were left out, sorted."""
         return tuple(sorted(self._search.failures.aside, key=str))
 
+    @property
+    def weights(self) -> dict[int, float]:
+        """What each size (bytes) counts for."""
+        return dict(zip(self._plan.workload.sizes, self._weights.tolist(), strict=True))
+
     def run(self) -> None:
         """Spends what is left of the search's budget."""
         budget_s = self._plan.budget.search_s

@@ -6,6 +6,7 @@ import math
 import random
 from collections.abc import Mapping
 
+import numpy as np
 import pytest
 import simulated
 from simulated import MadeUpNoise, Planted, run_campaign
@@ -16,8 +17,8 @@ from commtune.tuner.confirmation.portfolio import (
     Prospects,
     measure_spread,
     share_sizes,
-    weigh_sizes,
 )
+from commtune.tuner.search.improvement import weigh_sizes
 from commtune.tuner.search.standings import Standing
 
 SIZES = (8, 1024, 65536, 1048576)
@@ -35,8 +36,9 @@ def prospects(
 ) -> Prospects:
     workload = Workload(Operation.ALLREDUCE, SIZES)
     plan = Plan("portfolio", simulated.space(), workload, messages=messages or {})
-    weights = weigh_sizes(plan, dict.fromkeys(SIZES, 1e-6))
-    return Prospects(plan, standings, weights, dict.fromkeys(SIZES, spread))
+    weights = weigh_sizes(np.array(SIZES, float), plan.messages, np.full(len(SIZES), 1e-6))
+    by_size = dict(zip(SIZES, weights.tolist(), strict=True))
+    return Prospects(plan, standings, by_size, dict.fromkeys(SIZES, spread))
 
 
 def chosen(
