@@ -16,10 +16,11 @@ from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Status
 from commtune.cluster.machine.gpus import Gpu
+from commtune.commands.campaigns import tune
 from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
-from commtune.wiring import campaign_records, gpu_toolchains, space_fitting
+from commtune.wiring import benchmark_setup, campaign_records, gpu_toolchains, space_fitting
 from commtune.wiring.gpu_toolchains import _describe_gpu_support, check_backends
 from commtune.wiring.job_handover import _GIVEN_VARIABLE
 
@@ -94,6 +95,17 @@ def test_libraries_of_backends() -> None:
     assert space_fitting.preset_for(OPENMPI, "allreduce", Backend.XCCL) == "nccl"
     assert space_fitting.library_words(Backend.XCCL, OPENMPI) == "nccl 2.28.9"
     assert space_fitting.library_words(Backend.MPI_HOST, OPENMPI) == "openmpi 4.1.6"
+
+
+@pytest.mark.usefixtures("h200s")
+def test_a_campaign_is_named_after_the_library_that_it_tunes(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(benchmark_setup, "find_named_mpi", lambda _: OPENMPI)
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    on_gpus = tune._from_flags({"workload": {"backend": "xccl"}}, url)
+    assert on_gpus.plan.name.startswith("allreduce-nccl-2.28.9-s1")
+    assert tune._from_flags({}, url).plan.name == "allreduce-openmpi-4.1.6-s1"
 
 
 @pytest.mark.usefixtures("h200s")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -126,7 +127,8 @@ def _tune(
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
-        tell.say(f"{spec.plan.name}: {_outlook(spec)}")
+        end = "" if grid is not None or spec.slurm is not None else _end(spec)
+        tell.say(f"{spec.plan.name}: {_outlook(spec)}{end}")
         for warning in opened.warnings:
             tell.say(f"note: {warning}")
         if grid is not None:
@@ -181,7 +183,7 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     workload = document.get("workload", {})
     backend = workload.get("backend", Backend.MPI_HOST)
     flags.word_flag("--backend", backend, list(Backend))
-    known = f"{mpi.flavour}-{mpi.version}"
+    known = space_fitting.library_words(backend, mpi).replace(" ", "-")
     if "space" in document:
         return quick_campaign(document, document["space"], known)
     chosen = space_fitting.preset_for(mpi, workload.get("operation", "allreduce"), backend)
@@ -194,13 +196,13 @@ def _from_flags(document: Mapping[str, Any], url: str) -> CampaignSpec:
     return quick_campaign(document, begun, known).with_remarks([f"{goes_on}; {again}"])
 
 
-def quick_campaign(document: Mapping[str, Any], space: str, mpi: str) -> CampaignSpec:
+def quick_campaign(document: Mapping[str, Any], space: str, library: str) -> CampaignSpec:
     """The campaign that flags describe, the rest as the embedded default has it.
 
     Args:
         document: what was given, in the keys of a campaign file.
         space: the space to use where none was given.
-        mpi: which MPI was found, for the campaign's name.
+        library: what is tuned, with its version, for the campaign's name.
     """
     workload = dict(document.get("workload", {}))
     if workload.get("operation") == Operation.MATRIX:
@@ -211,7 +213,7 @@ def quick_campaign(document: Mapping[str, Any], space: str, mpi: str) -> Campaig
     sizes = workload.get("sizes")
     if sizes is not None and ".." not in sizes:
         workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
-    default = {"campaign": 1, "name": _name(document, workload, mpi), "space": space}
+    default = {"campaign": 1, "name": _name(document, workload, library), "space": space}
     whole = {**default, **document, "workload": workload}
     try:
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
@@ -227,9 +229,9 @@ def _by_flag(error: CampaignError) -> str:
     return f"{flags.flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
 
 
-def _name(document: Mapping[str, Any], workload: Mapping[str, Any], mpi: str) -> str:
+def _name(document: Mapping[str, Any], workload: Mapping[str, Any], library: str) -> str:
     """The same flags give the same name, so that calling again continues."""
-    parts = [workload.get("operation", "allreduce"), mpi, f"s{document.get('seed') or 1}"]
+    parts = [workload.get("operation", "allreduce"), library, f"s{document.get('seed') or 1}"]
     if extra := {**workload, **_given_keys(space=document.get("space"))}:
         parts.append(content_key(extra)[:4])
     return "-".join(parts)
@@ -295,6 +297,12 @@ def _outlook(spec: CampaignSpec) -> str:
         f"{plan.space.count():,} configurations; budget: search {plan.budget.search_s:g} s, "
         f"ablation {plan.budget.ablation_s:g} s, confirmation {plan.budget.confirmation_s:g} s"
     )
+
+
+def _end(spec: CampaignSpec) -> str:
+    """When it will be over, by the clock."""
+    end = datetime.now().astimezone() + timedelta(seconds=spec.plan.budget.whole_s)
+    return f", until about {end:%H:%M}"
 
 
 @contextmanager
