@@ -52,6 +52,20 @@ def test_samples_keep_the_rules(name: str) -> None:
     assert next(found(preset(name), SAMPLES), None) is None
 
 
+# The other spaces of RCCL: `test_samples_keep_the_rules`.
+@pytest.mark.parametrize("name", ["rccl", "rccl-node-quick"])
+def test_no_peer_of_rccl_gets_more_channels_than_there_are(name: str) -> None:
+    space = preset(name)
+    of_a_peer = space.by_name["NCCL_NCHANNELS_PER_PEER"]
+    assert "32" in of_a_peer.values and "at-most-8" in space.by_name["channels"].values
+    rng = random.Random(3)
+    for _ in range(SAMPLES):
+        run = space.sample(rng)
+        asked = int(run.get("NCCL_NCHANNELS_PER_PEER", 1))
+        assert asked <= int(run.get("NCCL_MAX_NCHANNELS", 128)), run
+        assert asked <= int(run.get("NCCL_MAX_P2P_NCHANNELS", 128)), run
+
+
 @pytest.mark.parametrize("name", [n for n in THOROUGH if preset(n).constraints])
 def test_rules_see_what_a_space_forbids(name: str) -> None:
     assert next(found(replace(preset(name), constraints=()), 500), None) is not None
@@ -103,6 +117,7 @@ def test_nothing_is_pinned_whose_presence_changes_rccl() -> None:
         ("mpich", {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}, "behind the device"),
         ("oneccl", {"CCL_ALLREDUCE_SCALEOUT": "ring"}, "without topo"),
         ("cray-mpich-gpu", {"MPICH_GPU_IPC_THRESHOLD": "64"}, "without support"),
+        ("rccl", {"NCCL_NCHANNELS_PER_PEER": "32", "NCCL_MAX_NCHANNELS": "8"}, "for a peer"),
     ],
 )  # fmt: skip
 def test_rules_know_the_traps(space: str, run: dict[str, str], problem: str) -> None:

@@ -55,9 +55,9 @@ def test_the_presets() -> None:
     alone = {"cray-mpich-cxi", "intel-host", "mpich-host", "mpich-host-allreduce", "nccl"}
     alone |= {"openmpi-host", "rccl", "ucx"}
     sized = {
-        "cray-mpich-gpu", "intel-mpi", "mpich", "nccl-efa", "nccl-infiniband", "nccl-node",
-        "nccl-roce", "nccl-slingshot", "nccl-sockets", "oneccl", "openmpi", "openmpi-ucx-gpu",
-        "rccl-infiniband", "rccl-node", "rccl-slingshot",
+        "cray-mpich-amd", "cray-mpich-gpu", "intel-mpi", "mpich", "nccl-efa", "nccl-infiniband",
+        "nccl-node", "nccl-roce", "nccl-slingshot", "nccl-sockets", "oneccl", "openmpi",
+        "openmpi-ucx-gpu", "rccl-infiniband", "rccl-node", "rccl-slingshot",
     }  # fmt: skip
     in_three = {f"{name}{size}" for name in sized for size in ("-quick", "", "-thorough")}
     assert set(list_presets()) == alone | in_three

@@ -17,7 +17,7 @@ from commtune.spaces.catalogue.schema import Catalogue, Need, Variable
 READERS = {
     "nccl": ("nccl", "aws-ofi-nccl", "libfabric"),
     "rccl": ("rccl", "nccl", "aws-ofi-nccl", "libfabric"),
-    "cray": ("cray-mpich", "libfabric"),
+    "cray": ("cray-mpich", "libfabric", "rccl"),
     "openmpi": ("openmpi", "ucx"),
     "mpich": ("mpich",),
     "intel": ("intel-mpi",),
@@ -139,6 +139,9 @@ def _channels(run: Environment) -> Iterator[str]:
     for name in names:
         if _number(run, name, 1) > most:
             yield f"{name} above all channels"
+    # RCCL: p2pnChannels is the lesser of all channels and this limit (ncclTopoComputeP2pChannels).
+    if _number(run, "NCCL_NCHANNELS_PER_PEER", 1) > _number(run, "NCCL_MAX_NCHANNELS", 1 << 20):
+        yield "more channels for a peer than NCCL_MAX_NCHANNELS leaves"
     for name in run:
         is_chunk = re.fullmatch(r"NCCL_P2P_(NET|NVL|PCI)_CHUNKSIZE", name)
         if is_chunk and 8 * int(run[name]) > _number(run, "NCCL_BUFFSIZE", 4 << 20):
@@ -160,6 +163,8 @@ def _plugin(run: Environment) -> Iterator[str]:
 
 def _rccl(run: Environment) -> Iterator[str]:
     yield from _channels(run)
+    if {"NCCL_NCHANNELS_PER_PEER", "NCCL_NCHANNELS_PER_NET_PEER"} <= run.keys():
+        yield "NCCL_NCHANNELS_PER_PEER puts NCCL_NCHANNELS_PER_NET_PEER aside"
     if run.get("NCCL_PROTO") in ("^LL", "LL128", "LL,LL128", "^Simple"):
         yield "LL128 is forced"
     if "RCCL_IB_SPLIT_DATA_THRESHOLD" in run and run.get("NCCL_IB_SPLIT_DATA_ON_QPS") != "1":
@@ -188,6 +193,10 @@ def _cray(run: Environment) -> Iterator[str]:
         yield "GPU buffers without support for them"
     if run.get("MPICH_OFI_NIC_POLICY") == "USER":
         yield "a policy without its mapping"
+    if run.get("MPICH_GPU_ALLREDUCE_USE_KERNEL") == "0" and "MPICH_GPU_ALLREDUCE_BLK_SIZE" in run:
+        yield "blocks of a kernel that is off"
+    if any(name.startswith(("NCCL_", "RCCL_")) for name in run):
+        yield "variables of another library"
     if "MPICH_SMP_SINGLE_COPY_SIZE" in run and run.get("MPICH_SMP_SINGLE_COPY_MODE") == "NONE":
         yield "a size of what is off"
 

@@ -61,7 +61,7 @@ def test_the_page_of_a_system(name: str, pages: ModuleType) -> None:
 
 def test_a_page_says_how_jobs_are_run(pages: ModuleType) -> None:
     lumi, aurora, summit = (pages.page(load_system(n)) for n in ("lumi", "aurora", "summit"))
-    assert "space: cray-mpich-gpu\nsystem: lumi\nslurm: {account: YOURS}\n" in lumi
+    assert "space: cray-mpich-amd\nsystem: lumi\nslurm: {account: YOURS}\n" in lumi
     assert "partition standard-g | to 1024 nodes, to 48 h" in lumi
     assert "Jobs are run by PBS" in aurora and "system: aurora" not in aurora
     assert "**Out of service since 2024-11-15.**" in summit
