@@ -11,7 +11,13 @@ from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
-from commtune.campaign.slurm import check_asked, pin_by_system, request_of, system_of
+from commtune.campaign.slurm import (
+    check_asked,
+    pin_by_system,
+    request_of,
+    system_of,
+    without_opened_guards,
+)
 from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
 from commtune.documents.validation import validate_document
@@ -19,9 +25,9 @@ from commtune.documents.yaml_document import Document, load_document, parse_docu
 from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.spaces.building import as_read
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
-from commtune.spaces.reference_additions import ExtendedSpace
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
@@ -94,7 +100,7 @@ def parse_campaign(text: str, folder: Path) -> CampaignSpec:
 def _spec(document: Document, folder: Path) -> CampaignSpec:
     file = with_benchmark(document, validate_document(document, CampaignFile))
     part = file.workload
-    system = system_of(document, file.system, folder)
+    system = without_opened_guards(system_of(document, file.system, folder), file.opt_in)
     request = request_of(
         document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder
     )
@@ -199,7 +205,7 @@ def _build_space(
     space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
     space = customize_space(space, extend=file.extend, document=document)
     # Before the file narrows and pins: a set may bring the variable that is meant.
-    sets, extended = None, ExtendedSpace(space)
+    sets = CampaignSets((), system, file.protected_variables)
     if file.reference_settings is not None:
         sets = CampaignSets.choose(
             document,
@@ -209,10 +215,20 @@ def _build_space(
             space.library,
             file.protected_variables,
         )
-        one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
-        extended = sets.extend_space(space, one_node=one_node)
+    one_node = file.workload.nodes == 1 and not file.workload.emulate_nodes
+    settings = _settings_of(file)
+    extended = sets.extend_space(space, settings, one_node=one_node)
+    for setting, where in settings.items():
+        if setting in extended.reasons:
+            raise document.error(
+                f"{'='.join(setting)} is not in the space: {extended.reasons[setting].words}",
+                where,
+                hint="your own `extend` brings in what you know to be right here",
+            )
+    opened = sets.list_opened(extended.space, settings, file.opt_in)
+    space = customize_space(extended.space, opt_in=opened)
     space = customize_space(
-        extended.space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
+        space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
     # What has no effect on the operation is left unset, unless the file names it.
     named = {*file.narrow, *(name for entry in file.first for name in entry)}
@@ -221,12 +237,12 @@ def _build_space(
     # Last, since a system's pins hold whatever the file says.
     space = pin_by_system(document, space, system)
     first = _list_first(document, file, space)
-    if not sets:
-        return _CampaignSpace(space, first)
     tried = sets.fit(space, extended)
     # After what the file lists, each once; the default is measured anyway.
     known = dict.fromkeys(one.configuration for one in tried if one.configuration)
-    remarks = [*sets.list_remarks(tried, space.library), extended.words(space)]
+    remarks = sets.list_opened_words(opened)
+    if file.reference_settings is not None:
+        remarks += [*sets.list_remarks(tried, space.library), extended.words(space)]
     return _CampaignSpace(
         space,
         (*first, *(configuration for configuration in known if configuration not in first)),
@@ -235,8 +251,31 @@ def _build_space(
     )
 
 
+def _settings_of(file: CampaignFile) -> dict[tuple[str, str], tuple[str | int, ...]]:
+    """The variables with their values that a file names for its runs, and where it does."""
+    found: dict[tuple[str, str], tuple[str | int, ...]] = {
+        (name, value): ("narrow", name) for name, values in file.narrow.items() for value in values
+    }
+    found |= {item: ("pin", item[0]) for item in file.pin.items()}
+    return found | {
+        item: ("first", i) for i, entry in enumerate(file.first) for item in entry.items()
+    }
+
+
+def _as_read(entry: Mapping[str, str], space: Space) -> Configuration:
+    """A configuration by the space's own spellings, without what every run has."""
+    owners = {p.variables[0]: p for p in space.parameters if len(p.variables) == 1}
+    return Configuration(
+        {
+            name: (as_read(owners[name], value) if name in owners else None) or value
+            for name, value in entry.items()
+            if space.pinned.get(name) != value
+        }
+    )
+
+
 def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[Configuration, ...]:
-    first = tuple(Configuration(entry) for entry in file.first)
+    first = tuple(_as_read(entry, space) for entry in file.first)
     for index, configuration in enumerate(first):
         problems = space.check(configuration)
         if problems:
@@ -245,4 +284,4 @@ def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[C
                 ("first", index),
                 hint=f"see 'commtune spaces show {space.name}', or add the value by 'extend'",
             )
-    return first
+    return tuple(filter(None, first))  # what is pinned anyway is the default

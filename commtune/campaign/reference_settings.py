@@ -6,7 +6,7 @@ a set that is left out, with the reason.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
 from commtune.documents.nearest import quote_value
@@ -14,7 +14,7 @@ from commtune.documents.quantities import QuantityError
 from commtune.documents.yaml_document import Document, Where
 from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_request import pinned_variables
-from commtune.spaces.building import as_value
+from commtune.spaces.building import as_read, as_value
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.reference_additions import ExtendedSpace, LeftOut, add_reference_settings
 from commtune.spaces.space import Space
@@ -26,6 +26,7 @@ from commtune.systems.reference_settings import (
     strip_prefix,
 )
 from commtune.systems.schema import System
+from commtune.systems.used_settings import used_settings
 
 #: Takes the sets that are for the campaign's system and library.
 _AUTO = "auto"
@@ -177,15 +178,52 @@ class CampaignSets:
             found |= dict.fromkeys(self.system.guard, f"protected on {self.system.name}")
         return found
 
-    def extend_space(self, space: Space, *, one_node: bool) -> ExtendedSpace:
+    def extend_space(
+        self, space: Space, named: Iterable[tuple[str, str]] = (), *, one_node: bool
+    ) -> ExtendedSpace:
         """The space with what the sets need of it, before the campaign opts in, narrows and pins.
 
         Args:
+            named: settings that the campaign file names; those that a source of ours used on
+                the system come in as well.
             one_node: that the campaign is on one node.
         """
         barred = {**self._barred, **pinned_variables(self.system, {space.library})}
+        used = self._used(space.library)
         settings = [one.settings for one in self.sets]
+        settings += [{name: value} for name, value in named if (name, value) in used]
         return add_reference_settings(space, settings, barred, one_node=one_node)
+
+    def _used(self, library: str) -> Mapping[tuple[str, str], bool]:
+        return used_settings(self.system.name, library) if self.system else {}
+
+    def list_opened(
+        self, space: Space, named: Iterable[tuple[str, str]], opt_in: Iterable[str]
+    ) -> list[str]:
+        """What needs an opt-in elsewhere, and here none: the site itself documents it.
+
+        Args:
+            opt_in: what the campaign opts in to; of these parameters it decides alone.
+        """
+        decided = {word.partition("=")[0] for word in opt_in}
+        wanted = [*(item for one in self.sets for item in one.settings.items()), *named]
+        by_site = [item for item in wanted if self._used(space.library).get(item)]
+        found: dict[str, None] = {}
+        for name, word in by_site:
+            owner = space.declared.get(name)
+            if owner is None or name in decided or name in self._barred:
+                continue
+            value = as_read(owner, word)
+            restricted = value in {one.value for one in owner.restricted}
+            if value is not None and (restricted or name in space.left_out):
+                found[f"{name}={value}"] = None
+        return list(found)
+
+    def list_opened_words(self, opened: Iterable[str]) -> list[str]:
+        listed = ", ".join(opened)
+        if not listed or self.system is None:
+            return []
+        return [f"note: searched without an opt-in, since {self.system.name}'s site sets {listed}"]
 
     def fit(self, space: Space, extended: ExtendedSpace) -> tuple[TriedFirst, ...]:
         """What a campaign can try of each set.

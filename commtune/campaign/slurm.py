@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -154,6 +155,19 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
     return system
 
 
+def without_opened_guards(system: System | None, opt_in: Sequence[str]) -> System | None:
+    """The system, less the guards of variables whose allowed values a campaign names.
+
+    Args:
+        opt_in: NAME=VALUE opens a guard; NAME alone, which would be any value, does not.
+    """
+    opened = {name for name, _, value in (word.partition("=") for word in opt_in) if value}
+    if system is None or not opened & system.guard.keys():
+        return system
+    guard = {name: why for name, why in system.guard.items() if name not in opened}
+    return system.model_copy(update={"guard": guard})
+
+
 def request_of(
     document: Document,
     part: SlurmPart | None,
@@ -200,17 +214,23 @@ def pin_by_system(document: Document, space: Space, system: System | None) -> Sp
     searched = {v: p.name for p in space.parameters for v in p.variables}
     for name, guard in system.guard.items():
         if name in searched or name in space.pinned:
-            found = searched.get(name)
             raise document.error(
                 f"{name} is protected on {system.name}: {guard.why.strip()}",
                 ("pin", name) if name in space.pinned else ("system",),
-                hint=f"leave it to the site: pin: {{{found}: unset}}" if found
-                else "remove it from the pins",
-            )  # fmt: skip
+                hint=_way_past_a_guard(space, name, searched.get(name)),
+            )
     pins = job_request.pinned_variables(system, {space.library})
     for name, value in pins.items():
         _check_pin(document, space, system, name, value, searched.get(name))
     return replace(space, pinned={**space.pinned, **pins}) if pins else space
+
+
+def _way_past_a_guard(space: Space, name: str, found: str | None) -> str:
+    if found is None:
+        return "remove it from the pins"
+    if space.by_name[found].opt_in:
+        return f'name the values that the site allows: opt_in: ["{name}=VALUE"]'
+    return f"leave it to the site: pin: {{{found}: unset}}"
 
 
 def check_asked(

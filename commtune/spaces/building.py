@@ -297,6 +297,13 @@ def as_value(parameter: Parameter, word: str) -> str | None:
     return next((v for v, n in parameter.numbers.items() if n == number), None)
 
 
+def as_read(parameter: Parameter, word: str) -> str | None:
+    """As ``as_value``; for another spelling, the value that the library takes it for."""
+    value = as_value(parameter, word)
+    meant = "" if value is not None else _read_as(parameter, word)
+    return meant if meant and meant in parameter.values else value
+
+
 def _require(name: str, known: Mapping[str, Parameter], at: Place) -> Parameter:
     if name not in known:
         raise at.error(

@@ -11,8 +11,22 @@ from commtune.documents.validation import validate_part
 from commtune.documents.yaml_document import Document, Place, Where
 from commtune.errors import DocumentError, SpaceError
 from commtune.spaces import building, schema
-from commtune.spaces.parameter import Parameter, Value
+from commtune.spaces.added_values import add_value
+from commtune.spaces.parameter import Kind, Parameter, Value
 from commtune.spaces.space import Space
+
+#: What an addition to a parameter that the space has may say.
+_ABOUT_VALUES = {
+    "name",
+    "kind",
+    "values",
+    "range",
+    "also",
+    "step",
+    "factor",
+    "written",
+    "spelling",
+}
 
 
 def customize_space(
@@ -64,22 +78,56 @@ class SpaceEditor:
         self._named: dict[str, Parameter] = {}  # left out, and let in by some of their values
 
     def extend(self, additions: Sequence[Mapping[str, Any] | schema.ParameterDocument]) -> None:
-        """Adds parameters."""
+        """Adds parameters, and values to those that the space has."""
         if not additions:
             return
         added = {"extend": list(additions)}
         models = validate_part(self._at.document, added, _Extension, self._at.where).extend
-        self.add(models, self._at / "extend")
-
-    def add(self, models: Sequence[schema.ParameterDocument], at: Place) -> None:
-        """Adds validated parameters that stand in a list at a place; all may name each other."""
-        built: dict[str, Parameter] = {}
+        at = self._at / "extend"
+        known = {**self.space.by_name, **self.space.left_out}
         for i, model in enumerate(models):
+            if model.name in known:
+                self._add_values(model, at / i)
+        new = [(i, m) for i, m in enumerate(models) if m.name not in known]
+        self.add([model for _, model in new], at, [i for i, _ in new])
+
+    def _add_values(self, model: schema.ParameterDocument, at: Place) -> None:
+        """Adds what a parameter lacks; its conditions and risks stay those of the space."""
+        name, known = model.name, self.space.declared[model.name]
+        added = building.build_parameter(model, at)
+        if known.kind is not added.kind and not (known.numbers and added.numbers):
+            raise (at / "kind").error(
+                f"{name} is of the kind {known.kind} in space {self.space.name}",
+                hint=f"write `kind: {known.kind}`",
+            )
+        more = sorted(model.model_fields_set - _ABOUT_VALUES)
+        values = [value for value in added.settings if value not in known.settings]
+        if more or not values or known.kind is Kind.GROUP:
+            raise (at / (more[0] if more else "name")).error(
+                f"{name} is in space {self.space.name} already"
+                + (f", so {quote_value(more[0])} can't be said of it" if more else ""),
+                hint="`extend` gives it further values; `narrow` and `pin` choose among them",
+            )
+        for value in values:
+            number = added.numbers.get(value)
+            self.space = add_value(self.space, self.space.declared[name], value, number)
+
+    def add(
+        self, models: Sequence[schema.ParameterDocument], at: Place, places: Sequence[int] = ()
+    ) -> None:
+        """Adds validated parameters that stand in a list at a place; all may name each other.
+
+        Args:
+            places: where in the list they stand; without it, they are the whole list.
+        """
+        built: dict[str, Parameter] = {}
+        numbered = list(zip(places or range(len(models)), models, strict=True))
+        for i, model in numbered:
             parameter = building.build_parameter(model, at / i)
             self._refuse_overlap(parameter, built.values(), at / i)
             built[parameter.name] = parameter
         known = {**self.space.declared, **built}
-        for i, model in enumerate(models):
+        for i, model in numbered:
             clauses = [
                 building.resolve_clause(when, known, _clause_place(at / i, n))
                 for n, when in enumerate(model.when)
@@ -163,6 +211,8 @@ class SpaceEditor:
     def pin(self, wanted: Mapping[str, str]) -> None:
         """Takes parameters out of the search, with one value for every run."""
         for name, word in wanted.items():
+            if self.space.pinned.get(name) == word:
+                continue
             at = self._at / "pin" / name
             parameter = self._searched(name, at)
             value = self._value(parameter, word, at)
@@ -192,7 +242,7 @@ class SpaceEditor:
     def _value(self, parameter: Parameter, word: str, at: Place) -> Value:
         if word == building.UNSET:
             return None
-        value = building.as_value(parameter, word)
+        value = building.as_read(parameter, word)
         if value in {r.value for r in parameter.restricted}:
             raise at.error(
                 f"{parameter.name}={value} needs an opt-in",

@@ -12,21 +12,11 @@ from typing import TYPE_CHECKING
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.documents.yaml_document import Document, Place
 from commtune.errors import DocumentError, SpaceError
+from commtune.spaces.added_values import add_value
 from commtune.spaces.building import as_value
 from commtune.spaces.catalogue_facts import add_conditions, complete_document
 from commtune.spaces.customizing import customize_space, in_order
-from commtune.spaces.parameter import (
-    AtMost,
-    Clause,
-    Constraint,
-    Forbidden,
-    Kind,
-    Parameter,
-    ProductAtMost,
-    Restricted,
-    Risk,
-    Value,
-)
+from commtune.spaces.parameter import Kind, Parameter, Restricted, Risk
 from commtune.spaces.space import Space
 
 if TYPE_CHECKING:
@@ -308,23 +298,12 @@ def _with_value(space: Space, parameter: Parameter, variable: Variable, value: s
     number = int(value) if value.lstrip("-").isdigit() else None
     if number is None and parameter.kind is Kind.BYTES:
         number = parse_bytes(value)
-    numbers = {**parameter.numbers, **({} if number is None else {value: number})}
-    name = parameter.variables[0]
-    settings = {**parameter.settings, value: {name: value}}
-    # Words first, then numbers ascending, as a space file has them.
-    order = sorted(settings, key=lambda v: (v in numbers, numbers.get(v, 0)))
     # A set that somebody recommends is no opt-in of this site.
-    careful = value in variable.restricted
-    legal = {*parameter.values, *([] if careful else [value])}
-    risk = Restricted(value, (Risk.WRONG_RESULT,), variable.caution or variable.meaning)
-    changed = replace(
-        parameter,
-        settings={v: settings[v] for v in order},
-        values=tuple(v for v in (None, *order) if v in legal),
-        numbers={v: numbers[v] for v in order if v in numbers},
-        restricted=(*parameter.restricted, *([risk] if careful else [])),
+    why = variable.caution or variable.meaning
+    careful = (
+        Restricted(value, (Risk.WRONG_RESULT,), why) if value in variable.restricted else None
     )
-    return _with_value_in_rules(_replaced(space, changed), changed, value)
+    return add_value(space, parameter, value, number, careful)
 
 
 def _replaced(space: Space, parameter: Parameter) -> Space:
@@ -345,66 +324,3 @@ def _has(space: Space, name: str, value: str) -> bool:
         for parameter in space.parameters
         for v in parameter.values
     )
-
-
-def _with_value_in_rules(space: Space, parameter: Parameter, value: str) -> Space:
-    # They are stored with the values that they were made for. Of a number, its neighbours
-    # decide; a rule that holds for every value holds for the new one. In doubt, nothing becomes
-    # legal by it.
-    return replace(
-        space,
-        parameters=tuple(_dependent(p, parameter, value) for p in space.parameters),
-        left_out={n: _dependent(p, parameter, value) for n, p in space.left_out.items()},
-        constraints=tuple(
-            _with_value_in_constraint(c, parameter, value) for c in space.constraints
-        ),
-    )
-
-
-def _dependent(dependent: Parameter, parameter: Parameter, value: str) -> Parameter:
-    if parameter.name not in dependent.depends_on:
-        return dependent
-    clauses = tuple(_clause(c, parameter, value, strict=False) for c in dependent.when)
-    return replace(dependent, when=clauses)
-
-
-def _with_value_in_constraint(
-    constraint: Constraint, parameter: Parameter, value: str
-) -> Constraint:
-    if parameter.name not in constraint.names:
-        return constraint
-    match constraint:
-        case Forbidden():
-            clause = _clause(constraint.clause, parameter, value, strict=True)
-            return replace(constraint, clause=clause)
-        case AtMost() | ProductAtMost():
-            numbers = {**constraint.numbers, parameter.name: parameter.numbers}
-            return replace(constraint, numbers=numbers)
-    return constraint
-
-
-def _clause(clause: Clause, parameter: Parameter, value: str, *, strict: bool) -> Clause:
-    """A clause with the value where it belongs into it.
-
-    Args:
-        strict: whether one neighbour in it is enough; else all of them must be.
-    """
-    allowed = clause.allowed.get(parameter.name)
-    if allowed is None or not _belongs(allowed, parameter, value, strict=strict):
-        return clause
-    return Clause({**clause.allowed, parameter.name: allowed | {value}})
-
-
-def _belongs(
-    allowed: Collection[Value], parameter: Parameter, value: str, *, strict: bool
-) -> bool:
-    others = [v for v in parameter.settings if v != value]
-    if all(v in allowed for v in others):
-        return True
-    if value not in parameter.numbers:
-        return False
-    number = parameter.numbers[value]
-    below = [v for v in others if v in parameter.numbers and parameter.numbers[v] < number]
-    above = [v for v in others if v in parameter.numbers and parameter.numbers[v] > number]
-    near = [v in allowed for v in (*below[-1:], *above[:1])]
-    return bool(near) and (any(near) if strict else all(near))

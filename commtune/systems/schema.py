@@ -248,7 +248,7 @@ class _Binding(Sourced):
 
 
 class _Guard(Sourced):
-    """A variable that no configuration may set."""
+    """A variable that the operators decide on."""
 
     why: str
     """What goes wrong otherwise."""
@@ -334,7 +334,7 @@ class System(schema.Model):
     binding: _Binding | None = None
     """Cores, GPU and NIC of each rank."""
     guard: dict[schema.VariableName, _Guard] = {}
-    """Variables that no configuration may set; what the site sets passes unchanged."""
+    """Variables that a configuration may set only to values that its campaign opts in to."""
     pinned: dict[schema.VariableName, _Pinned] = {}
     """Variables with one value in every run."""
     modules: list[_ModuleLoad] = []

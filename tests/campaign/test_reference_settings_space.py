@@ -70,7 +70,8 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
         space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
     sets = CampaignSets((one,), system)
     larger = sets.extend_space(space, one_node=False)
-    pinned = pin_by_system(Document(None, error_class=SpaceError), larger.space, system)
+    opened = customize_space(larger.space, opt_in=sets.list_opened(larger.space, (), ()))
+    pinned = pin_by_system(Document(None, error_class=SpaceError), opened, system)
     (tried,) = sets.fit(pinned, larger)
     return pinned, tried
 

@@ -120,9 +120,45 @@ def test_extending_may_build_on_what_is_there() -> None:
     assert pinned.pinned["SITE_NIC"] == "cxi0"
 
 
+def test_extending_what_is_there_adds_values_to_it() -> None:
+    # A number between others has their part in conditions and rules.
+    size = {"name": "TOY_SIZE", "kind": "bytes", "values": [1, "16KiB"]}
+    radix = {"name": "TOY_RADIX", "kind": "integer", "values": [16]}
+    algorithm = {"name": "TOY_ALGO", "kind": "choice", "values": ["star"]}
+    space = customize_space(small(), extend=[size, radix, algorithm])
+    assert space.count() == (7 + 1) * 5 * 3
+    assert space.check({"TOY_SIZE": "1", "TOY_ALGO": "star"}) == []
+    assert space.check({"TOY_ALGO": "tree", "TOY_RADIX": "16"}) == []
+    assert "it needs TOY_ALGO tree" in space.check({"TOY_ALGO": "star", "TOY_RADIX": "16"})[0]
+    lane = customize_space(
+        small(), extend=[{"name": "TOY_LANE", "kind": "integer", "values": [99]}]
+    )
+    assert lane.left_out["TOY_LANE"].numbers["99"] == 99  # still for the site to open
+    assert lane.count() == small().count()
+
+
+@pytest.mark.parametrize(
+    ("addition", "message"),
+    [
+        ({"kind": "bool"}, "TOY_ALGO is of the kind choice in space small"),
+        ({"kind": "choice", "values": ["ring"]}, "TOY_ALGO is in space small already"),
+        ({"kind": "choice", "values": ["star"], "unset": False}, "so 'unset' can't be said of it"),
+    ],
+)
+def test_extending_changes_nothing_else_of_what_is_there(
+    addition: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(SpaceError, match=message):
+        customize_space(small(), extend=[{"name": "TOY_ALGO", **addition}])
+    group = {"name": "limits", "kind": "group", "choices": {"all": {"TOY_MIN": 9}}}
+    with pytest.raises(SpaceError, match="limits is in space small already"):
+        customize_space(small(), extend=[group])
+
+
 def test_extending_twice_with_one_name_is_refused() -> None:
-    with pytest.raises(SpaceError, match="parameter 'TOY_ALGO' occurs twice"):
-        customize_space(small(), extend=[{"name": "TOY_ALGO", "kind": "bool"}])
+    new = {"name": "TOY_NEW", "kind": "bool"}
+    with pytest.raises(SpaceError, match="parameter 'TOY_NEW' occurs twice"):
+        customize_space(small(), extend=[new, new])
     with pytest.raises(SpaceError, match="TOY_DEBUG of TOY_DEBUG is already set by a pin"):
         customize_space(small(), extend=[{"name": "TOY_DEBUG", "kind": "bool"}])
 

@@ -1,0 +1,121 @@
+"""A space with one more value of a parameter that it has: its rules hold for the new value too."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+
+from commtune.spaces.parameter import (
+    AtMost,
+    Clause,
+    Constraint,
+    Forbidden,
+    Parameter,
+    ProductAtMost,
+    Restricted,
+    Value,
+)
+from commtune.spaces.space import Space
+
+
+def add_value(
+    space: Space,
+    parameter: Parameter,
+    value: str,
+    number: int | None,
+    restricted: Restricted | None = None,
+) -> Space:
+    """The space with a further value of a parameter of one variable, searched or left out.
+
+    Args:
+        number: what the value is as a number; ``None`` for a word.
+        restricted: why the value needs an opt-in.
+    """
+    (name,) = parameter.variables
+    numbers = {**parameter.numbers, **({} if number is None else {value: number})}
+    settings = {**parameter.settings, value: {name: value}}
+    # Words first, then numbers ascending, as a space file has them.
+    order = sorted(settings, key=lambda v: (v in numbers, numbers.get(v, 0)))
+    legal = {*parameter.values, *([] if restricted else [value])}
+    changed = replace(
+        parameter,
+        settings={v: settings[v] for v in order},
+        values=tuple(v for v in (None, *order) if v in legal),
+        numbers={v: numbers[v] for v in order if v in numbers},
+        restricted=(*parameter.restricted, *([restricted] if restricted else [])),
+    )
+    return _with_value_in_rules(_replaced(space, changed), changed, value)
+
+
+def _replaced(space: Space, changed: Parameter) -> Space:
+    def new(old: Parameter) -> Parameter:
+        return changed if old.name == changed.name else old
+
+    return replace(
+        space,
+        parameters=tuple(new(p) for p in space.parameters),
+        left_out={name: new(p) for name, p in space.left_out.items()},
+    )
+
+
+def _with_value_in_rules(space: Space, parameter: Parameter, value: str) -> Space:
+    # They are stored with the values that they were made for. Of a number, its neighbours
+    # decide; a rule that holds for every value holds for the new one. In doubt, nothing becomes
+    # legal by it.
+    return replace(
+        space,
+        parameters=tuple(_dependent(p, parameter, value) for p in space.parameters),
+        left_out={n: _dependent(p, parameter, value) for n, p in space.left_out.items()},
+        constraints=tuple(
+            _with_value_in_constraint(c, parameter, value) for c in space.constraints
+        ),
+    )
+
+
+def _dependent(dependent: Parameter, parameter: Parameter, value: str) -> Parameter:
+    if parameter.name not in dependent.depends_on:
+        return dependent
+    clauses = tuple(_clause(c, parameter, value, strict=False) for c in dependent.when)
+    return replace(dependent, when=clauses)
+
+
+def _with_value_in_constraint(
+    constraint: Constraint, parameter: Parameter, value: str
+) -> Constraint:
+    if parameter.name not in constraint.names:
+        return constraint
+    match constraint:
+        case Forbidden():
+            clause = _clause(constraint.clause, parameter, value, strict=True)
+            return replace(constraint, clause=clause)
+        case AtMost() | ProductAtMost():
+            numbers = {**constraint.numbers, parameter.name: parameter.numbers}
+            return replace(constraint, numbers=numbers)
+    return constraint
+
+
+def _clause(clause: Clause, parameter: Parameter, value: str, *, strict: bool) -> Clause:
+    """A clause with the value where it belongs into it.
+
+    Args:
+        strict: whether one neighbour in it is enough; else all of them must be.
+    """
+    allowed = clause.allowed.get(parameter.name)
+    if allowed is None or not _belongs(allowed, parameter, value, strict=strict):
+        return clause
+    return Clause({**clause.allowed, parameter.name: allowed | {value}})
+
+
+def _belongs(
+    allowed: Collection[Value], parameter: Parameter, value: str, *, strict: bool
+) -> bool:
+    others = [v for v in parameter.settings if v != value]
+    if all(v in allowed for v in others):
+        return True
+    if value not in parameter.numbers:
+        return False
+    number = parameter.numbers[value]
+    below = [v for v in others if v in parameter.numbers and parameter.numbers[v] < number]
+    above = [v for v in others if v in parameter.numbers and parameter.numbers[v] > number]
+    near = [v in allowed for v in (*below[-1:], *above[:1])]
+    return bool(near) and (any(near) if strict else all(near))

@@ -1,0 +1,132 @@
+"""Settings that our sources used on a machine can be tried there, as they were written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.errors import CampaignError
+from commtune.systems.findings import all_findings
+from commtune.systems.loading import load_system
+from commtune.systems.used_settings import used_settings
+
+#: By findings with a setting: the finding, a system of it, its space there and the setting.
+EXPERIMENTS = [
+    (f"{one.name} {system} {space}", system, space, setting)
+    for one in all_findings()
+    for system in one.finding.systems
+    for library in load_system(system).libraries
+    if library.name in one.finding.libraries
+    for space in library.spaces[-1:]
+    for setting in (one.finding.setting, *one.finding.also)
+    if setting
+]
+
+
+def campaign(system: str, space: str, text: str) -> CampaignSpec:
+    described = load_system(system)
+    assert described.gpus is not None
+    backend = "xccl" if "ccl" in space.split("-")[0] else "mpi-device"
+    head = (
+        f"campaign: 1\nname: p\nspace: {space}\nsystem: {system}\nslurm: {{account: a}}\n"
+        f"workload: {{backend: {backend}, nodes: 2, ranks: {2 * described.gpus.count}}}\n"
+    )
+    return parse_campaign(head + text, Path())
+
+
+def written(setting: dict[str, str]) -> str:
+    return ", ".join(f'{name}: "{value}"' for name, value in setting.items())
+
+
+def test_there_are_experiments_on_all_machines_of_the_study() -> None:
+    assert {system for _, system, _, _ in EXPERIMENTS} == {"alps", "lumi"}
+    assert len(EXPERIMENTS) == 13
+
+
+@pytest.mark.parametrize(
+    ("system", "space", "setting"),
+    [experiment[1:] for experiment in EXPERIMENTS],
+    ids=[experiment[0] for experiment in EXPERIMENTS],
+)
+def test_what_a_finding_set_can_be_tried_and_pinned(
+    system: str, space: str, setting: dict[str, str]
+) -> None:
+    spec = campaign(system, space, f"first: [{{{written(setting)}}}]\n")
+    (first,) = spec.plan.first
+    assert first.keys() == setting.keys()
+    assert spec.plan.space.check(first) == []
+    pinned = campaign(system, space, f"pin: {{{written(setting)}}}\n").plan.space.pinned
+    assert dict(first).items() <= pinned.items()
+
+
+@pytest.mark.parametrize(
+    ("system", "space", "setting"),
+    [
+        ("frontier", "cray-mpich-amd-quick", {"HSA_ENABLE_SDMA": "0"}),
+        ("frontier", "cray-mpich-amd-quick", {"MPICH_GPU_IPC_THRESHOLD": "1"}),
+        ("lumi", "cray-mpich-amd-quick", {"MPICH_GPU_ALLREDUCE_BLK_SIZE": "134217728"}),
+        ("frontier", "rccl-slingshot-quick", {"NCCL_CROSS_NIC": "1"}),
+        ("frontier", "rccl-slingshot-quick", {"HSA_FORCE_FINE_GRAIN_PCIE": "1"}),
+        ("alps", "nccl-slingshot-quick", {"NCCL_P2P_LEVEL": "NVL"}),
+    ],
+)
+def test_what_a_site_or_a_study_set_needs_no_opt_in(
+    system: str, space: str, setting: dict[str, str]
+) -> None:
+    (first,) = campaign(system, space, f"first: [{{{written(setting)}}}]\n").plan.first
+    assert dict(first) == setting
+
+
+def test_the_sites_own_settings_for_slingshot_are_tried_together() -> None:
+    spec = campaign("frontier", "rccl-slingshot", "reference_settings: [olcf-frontier-rccl]\n")
+    (tried,) = spec.reference_settings
+    assert tried.left_out.keys() == {"NCCL_SOCKET_IFNAME=hsn0,hsn1,hsn2,hsn3"}
+    assert tried.configuration["FI_CXI_RDZV_PROTO"] == "alt_read"
+    assert tried.configuration["FI_CXI_RDZV_THRESHOLD"] == "0"
+    (said,) = [remark for remark in spec.remarks if "without an opt-in" in remark]
+    assert "NCCL_CROSS_NIC=1" in said and "FI_CXI_RX_MATCH_MODE=hybrid" in said
+    # What a campaign says of a parameter itself counts.
+    own = "reference_settings: [olcf-frontier-rccl]\nopt_in: [NCCL_CROSS_NIC=2]\n"
+    searched = campaign("frontier", "rccl-slingshot", own).plan.space
+    assert searched.by_name["NCCL_CROSS_NIC"].values == (None, "2")
+
+
+def test_elsewhere_the_same_setting_needs_an_opt_in() -> None:
+    with pytest.raises(CampaignError, match="NCCL_CROSS_NIC needs an opt-in"):
+        campaign("perlmutter", "nccl-slingshot", "first: [{NCCL_CROSS_NIC: 2}]\n")
+    assert used_settings("frontier", "rccl")["NCCL_CROSS_NIC", "1"]
+    assert not used_settings("leonardo", "nccl")["NCCL_IB_SL", "1"]  # by agreement with the site
+
+
+def test_what_no_campaign_searches_is_refused_with_the_reason() -> None:
+    with pytest.raises(CampaignError) as caught:
+        campaign("alps", "nccl-slingshot-quick", "pin: {FI_PROVIDER: cxi}\n")
+    assert caught.value.message.startswith(
+        "FI_PROVIDER=cxi is not in the space: not searched (site: "
+    )
+    assert caught.value.line == 7
+    assert caught.value.hint == "your own `extend` brings in what you know to be right here"
+
+
+@pytest.mark.parametrize(
+    ("space", "name", "other"),
+    [
+        ("nccl-infiniband-quick", "NCCL_IB_SL", "UCX_IB_SL"),
+        ("openmpi-ucx-gpu", "UCX_IB_SL", "NCCL_IB_SL"),
+    ],
+)
+def test_lanes_of_leonardo_are_open_to_who_names_the_allowed_ones(
+    space: str, name: str, other: str
+) -> None:
+    opened = f'opt_in: ["{name}=1"]\n'
+    spec = campaign("leonardo", space, f"{opened}first: [{{{name}: 1}}]\n")
+    assert spec.plan.space.by_name[name].values == (None, "1")
+    assert spec.protected_variables == (other,)
+    assert campaign("leonardo", space, f"{opened}pin: {{{name}: 1}}\n").plan.space.pinned[name]
+    tried = campaign("leonardo", space, f"{opened}reference_settings: [cineca-leonardo-study]\n")
+    assert tried.reference_settings[0].configuration[name] == "1"
+    with pytest.raises(CampaignError, match=f"{name} is protected on leonardo") as caught:
+        campaign("leonardo", space, f"opt_in: [{name}]\n")
+    assert caught.value.hint == (f'name the values that the site allows: opt_in: ["{name}=VALUE"]')
