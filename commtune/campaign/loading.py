@@ -13,6 +13,7 @@ from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first
 from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
 from commtune.campaign.slurm import (
     check_asked,
+    network_words,
     pin_by_system,
     request_of,
     system_of,
@@ -111,7 +112,11 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     _check_protected(document, file, plan.space)
-    rounded, ran = rounded_words(plan.workload), found_words(own, on_slurm=request is not None)
+    said = (
+        rounded_words(plan.workload),
+        found_words(own, on_slurm=request is not None),
+        network_words(plan.space, request),
+    )
     # What a site guards passes unchanged as well, whether or not the file names it.
     guarded = system.guard if system else ()
     return CampaignSpec(
@@ -123,7 +128,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         file=document.file,
         lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
         reference_settings=built.reference_settings,
-        remarks=(*built.remarks, *(f"note: {words}" for words in (rounded, ran) if words)),
+        remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
     )
 
 

@@ -27,6 +27,9 @@ from commtune.systems.schema import System
 #: Fields of a request that are called otherwise in the file.
 _RENAMED = {"time": "time_s", "poll": "poll_s"}
 
+#: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
+_PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
+
 #: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
 _MOST_IN_A_RANK = 2**30
 
@@ -69,6 +72,7 @@ class SlurmPart(value_types.Part):
     qos: _Option = ""
     constraint: _Option = ""
     reservation: _Option = ""
+    network: _Option = ""
     gres: _Option = ""
     gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
     cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
@@ -231,6 +235,18 @@ def _way_past_a_guard(space: Space, name: str, found: str | None) -> str:
     if space.by_name[found].opt_in:
         return f'name the values that the site allows: opt_in: ["{name}=VALUE"]'
     return f"leave it to the site: pin: {{{found}: unset}}"
+
+
+def network_words(space: Space, request: job_request.JobRequest | None) -> str:
+    """What to say where settings need jobs that Slurm starts for them; empty for nothing."""
+    parameter = space.by_name.get(_PROTOCOL)
+    values = [*(parameter.values if parameter else ()), space.pinned.get(_PROTOCOL)]
+    if request is None or _READ not in values or _NETWORK in request.network:
+        return ""
+    return (
+        f"{_PROTOCOL}={_READ} is ignored in jobs that were not started for it: "
+        f"add slurm: {{network: {_NETWORK}}}"
+    )
 
 
 def check_asked(

@@ -34,13 +34,14 @@ class InvalidRequest(UserError):
 class JobRequest:
     """What is asked of Slurm; empty where a system's description decides, or the site."""
 
-    #: account, partition, qos, constraint, reservation, gres, memory: values of the options of
-    #: these names (memory: of ``--mem``, for a node).
+    #: account, partition, qos, constraint, reservation, network, gres, memory: values of the
+    #: options of these names (memory: of ``--mem``, for a node).
     account: str = ""
     partition: str = ""
     qos: str = ""
     constraint: str = ""
     reservation: str = ""
+    network: str = ""
     gres: str = ""
     #: gpus_per_node, cpus_per_rank: 0 for not asked for.
     gpus_per_node: int = 0
@@ -78,7 +79,9 @@ class JobRequest:
 
     def question(self) -> dict[str, object]:
         """What of it changes results, as plain data: results under another don't compare."""
-        return {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
+        asked = {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
+        # Left out where it is not asked for: campaigns from before the key go on.
+        return asked | ({"network": self.network} if self.network else {})
 
 
 #: Not ``mpi``: under a wrong one nothing is measured, and it must be possible to correct it.
@@ -92,7 +95,7 @@ _OF_THE_QUESTION = (
 #: Fields of a job that are the request's, once the description of a system has had its say.
 _AS_REQUESTED = (
     "nodes", "ranks_per_node", "account", "partition", "qos", "constraint", "reservation",
-    "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
+    "network", "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
 )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ class Job:
     qos: str = ""
     constraint: str = ""
     reservation: str = ""
+    network: str = ""
     memory: str = ""
     gres: str = ""
     nodelist: str = ""
@@ -59,7 +60,7 @@ class Job:
 #: What of a job becomes the value of an #SBATCH option.
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
-    "reservation", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
+    "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
     "cpus_per_rank", "switches", "warn_s",
 )  # fmt: skip
 

@@ -42,7 +42,7 @@ def written(setting: dict[str, str]) -> str:
 
 def test_there_are_experiments_on_all_machines_of_the_study() -> None:
     assert {system for _, system, _, _ in EXPERIMENTS} == {"alps", "lumi"}
-    assert len(EXPERIMENTS) == 13
+    assert len(EXPERIMENTS) == 12
 
 
 @pytest.mark.parametrize(
@@ -87,10 +87,29 @@ def test_the_sites_own_settings_for_slingshot_are_tried_together() -> None:
     assert tried.configuration["FI_CXI_RDZV_THRESHOLD"] == "0"
     (said,) = [remark for remark in spec.remarks if "without an opt-in" in remark]
     assert "NCCL_CROSS_NIC=1" in said and "FI_CXI_RX_MATCH_MODE=hybrid" in said
+    assert any("add slurm: {network: disable_rdzv_get}" in remark for remark in spec.remarks)
     # What a campaign says of a parameter itself counts.
     own = "reference_settings: [olcf-frontier-rccl]\nopt_in: [NCCL_CROSS_NIC=2]\n"
     searched = campaign("frontier", "rccl-slingshot", own).plan.space
     assert searched.by_name["NCCL_CROSS_NIC"].values == (None, "2")
+
+
+def test_jobs_can_be_started_for_the_alternative_protocol() -> None:
+    text = (
+        "campaign: 1\nname: p\nspace: rccl-slingshot-quick\nsystem: frontier\n"
+        "slurm: {account: a, network: disable_rdzv_get}\n"
+        "workload: {backend: xccl, nodes: 2, ranks: 16}\n"
+        "first:\n"
+        "  - {FI_CXI_RDZV_PROTO: alt_read, FI_CXI_RDZV_THRESHOLD: 0, FI_CXI_RDZV_EAGER_SIZE: 0}\n"
+    )
+    spec = parse_campaign(text, Path())
+    assert spec.slurm is not None
+    assert spec.slurm.question()["network"] == "disable_rdzv_get"
+    assert not any("disable_rdzv_get" in remark for remark in spec.remarks)
+    without = parse_campaign(text.replace(", network: disable_rdzv_get", ""), Path())
+    assert without.slurm is not None
+    assert "network" not in without.slurm.question()  # as it was stored before there was the key
+    assert any("disable_rdzv_get" in remark for remark in without.remarks)
 
 
 def test_elsewhere_the_same_setting_needs_an_opt_in() -> None:

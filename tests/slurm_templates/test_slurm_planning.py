@@ -146,11 +146,12 @@ def test_without_a_description_the_wish_alone_decides() -> None:
 def test_a_wish_overrides_the_description() -> None:
     wish = replace(
         WISH, constraint="c", reservation="r", memory="1G", gres="gpu:mi250:2", exclusive=False,
+        network="disable_rdzv_get",
         modules=("mine",), partition="small-g",
     )  # fmt: skip
     job = planned(LUMI, wish)
-    assert (job.constraint, job.reservation, job.memory, job.partition) == (
-        "c", "r", "1G", "small-g",
+    assert (job.constraint, job.reservation, job.network, job.memory, job.partition) == (
+        "c", "r", "disable_rdzv_get", "1G", "small-g",
     )  # fmt: skip
     assert (job.gres, job.gpus_per_node, job.exclusive, job.modules) == (
         "gpu:mi250:2", 0, False, ("mine",),

@@ -177,7 +177,7 @@ def _cxi(run: Environment) -> Iterator[str]:
     least_get = _number(run, "FI_CXI_RDZV_GET_MIN", 2049)
     if threshold + least_get > _number(run, "FI_CXI_OFLOW_BUF_SIZE", 12582912):
         yield "threshold and least get don't fit into the overflow buffer"
-    if threshold < 192:
+    if 0 < threshold < 192:
         yield "a threshold that is raised"
     if _number(run, "FI_CXI_RDZV_EAGER_SIZE", 0) > threshold:
         yield "an eager part that is cut"

@@ -123,7 +123,7 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "NCCL_NCHANNELS_PER_PEER=32: 3.5x in bandwidth" in said
     assert said.index("channels-per-peer") < said.index("\nobservations") < said.index("gpu-pairs")
     assert "neuron" not in said
-    assert "lumi; rccl; ping-pong, bidirectional, stream [1, III-B]" in said
+    assert "lumi; rccl; ping-pong, bidirectional, stream; to 1 node [1, III-B]" in said
     assert said.count("De Sensi") == 1
     assert said.index("gpu-pairs") < said.index("\nsources\n  [1] De Sensi et al.")
     command.findings_command(None, json_output=True)
