@@ -29,6 +29,7 @@ from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
+from commtune.spaces.reference_additions import unread_here
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
@@ -224,9 +225,10 @@ def _build_space(
     settings = _settings_of(file)
     extended = sets.extend_space(space, settings, one_node=one_node)
     for setting, where in settings.items():
-        if setting in extended.reasons:
+        reason = extended.reasons.get(setting) or unread_here(extended.space, setting[0])
+        if reason is not None:
             raise document.error(
-                f"{'='.join(setting)} is not in the space: {extended.reasons[setting].words}",
+                f"{'='.join(setting)} is not in the space: {reason.words}",
                 where,
                 hint="your own `extend` brings in what you know to be right here",
             )

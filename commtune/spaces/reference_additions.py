@@ -217,6 +217,15 @@ def _fact(facts: Mapping[str, KnownVariable], name: str) -> KnownVariable | None
     return facts.get(name) or next(by_alias, None)
 
 
+def unread_here(space: Space, name: str) -> LeftOut | None:
+    """Why a variable has no effect in a space that lacks it: only other libraries read it."""
+    if name in space.pinned or any(name in p.variables for p in space.declared.values()):
+        return None
+    known = _fact(_facts(space.library), name) is not None
+    reason = None if known else _unread(name, space.library)
+    return reason if reason is not None and not reason.matters else None
+
+
 def _unread(name: str, library: str) -> LeftOut:
     from commtune.spaces.catalogue.loading import look_up
 

@@ -130,6 +130,23 @@ def test_what_no_campaign_searches_is_refused_with_the_reason() -> None:
 
 
 @pytest.mark.parametrize(
+    ("system", "space", "name", "readers"),
+    [
+        ("alps", "nccl-slingshot-quick", "NCCL_NCHANNELS_PER_PEER", "rccl, not by nccl"),
+        ("alps", "cray-mpich-gpu-quick", "HSA_ENABLE_SDMA", "rccl, not by cray-mpich"),
+        ("lumi", "rccl-slingshot-quick", "MPICH_GPU_IPC_THRESHOLD", "cray-mpich, not by rccl"),
+        ("leonardo", "nccl-infiniband-quick", "UCX_IB_SL", "ucx, not by nccl"),
+    ],
+)
+def test_what_another_library_reads_is_refused_with_its_name(
+    system: str, space: str, name: str, readers: str
+) -> None:
+    for text in (f"first: [{{{name}: 1}}]", f"narrow: {{{name}: 1}}", f"pin: {{{name}: 1}}"):
+        with pytest.raises(CampaignError, match=f"without effect here: read by .*{readers}"):
+            campaign(system, space, f"{text}\n")
+
+
+@pytest.mark.parametrize(
     ("space", "name", "other"),
     [
         ("nccl-infiniband-quick", "NCCL_IB_SL", "UCX_IB_SL"),
