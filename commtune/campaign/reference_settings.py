@@ -205,9 +205,12 @@ class CampaignSets:
         Args:
             opt_in: what the campaign opts in to; of these parameters it decides alone.
         """
+        used, named = self._used(space.library), list(named)
         decided = {word.partition("=")[0] for word in opt_in}
+        # Another value needs the opt-in, and whoever writes it says which values there are.
+        decided |= {item[0] for item in named if not used.get(item)}
         wanted = [*(item for one in self.sets for item in one.settings.items()), *named]
-        by_site = [item for item in wanted if self._used(space.library).get(item)]
+        by_site = [item for item in wanted if used.get(item)]
         found: dict[str, None] = {}
         for name, word in by_site:
             owner = space.declared.get(name)

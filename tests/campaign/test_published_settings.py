@@ -113,6 +113,8 @@ def test_jobs_can_be_started_for_the_alternative_protocol() -> None:
 
 
 def test_elsewhere_the_same_setting_needs_an_opt_in() -> None:
+    with pytest.raises(CampaignError, match="'NCCL_CROSS_NIC' needs an opt-in"):
+        campaign("frontier", "rccl-slingshot-quick", "narrow: {NCCL_CROSS_NIC: [0, 1]}\n")
     with pytest.raises(CampaignError, match="NCCL_CROSS_NIC needs an opt-in"):
         campaign("perlmutter", "nccl-slingshot", "first: [{NCCL_CROSS_NIC: 2}]\n")
     assert used_settings("frontier", "rccl")["NCCL_CROSS_NIC", "1"]
