@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -74,6 +74,9 @@ class Profile(_Table, model.Profile):
         level: confidence level at which all intervals of its campaign hold simultaneously.
         simulated: it was simulated or replayed, and says nothing of a real system.
         created: seconds since 1970.
+        support: what it rests on as an answer to ``best``: ``measured``, or, of a size that was
+            not, ``neighbours-agree`` or ``neighbours-disagree``.
+        neighbours: the best at the measured sizes (bytes) below and above one that was not.
     """
 
     number: int
@@ -82,6 +85,8 @@ class Profile(_Table, model.Profile):
     system: str
     stack: str
     created: float
+    support: str = "measured"
+    neighbours: Mapping[int, Profile] = field(default_factory=dict)
     _answer: ProfileAnswer
 
     @property
@@ -263,7 +268,9 @@ class Store:
     ) -> Profile:
         """The best that is known for an operation and a message size.
 
-        Its configuration is empty where the default is to be kept.
+        Its configuration is empty where the default is to be kept. Of a size that was not
+        measured, it is the best at the nearest one, and its ``neighbours`` are set: where
+        ``support`` says that they disagree, nobody knows which of them is best.
 
         Args:
             bytes: 1048576, or ``"1MiB"``.
@@ -272,13 +279,20 @@ class Store:
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
         """
-        from commtune.app.best import best
+        from commtune.app.best import Support, best, find_neighbours
 
         filters = {
             "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
             "campaign": campaign,
         }  # fmt: skip
-        return self.profile(best(operation, _bytes(bytes), filters, db=self.url)[0].id)
+        size = _bytes(bytes)
+        row = best(operation, size, filters, db=self.url)[0]
+        near = find_neighbours(row, size, self.url)
+        return replace(
+            self.profile(row.id),
+            support=str(Support.of(near)),
+            neighbours={bytes: self.profile(one.id) for bytes, one in near.items()},
+        )
 
 
 def _bytes(size: int | str) -> int:

@@ -6,13 +6,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import replace
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commtune.db.connection.location import database_url
-from commtune.db.queries.profiles import best_profiles, find_profiles, load_profile
+from commtune.db.queries.profiles import best_profiles, measured_sizes
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import ProfileAnswer
 from commtune.db.records import Standing as Standing
@@ -22,6 +24,20 @@ from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
     from commtune.app.nominal_share import Share
+
+
+class Support(StrEnum):
+    """What an answer about a size rests on; these are the codes of ``--json``."""
+
+    MEASURED = "measured"
+    AGREE = "neighbours-agree"
+    DISAGREE = "neighbours-disagree"
+
+    @classmethod
+    def of(cls, neighbours: Mapping[int, BestRow]) -> Support:
+        """By the answers at the measured sizes next to it; none where it was measured itself."""
+        used = {row.configuration for row in neighbours.values()}
+        return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 
 
 def best(
@@ -49,15 +65,9 @@ def best_by_size(
         NoAnswer: nothing is known of the operation; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    url = database_url(db)
-    sizes = set()
-    for listed in find_profiles(url, filters["campaign"]):
-        if listed.operation == operation:
-            # No points: the campaign ended before it compared anything. Its answer is the default.
-            sizes |= {listed.bytes_low, listed.bytes_high}
-            sizes |= {point.bytes for point in load_profile(url, str(listed.id)).profile.points}
+    sizes = measured_sizes(database_url(db), operation, filters["campaign"])
     answers = {}
-    for size in sorted(sizes):
+    for size in sizes:
         try:
             found = best(operation, size, filters, db=db)
         except NoAnswer:  # only measured on another machine, or backend, than asked for
@@ -68,6 +78,19 @@ def best_by_size(
     if not answers:
         best(operation, max(sizes, default=0), filters, db=db)  # says what there is
     return answers
+
+
+def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRow]:
+    """What an answer's campaign says at the measured sizes below and above one in bytes.
+
+    Empty where it measured that size itself.
+    """
+    known = measured_sizes(database_url(db), row.operation, row.campaign)
+    place = bisect(known, size)
+    if size in known or not 0 < place < len(known):
+        return {}
+    filters = {"campaign": row.campaign, "ranks": row.ranks, "nodes": row.nodes}
+    return {near: best(row.operation, near, filters, db=db)[0] for near in known[place - 1 :][:2]}
 
 
 def nominal_share_of(row: BestRow, db: str | None) -> Share | None:

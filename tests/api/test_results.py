@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import pandas  # type: ignore[import-untyped,unused-ignore]
@@ -67,6 +68,21 @@ def test_the_store_answers_as_the_command_does(store: ct.Store, result: ct.Resul
         store.best("allreduce", "1MiB", ranks=ranks + 1)
     with pytest.raises(UserError, match="bytes='much'"):
         store.best("allreduce", "much")
+
+
+def test_a_size_that_was_not_measured_comes_with_both_neighbours(
+    store: ct.Store, result: ct.Result
+) -> None:
+    sizes = sorted({row["bytes"] for row in result.rows()})
+    assert store.best("allreduce", sizes[-1]).support == "measured"
+    for below, above in pairwise(sizes):
+        found = store.best("allreduce", (below + above) // 2)
+        sides = [store.best("allreduce", size) for size in (below, above)]
+        assert list(found.neighbours) == [below, above]
+        assert [one.number for one in found.neighbours.values()] == [s.number for s in sides]
+        agree = sides[0].configuration == sides[1].configuration
+        assert found.support == ("neighbours-agree" if agree else "neighbours-disagree")
+        assert found.number in [side.number for side in sides]
 
 
 def test_what_was_replayed_is_not_exported(result: ct.Result, tmp_path: Path) -> None:

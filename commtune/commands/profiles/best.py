@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Annotated, Any
 
@@ -12,8 +13,10 @@ from commtune import formatting as text
 from commtune.app.best import (
     BestRow,
     Standing,
+    Support,
     best,
     best_by_size,
+    find_neighbours,
     likely_instead,
     nominal_share_of,
     why_inconclusive,
@@ -95,7 +98,7 @@ def _size_table(answers: dict[int, BestRow]) -> str:
             used.setdefault(name, row)
     table = text.format_table(header, rows, right="size,default,candidate,pairs")
     settings = [
-        "\n".join([name, *(f"  {key}={value}" for key, value in row.configuration.items())])
+        "\n".join([name, *(f"  {setting}" for setting in _settings(row))])
         for name, row in used.items()
     ]
     return "\n\n".join([table, *settings])
@@ -108,27 +111,33 @@ def _marks(row: BestRow) -> str:
 
 
 def _answer(row: BestRow, size: int, db: str | None) -> str:
-    share = nominal_share_of(row, db)
+    neighbours = find_neighbours(row, size, db)
+    support = Support.of(neighbours)
+    said = "not measured; the neighbours disagree"
+    if support is not Support.DISAGREE:
+        said = _use(row, why_inconclusive(row, size, db))
+    where = text.format_ranks(row.ranks, row.nodes)
     lines = [
-        _heading(row, size, why_inconclusive(row, size, db)),
+        f"{row.operation} of {text.format_size(size)}, {where}: {said}",
         f"measured {_where(row)}, campaign {row.campaign}",
         *filter(None, [_own(row), text.describe_conditions(row.all_conditions)]),
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
-    other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
-    lines += [f"  {_describe_point(point, other)}" for point in displayed_points(row.points)]
+    if support is Support.DISAGREE:
+        return "\n".join([*lines, *_disagreement(neighbours, db)])
+    for measured in neighbours.values() or [row]:
+        lines += _evidence(measured)
+    share = nominal_share_of(row, db)
     if share is not None:
         used = "with it" if row.verdict == Verdict.FASTER else "the default"
         lines.append(f"  {used}: {share} by {share.nominal.model}")
-    nearest = {point.bytes for point in row.points}
-    if nearest and size not in nearest:
-        lines.append(
-            f"({text.format_size(size)} itself was not measured; this is the nearest size)"
-        )
+    if neighbours:
+        below, above = map(text.format_size, neighbours)
+        asked = text.format_size(size)
+        lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines += ["", *(f"{name}={value}" for name, value in row.configuration.items())]
-        lines += [row.note] if row.note else []
+        lines += ["", *_settings(row), *([row.note] if row.note else [])]
     return "\n".join([*lines, *_likely(row, db)])
 
 
@@ -146,6 +155,23 @@ def _likely(row: BestRow, db: str | None) -> list[str]:
     ]
 
 
+def _disagreement(neighbours: Mapping[int, BestRow], db: str | None) -> Iterator[str]:
+    """What each of two measured sizes says, of which nobody knows how far it holds."""
+    for size, row in neighbours.items():
+        yield f"\n{text.format_size(size)}: {_use(row, why_inconclusive(row, size, db))}"
+        yield from _evidence(row)
+        yield from (f"  {setting}" for setting in _settings(row))
+
+
+def _settings(row: BestRow) -> list[str]:
+    return [f"{name}={value}" for name, value in row.configuration.items()]
+
+
+def _evidence(row: BestRow) -> list[str]:
+    other = "tuned" if row.verdict == Verdict.FASTER else "best candidate"
+    return [f"  {_describe_point(point, other)}" for point in displayed_points(row.points)]
+
+
 def _describe_point(point: PointEvidence, other: str) -> str:
     """A point as a sentence; ``other`` says what stands beside the default."""
     state = "" if point.speed == "all" else f" in the {point.speed} machine state"
@@ -153,17 +179,16 @@ def _describe_point(point: PointEvidence, other: str) -> str:
     return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}, {pairs} pairs"
 
 
-def _heading(row: BestRow, size: int, why: str) -> str:
-    where = text.format_ranks(row.ranks, row.nodes)
-    what = f"{row.operation} of {text.format_size(size)}, {where}"
+def _use(row: BestRow, why: str) -> str:
+    """What to use, as the answer says it: a profile, or the default."""
     if row.verdict == Verdict.FASTER:
-        return f"{what}: {row.campaign}/{row.name}"
+        return f"{row.campaign}/{row.name}"
     if row.verdict == Verdict.DEFAULT:
-        return f"{what}: keep the default"
+        return "keep the default"
     nearest = row.nearest_bytes
     if nearest is not None and is_ruled_out(nearest, row.points, row.minimum_gain):
-        return f"{what}: keep the default ({why})"
-    return f"{what}: keep the default ({INCONCLUSIVE}: {why})"
+        return f"keep the default ({why})"
+    return f"keep the default ({INCONCLUSIVE}: {why})"
 
 
 def _where(row: BestRow) -> str:
@@ -223,14 +248,23 @@ def _likely_data(row: BestRow, db: str | None) -> dict[str, Any] | None:
 
 
 def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
+    neighbours = find_neighbours(row, size, db)
     share = nominal_share_of(row, db)
+    return {
+        **_plain(row),
+        "why": why_inconclusive(row, size, db),
+        "likely": _likely_data(row, db),
+        "of_nominal": share.plain() if share else None,
+        "support": Support.of(neighbours),
+        "neighbours": [_plain(one) for one in neighbours.values()],
+    }
+
+
+def _plain(row: BestRow) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "configuration": dict(row.configuration),
         "conditions": asdict(row.conditions),
         "finding": row.standing,
         "points": [asdict(point) for point in row.points],
-        "why": why_inconclusive(row, size, db),
-        "likely": _likely_data(row, db),
-        "of_nominal": share.plain() if share else None,
     }

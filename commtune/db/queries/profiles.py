@@ -71,6 +71,16 @@ FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id 
 WHERE {asked} {filters}
 """
 
+#: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
+_SIZES = """
+SELECT x.bytes FROM profile_points x JOIN profiles p ON p.id = x.profile_id
+JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND p.operation = :op {filters}
+UNION SELECT p.bytes_low FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
+WHERE p.operation = :op {filters}
+UNION SELECT p.bytes_high FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
+WHERE p.operation = :op {filters}
+"""
+
 _THERE = """
 SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
        MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
@@ -137,6 +147,18 @@ def ask_best(
     answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
     both = zip(found, answers, strict=True)
     return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
+
+
+def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
+    """Message sizes (bytes) that profiles know something of, ascending.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
+    filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
+    given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
+    with open_for_reading(url) as rows:
+        return sorted(row["bytes"] for row in rows(_SIZES.format(filters=filters), given))
 
 
 def _held(value: Any) -> Any:
