@@ -30,6 +30,7 @@ from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, pre
 from commtune.wiring.campaign_control import controlled_campaign, opened_database
 from commtune.wiring.campaign_records import Folders, record_of, replayed_record, slurm_record
 from commtune.wiring.library_versions import begun_with
+from commtune.wiring.size_fitting import fit_sizes
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
@@ -41,7 +42,7 @@ _NODES_SAID = 4
 
 
 def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiInstallation]:
-    """The campaign, its space cut to what this machine has, and the MPI that it means.
+    """The campaign, its space and sizes cut to what this machine has, and the MPI that it means.
 
     Args:
         url: the database, which may know the campaign and what its space was cut to.
@@ -59,7 +60,8 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
         raise CampaignError(
             f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
         ) from error
-    return fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name)), mpi
+    spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
+    return fit_sizes(spec, mpi, url), mpi
 
 
 def _check_strategy(spec: CampaignSpec) -> None:

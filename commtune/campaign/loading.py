@@ -54,6 +54,7 @@ class CampaignSpec:
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
             where nobody asked for any.
         is_fitted: whether its space was cut to what this machine has.
+        sizes_named: whether the file names its sizes.
     """
 
     plan: Plan
@@ -67,6 +68,7 @@ class CampaignSpec:
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
     is_fitted: bool = False
+    sizes_named: bool = True
 
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
         """The campaign with further remarks, each of them once."""
@@ -130,6 +132,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
         reference_settings=built.reference_settings,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
+        sizes_named="sizes" in part.model_fields_set,
     )
 
 

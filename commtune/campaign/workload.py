@@ -18,8 +18,10 @@ from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
-#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain.
+#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain. Where a
+#: run's cost allows, it is every power of two (``wiring.size_fitting``).
 _DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+_HOST_RANGE, _GPU_RANGE = "8 .. 4MiB x2", "8 .. 128MiB x2"
 _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
@@ -65,6 +67,11 @@ def parse_sizes(written: object) -> tuple[int, ...]:
         if not 1 <= size <= _LARGEST_SIZE:
             raise QuantityError(f"{format_size(size)} is out of range", hint="from 1 B to 1 GiB")
     return tuple(sizes)
+
+
+def default_range(backend: Backend) -> tuple[int, ...]:
+    """Every power of two (bytes) that a campaign measures which names no sizes."""
+    return parse_sizes(_GPU_RANGE if backend.uses_gpu else _HOST_RANGE)
 
 
 def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:

@@ -1,0 +1,113 @@
+"""A campaign that names no sizes measures as many as the cost of a run allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import database_values as given
+import pytest
+from components import require_component
+from mpi_fixture import session_mpi
+
+from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.workload import default_range
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import Backend, MpiInstallation
+from commtune.wiring.size_fitting import fit_sizes, thin_sizes
+
+EVERY = default_range(Backend.MPI_HOST)
+TIMING = "{warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}"
+
+
+def campaign(workload: str = "ranks: 2", more: str = "") -> CampaignSpec:
+    text = f"campaign: 1\nname: x\nspace: mpich-host-allreduce\nworkload: {{{workload}}}\n"
+    return parse_campaign(f"{text}timing: {TIMING}\n{more}", Path.cwd())
+
+
+@pytest.fixture
+def url(tmp_path: Path) -> str:
+    return f"sqlite:///{tmp_path}/commtune.db"
+
+
+@pytest.fixture
+def mpi() -> MpiInstallation:
+    found = session_mpi()
+    require_component("an MPI", found is not None)
+    assert found is not None
+    return found
+
+
+@pytest.fixture
+def nowhere(mpi: MpiInstallation, tmp_path: Path) -> MpiInstallation:
+    """An MPI that starts nothing."""
+    return replace(mpi, launcher=tmp_path / "mpiexec")
+
+
+@pytest.mark.parametrize(
+    ("measuring_s", "kept"),
+    [(0.1, 20), (0.33, 20), (0.4, 11), (0.6, 11), (0.7, 8), (60.0, 8)],
+)
+def test_every_second_or_third_size_where_all_take_more_than_a_quarter(
+    measuring_s: float, kept: int
+) -> None:
+    sizes = thin_sizes(EVERY, measuring_s, 1.0)
+    assert len(sizes) == kept
+    assert {EVERY[0], EVERY[-1]} <= set(sizes) <= set(EVERY)
+    assert list(sizes) == sorted(set(sizes))
+
+
+def test_the_range_is_larger_on_gpus() -> None:
+    assert EVERY[-1] == 4 * 2**20
+    assert default_range(Backend.XCCL)[-1] == 128 * 2**20
+    assert len(thin_sizes(default_range(Backend.XCCL), 60.0, 1.0)) == 9
+
+
+def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
+    mpi: MpiInstallation, url: str
+) -> None:
+    # How many depends on the machine and its load.
+    asked = campaign()
+    fitted = fit_sizes(asked, mpi, url)
+    sizes, said = fitted.plan.workload.sizes, fitted.remarks[len(asked.remarks) :]
+    if sizes == EVERY:
+        assert not said
+    else:
+        assert sizes in (thin_sizes(EVERY, 0.4, 1.0), asked.plan.workload.sizes)
+        assert f"{len(sizes)} sizes are measured: all 20 powers of two would take" in said[0]
+
+
+def test_sizes_that_were_named_stay_and_nothing_is_run(nowhere: MpiInstallation, url: str) -> None:
+    named = campaign('sizes: "8 .. 1KiB x2"')
+    assert fit_sizes(named, nowhere, url) is named
+
+
+def test_a_default_that_can_not_be_run_leaves_the_campaign_as_it_is(
+    nowhere: MpiInstallation, url: str
+) -> None:
+    assert fit_sizes(campaign(), nowhere, url).plan == campaign().plan
+
+
+@pytest.fixture
+def store(url: str) -> Iterator[Store]:
+    database = open_database(url)
+    yield Store(database)
+    database.close()
+
+
+def test_a_campaign_that_goes_on_keeps_its_sizes(
+    nowhere: MpiInstallation, store: Store, url: str
+) -> None:
+    begun = replace(campaign().plan.workload, sizes=EVERY)
+    store.open_campaign(given.campaign("x", what={"workload": begun.plain()}))
+    assert fit_sizes(campaign(), nowhere, url).plan.workload.sizes == EVERY
+
+
+def test_on_slurm_gpus_measure_all_and_nothing_is_run(nowhere: MpiInstallation, url: str) -> None:
+    host = fit_sizes(campaign(more="slurm: {}\n"), nowhere, url)
+    assert host.plan == campaign(more="slurm: {}\n").plan
+    text = "campaign: 1\nname: x\nspace: nccl\nworkload: {backend: xccl}\nslurm: {}\n"
+    gpus = fit_sizes(parse_campaign(text, Path.cwd()), nowhere, url)
+    assert gpus.plan.workload.sizes == default_range(Backend.XCCL)
