@@ -245,7 +245,7 @@ class Store:
     def profiles(self, campaign: str | None = None) -> _Profiles:
         """All profiles, or those of one campaign: newest first, then by size."""
         found = find_profiles(self.url, campaign)
-        return _Profiles(_profile(load_profile(self.url, str(line.id))) for line in found)
+        return _Profiles(self.profile(line.id) for line in found)
 
     def profile(self, reference: str | int) -> Profile:
         """One profile by ``CAMPAIGN/PROFILE``, name or number.
@@ -253,7 +253,7 @@ class Store:
         Raises:
             UnknownName: none, or several, are called so.
         """
-        return _profile(load_profile(self.url, str(reference)))
+        return _profile(load_profile(self.url, str(reference), with_details=True))
 
     def best(
         self,

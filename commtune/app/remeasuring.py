@@ -19,14 +19,16 @@ from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 
-def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:
-    """A stored profile and its campaign.
+def find_profile(
+    reference: str, db: str | None, *, with_details: bool = False
+) -> tuple[ProfileAnswer, CampaignDescription]:
+    """A stored profile and its campaign; ``with_details`` as ``load_profile`` has it.
 
     Raises:
         UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
     """
     url = database_url(db)
-    answer = load_profile(url, reference)
+    answer = load_profile(url, reference, with_details=with_details)
     return answer, describe_campaign(url, answer.campaign)
 
 

@@ -61,6 +61,7 @@ class ExportDocument:
         lines = [
             f"For {self.profile.operation} in that range of sizes only: that is what was "
             "measured.",
+            *self._borders(),
             "The settings change every operation of a program that starts under them.",
         ]
         if guards.unharmed:
@@ -72,6 +73,14 @@ class ExportDocument:
         if not (guards.unharmed or guards.hurt or guards.unclear):
             lines.append("No guard operations were measured: others may be slower under them.")
         return lines
+
+    def _borders(self) -> Iterator[str]:
+        """Where the range ends at another one: nobody knows where between two measured sizes."""
+        profile = self.profile
+        for border in profile.boundaries:
+            if border.below == profile.bytes_high or border.above == profile.bytes_low:
+                sides = map(text.format_size, (border.below, border.above))
+                yield f"Not measured between {' and '.join(sides)}: what is best changes there."
 
 
 # A profile is measured on one operation. A module that people load for everything also changes all

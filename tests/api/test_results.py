@@ -85,6 +85,12 @@ def test_a_size_that_was_not_measured_comes_with_both_neighbours(
         assert found.number in [side.number for side in sides]
 
 
+def test_a_profile_comes_with_its_details(store: ct.Store, result: ct.Result) -> None:
+    ranged = [one for one in result.profiles if one.name != "all-sizes"]
+    assert len(ranged) < 2 or all(one.boundaries for one in ranged)
+    assert any(one.contributions for one in store.profiles())
+
+
 def test_what_was_replayed_is_not_exported(result: ct.Result, tmp_path: Path) -> None:
     with pytest.raises(ExportRefused):
         faster(result).export(tmp_path / "allreduce.sh")

@@ -17,6 +17,7 @@ from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
 from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
 from commtune.model.conclusion import Conclusion, SizeEffect, VariableEffect
+from commtune.model.profile import RangeBoundary
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.conclusion import time_spent
@@ -218,6 +219,19 @@ def test_a_note_names_its_size_once_and_one_process_is_one_rank() -> None:
     (said,) = summary._remarks(plan("ranks: 2"), report(several))
     assert f"8 B to 64 KiB: {words}" in said.splitlines()
     assert format_ranks(1, 1) == "1 rank"
+
+
+def test_between_neighbours_with_different_winners_nothing_was_measured_and_that_is_said() -> None:
+    borders = (RangeBoundary(8, 64), RangeBoundary(1024, 8192))
+    small = given.profile("small", bytes_low=8, bytes_high=8, boundaries=borders[:1])
+    middle = given.profile("middle", bytes_low=64, bytes_high=1024, boundaries=borders)
+    (said,) = summary._remarks(plan("ranks: 2"), report(small, middle))
+    assert (
+        "not measured: 8 B to 64 B, 1 KiB to 8 KiB; what is best changes there"
+        in said.splitlines()
+    )
+    (said,) = summary._remarks(plan("ranks: 2"), report(given.profile("a"), given.profile("b")))
+    assert "not measured" not in said
 
 
 def test_one_environment_against_several_is_printed_without_figures() -> None:

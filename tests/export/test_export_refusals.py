@@ -14,6 +14,7 @@ from export_documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import _FORMATS, ExportDocument, render_profile
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+from commtune.model.profile import RangeBoundary
 
 GOLDEN = Path(__file__).parent / "golden"
 MODULES = ("lmod", "tcl")
@@ -42,6 +43,17 @@ def test_every_file_says_where_it_comes_from_and_what_it_is_for(format: str) -> 
         "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "Verify:", "Undo:", "slow",
     ):  # fmt: skip
         assert words in text
+
+
+@pytest.mark.parametrize("format", _FORMATS)
+def test_every_file_says_where_another_range_begins_at_an_unknown_size(format: str) -> None:
+    borders = tuple(RangeBoundary(size // 2, size) for size in (2**16, 2**18, 2**21, 2**23))
+    profile = replace(PROFILE, boundaries=borders)
+    said = render_profile(format, replace(DOCUMENT, profile=profile))
+    for ends in ("128 KiB and 256 KiB", "1 MiB and 2 MiB"):
+        assert f"Not measured between {ends}: what is best changes there." in said
+    # Other borders of the campaign are not the profile's. Modules have the text twice.
+    assert said.count("Not measured between") == 2 * said.count("For allreduce in that range")
 
 
 @pytest.mark.parametrize("format", _FORMATS)

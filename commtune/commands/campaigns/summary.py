@@ -235,6 +235,10 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             "No single environment helps without risk at some size: set a profile only for "
             "programs whose messages are in its range."
         )
+    borders = sorted({(b.below, b.above) for p in report.profiles for b in p.boundaries})
+    if borders:
+        between = ", ".join(text.format_sizes(*border) for border in borders)
+        said.append(f"not measured: {between}; what is best changes there")
     for profile in report.profiles:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)

@@ -35,7 +35,7 @@ def export_command(
     db: DbOption = None,
 ) -> None:
     """Write a profile as a file that shells, programs or module systems load."""
-    answer, _ = find_profile(profile, db)
+    answer, _ = find_profile(profile, db, with_details=True)
     rendered = export_profile(
         answer,
         format_,
