@@ -132,7 +132,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
         reference_settings=built.reference_settings,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
-        sizes_named="sizes" in part.model_fields_set,
+        sizes_named=bool(part.sizes),
     )
 
 

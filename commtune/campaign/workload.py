@@ -33,7 +33,7 @@ ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 _OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "direction",
                 "inside", "between", "assemble")  # fmt: skip
 #: Keys that a workload takes as they are written.
-_OF_WORKLOADS = {"operation", "sizes", "ranks", "nodes", "dtype", "reduction", "rotate"}
+_OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
 #: Sizes that a remark names.
 _MOST_SHOWN = 4
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
@@ -130,7 +130,9 @@ class WorkloadPart(Part):
         default=2, description="MPI processes, on all nodes together"
     )
     nodes: Annotated[Whole, require_within(1, MOST_RANKS)] = 1
-    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = _DEFAULT_SIZES
+    sizes: Annotated[tuple[int, ...], BeforeValidator(parse_sizes)] = Field(
+        default=(), description="as many as the cost of a run allows"
+    )
     dtype: Literal["float32", "float64", "int32", "uint8"] = "float32"
     reduction: Literal["sum", "max"] = "sum"
     backend: Backend = Backend.MPI_HOST
@@ -175,8 +177,9 @@ class WorkloadPart(Part):
                 ("workload", "dtype"),
                 hint="use reduction: max, or dtype: int32",
             )
+        sizes = self.sizes or _DEFAULT_SIZES
         try:
-            check_elements(self.sizes, self.dtype, self.backend)
+            check_elements(sizes, self.dtype, self.backend)
         except QuantityError as error:
             at, named = ("workload", "sizes"), "workload.sizes"
             raise document.error(error.message, at, hint=error.hint, named=named) from error
@@ -194,6 +197,7 @@ class WorkloadPart(Part):
         same = self.model_dump(include=_OF_WORKLOADS)
         return Workload(
             **same,
+            sizes=sizes,
             backend=backend,
             emulated_nodes=emulated,
             window=self.window or 0,
