@@ -12,7 +12,7 @@ from pathlib import Path
 from commtune.app.benchmarking import list_settings_remarks
 from commtune.app.remeasuring import find_profile, rebuild_on_slurm
 from commtune.campaign.patterns import PatternFields
-from commtune.campaign.workload import WorkloadPart, check_elements, rounded_words
+from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
@@ -253,7 +253,7 @@ def _reference_notes(
 
 def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
     """What both are to do; ``stored`` is the profile's campaign, if one is a profile."""
-    workload = Workload(Operation.ALLREDUCE, WorkloadPart().sizes)
+    workload = Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
     if stored:
         workload = Workload.of_plain(stored.what["workload"])
     given = {name: value for name, value in asdict(changes).items() if value is not None}

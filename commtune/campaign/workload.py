@@ -18,9 +18,9 @@ from commtune.formatting import format_size
 from commtune.model import Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
-#: 8 B to 4 MiB: the small sizes guard against harm, at the large ones is most to gain. Where a
-#: run's cost allows, it is every power of two (``wiring.size_fitting``).
-_DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
+#: Of comparisons, and of campaigns that name none, where a run's cost allows no more: 8 B to
+#: 4 MiB. The small sizes guard against harm, at the large ones is most to gain.
+DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 _HOST_RANGE, _GPU_RANGE = "8 .. 4MiB x2", "8 .. 128MiB x2"
 _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
@@ -177,7 +177,7 @@ class WorkloadPart(Part):
                 ("workload", "dtype"),
                 hint="use reduction: max, or dtype: int32",
             )
-        sizes = self.sizes or _DEFAULT_SIZES
+        sizes = self.sizes or DEFAULT_SIZES
         try:
             check_elements(sizes, self.dtype, self.backend)
         except QuantityError as error:
