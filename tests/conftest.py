@@ -38,30 +38,29 @@ if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Groups a file's tests in one worker, and all of Slurm's, before xdist reads the groups."""
+    """Groups a file's tests in one worker, before xdist reads the groups."""
     if "end_to_end" in item.path.parts:
         item.add_marker(pytest.mark.slow)
-    item.add_marker(pytest.mark.xdist_group("slurm" if _is_slurms(item) else item.path.stem))
+    item.add_marker(pytest.mark.xdist_group("alone" if _is_alone(item) else item.path.stem))
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begins with Slurm's tests, which take longest."""
-    items.sort(key=lambda item: not _is_slurms(item))
+    """Begins with whole campaigns, which take longest; ends with what all workers wait for."""
+    items.sort(key=lambda item: (_is_alone(item), item.get_closest_marker("slow") is None))
 
 
-def _is_slurms(item: pytest.Item) -> bool:
-    return "shared_slurm" in getattr(item, "fixturenames", ()) or "slurm" in item.path.parts
+def _is_alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)  # before a test's time limit begins
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Lets tests marked ``alone`` wait for those of other workers, which wait for them."""
-    is_alone = item.get_closest_marker("alone") is not None
     # Any two files that all workers know.
     with Path(__file__).open() as queue, (_SUPPORT / "command_line.py").open() as running:
         # Who wants to be alone keeps the queue while others end; else they would never all end.
         fcntl.flock(queue, fcntl.LOCK_EX)
-        fcntl.flock(running, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(running, fcntl.LOCK_EX if _is_alone(item) else fcntl.LOCK_SH)
         fcntl.flock(queue, fcntl.LOCK_UN)
         return (yield)
 
