@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 
 from left_over import living
-from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm, with_long_runs
+from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 
 
 def _lasting(text: str, seconds: int | str) -> str:
@@ -26,8 +26,8 @@ def _startup_s(campaign: OnSlurm) -> float:
 
 
 def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
-    path = f"before: export PATH={campaign.lossy_sbatch()}:$PATH; "
-    campaign.write(ONE_CANDIDATE.replace("before: ", path))
+    path = f"before: 'export PATH={campaign.lossy_sbatch()}:$PATH; "
+    campaign.write(ONE_BLOCK.replace("before: '", path))
     campaign.lose_an_answer()
     campaign.close_gate()
     said = campaign("submit", "campaign.yaml")
@@ -45,7 +45,7 @@ def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
 
 
 def test_a_dead_controller_on_another_node_is_followed(dying: OnSlurm) -> None:
-    dying.write(ONE_CANDIDATE)
+    dying.write(ONE_BLOCK)
     dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
     assert dying("submit", "campaign.yaml").code == 0
     dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")

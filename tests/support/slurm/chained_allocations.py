@@ -25,6 +25,7 @@ class Chain:
     """A campaign's allocations on the fake Slurm.
 
     Attributes:
+        database: URL that controllers are told.
         said: what a person was told.
     """
 
@@ -32,6 +33,7 @@ class Chain:
     folder: Path
     book: MemoryBook = field(default_factory=MemoryBook)
     accounts: bool = True
+    database: str = "sqlite:////a b"
     said: list[str] = field(default_factory=list)
 
     def controller(
@@ -45,6 +47,7 @@ class Chain:
             JobRequest(nodes=2),
             command,
             self.folder / "jobs",
+            self.database,
             600.0,
             environment or {},
         )

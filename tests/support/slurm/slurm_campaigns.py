@@ -39,12 +39,14 @@ slurm: {mpi: pmi2, poll: 0.3s}
 #: The first job of a folder lasts a second, which is more than a search of 100 ms may take: Slurm
 #: counts whole seconds, and a job that began and ended within one of them took none.
 _A_SECOND = 'test -e "$HOME/began" || { sleep 1; touch "$HOME/began"; }'
+#: Jobs wait at a gate before their first run, if there is one.
+_BEFORE = f'{_A_SECOND}; while [ -e "$HOME/gate" ]; do sleep 0.05; done'
 #: A job of four runs of the default, and nothing else.
 ONE_BLOCK = TWO_NODES.replace("search: 8s", "search: 100ms").replace(
-    "poll: 0.3s", f"poll: 0.3s, before: '{_A_SECOND}'"
+    "poll: 0.3s", f"poll: 0.3s, before: '{_BEFORE}'"
 )
 #: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that
-#: compare the two, several of them in flight. Jobs wait at a gate before their first run.
+#: compare the two, several of them in flight.
 ONE_CANDIDATE = f"""\
 campaign: 1
 name: small
@@ -58,7 +60,7 @@ narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm:
   mpi: pmi2
   poll: 0.3s
-  before: {_A_SECOND}; while [ -e "$HOME/gate" ]; do sleep 0.05; done
+  before: {_BEFORE}
 """
 #: What a run may be that was not its own fault.
 _LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
