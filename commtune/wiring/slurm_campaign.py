@@ -296,11 +296,8 @@ class SlurmCampaign:
             command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
             folder=self.folder / "jobs",
             time_s=self.request.time_s or self._whole_s(),
-            # Not on the command line, which everybody on the node can see.
-            environment={
-                **hand_over(self._guards, self.spec.versions),
-                "COMMTUNE_DB": database,
-            },
+            database=database,
+            environment=hand_over(self._guards, self.spec.versions),
         )
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:

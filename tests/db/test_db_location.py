@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 
 from commtune.db.connection.location import _check_schema, database_url, shown_url, sqlite_path
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, UserError
 
 
 @pytest.fixture(autouse=True)
 def no_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     """The tester's own database is not meant."""
     monkeypatch.delenv("COMMTUNE_DB", raising=False)
+    monkeypatch.delenv("COMMTUNE_DB_FILE", raising=False)
 
 
 def test_the_option_goes_before_the_environment_before_the_default(
@@ -24,6 +25,20 @@ def test_the_option_goes_before_the_environment_before_the_default(
     monkeypatch.setenv("COMMTUNE_DB", "sqlite:////env.db")
     assert database_url(None) == "sqlite:////env.db"
     assert database_url("sqlite:////option.db") == "sqlite:////option.db"
+
+
+def test_the_url_may_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = tmp_path / "url"
+    monkeypatch.setenv("COMMTUNE_DB_FILE", str(file))
+    with pytest.raises(UserError, match="can't be read: No such file or directory"):
+        database_url(None)
+    file.write_text("\n")
+    with pytest.raises(UserError, match="is empty"):
+        database_url(None)
+    file.write_text("postgresql://ann:s3cret@db/x\n")
+    assert database_url(None) == "postgresql+psycopg://ann:s3cret@db/x"
+    monkeypatch.setenv("COMMTUNE_DB", "sqlite:////env.db")
+    assert database_url(None) == "sqlite:////env.db"
 
 
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "odd#name?.db", "ünï.db"])

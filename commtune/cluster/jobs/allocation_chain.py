@@ -13,7 +13,7 @@ from pathlib import Path
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.failures import FailedNodes
-from commtune.cluster.jobs.job_folder import ControllerNote
+from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import Allocation, QueuedJob, SchedulerFault
@@ -33,9 +33,7 @@ _AGAIN_S = 300.0
 #: Seconds before an allocation's end at which its controller is told.
 _WARN_S = 30
 #: Variables of ours, and of where things are, that a controller in a job needs as well.
-_PASSED = (
-    "COMMTUNE_DB", "COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME",
-)  # fmt: skip
+_PASSED = ("COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 
 
 @dataclass(frozen=True)
@@ -45,6 +43,7 @@ class AllocationScript:
     job_request: JobRequest
     command: tuple[str, ...]  # the controller and its arguments
     folder: Path  # where jobs have their folders
+    database: str  # its URL, for the controller
     time_s: float  # length of the allocation, seconds
     #: Variables of the controller, and of all runs below it.
     environment: Mapping[str, str] = field(default_factory=dict)
@@ -60,6 +59,12 @@ class AllocationScript:
             UserError: a value can't be delivered, or the system doesn't allow such a job.
         """
         passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
+        # Slurm keeps scripts, and a server's URL may hold a password: that is in the job's folder.
+        database = (
+            {"COMMTUNE_DB": self.database}
+            if self.database.startswith("sqlite")
+            else {"COMMTUNE_DB_FILE": str(JobFolder(self.folder / key).database)}
+        )
         ours = {KEY_VARIABLE: key, **({AFTER_VARIABLE: after} if after else {})}
         job = job_for(
             self.system,
@@ -70,7 +75,7 @@ class AllocationScript:
             comment=f"commtune:{self.campaign}",
             exclude=exclude,
             warn_s=_WARN_S,
-            environment={**passed, **self.environment, **ours},
+            environment={**passed, **self.environment, **database, **ours},
         )
         return render_allocation(job, self.command, self.job_request.templates)
 
@@ -106,7 +111,7 @@ class AllocationChain:
         )
         tracked = TrackedJob(job, (), 0.0)
         script = self.script.render(key, after, self.failed_nodes.excluded)
-        tracked.folder.write_script(script, ControllerNote())
+        tracked.folder.write_script(script, ControllerNote(), self.script.database)
         self.book.put_job(job)
         self.submitter.attempt(tracked, "" if is_over else after)
         if not tracked.job.number:

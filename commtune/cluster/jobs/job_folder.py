@@ -4,6 +4,7 @@
 
     script.sh     what the scheduler runs
     note          for a controller that adopts the job
+    database      the database's URL, for the controller in an allocation; nobody else may read it
     started/      made by the first job with this script; a second one measures nothing
     nodes         which nodes it has, as the job itself sees it
     0.out 0.exit  output and exit of the first run, and so on
@@ -60,6 +61,10 @@ class JobFolder:
         return self.path / "script.sh"
 
     @property
+    def database(self) -> Path:
+        return self.path / "database"
+
+    @property
     def output(self) -> Path:
         return self.path / "job.out"
 
@@ -74,8 +79,12 @@ class JobFolder:
         found = _NOTE.fullmatch(read_start(self.path / "note", _TAIL_BYTES))
         return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
 
-    def write_script(self, text: str, note: ControllerNote) -> None:
-        """Writes the script, whole or not at all, and a note for who adopts the job.
+    def write_script(self, text: str, note: ControllerNote, database: str = "") -> None:
+        """Writes the script, whole or not at all, and what is beside it.
+
+        Args:
+            note: for who adopts the job.
+            database: its URL, for a controller in the job.
 
         Raises:
             EnvironmentFault: the folder can't be written to.
@@ -83,8 +92,11 @@ class JobFolder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
+            if database:
+                self.database.touch(mode=0o600)  # before there is a password in it
+                self.database.write_text(f"{database}\n")
             part = self.script.with_suffix(".part")
-            part.touch(mode=0o700)  # it may hold a database's password
+            part.touch(mode=0o700)
             with part.open("wb") as file:
                 file.write(text.encode("ascii"))
                 file.flush()

@@ -149,6 +149,8 @@ _SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIM
 _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\w+")
 #: How to reach the cluster, and prove who one is.
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
+#: Passwords, which Slurm would keep with the job: jobs get them otherwise.
+_SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
 
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -176,14 +178,15 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment to submit in: without Slurm's variables, but for those to reach it by.
+    """The environment to submit in: without passwords, and without Slurm's variables.
 
-    A controller that itself runs inside of a job would else give its own job's size to the next.
+    Those to reach it by are kept. A controller that itself runs inside of a job would else give
+    its own job's size to the next.
     """
     return {
         name: value
         for name, value in inherited.items()
-        if _KEPT.fullmatch(name) or not _SLURMS.fullmatch(name)
+        if _KEPT.fullmatch(name) or not (_SLURMS.fullmatch(name) or _SECRET.fullmatch(name))
     }
 
 

@@ -27,6 +27,8 @@ VERSION_TABLE = "commtune_schema"
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
 
+_IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
+
 _REVISION = re.compile(r"r\d{4}")
 _SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
 
@@ -34,10 +36,13 @@ _SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", r
 def database_url(option: str | None) -> str:
     """The SQLAlchemy URL to use: the option, else COMMTUNE_DB, else a file for this user.
 
-    A text without ``://`` is taken for the path of an SQLite file. ``postgresql://`` means the
-    psycopg 3 driver.
+    In the place of COMMTUNE_DB, a file may hold it (COMMTUNE_DB_FILE). A text without ``://`` is
+    taken for the path of an SQLite file. ``postgresql://`` means the psycopg 3 driver.
+
+    Raises:
+        UserError: that file can't be read, or is empty.
     """
-    chosen = option or os.environ.get("COMMTUNE_DB") or ""
+    chosen = option or os.environ.get("COMMTUNE_DB") or _url_in_file()
     if not chosen:
         # Imported here: who names a database doesn't wait for it.
         import platformdirs
@@ -46,6 +51,19 @@ def database_url(option: str | None) -> str:
     if "://" not in chosen:
         return f"sqlite:///{Path(chosen).expanduser().absolute()}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
+
+
+def _url_in_file() -> str:
+    if not (file := os.environ.get("COMMTUNE_DB_FILE")):
+        return ""
+    try:
+        found = Path(file).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not text"
+        raise UserError(f"COMMTUNE_DB_FILE={file} can't be read: {why}", hint=_IN_FILE) from error
+    if not found:
+        raise UserError(f"COMMTUNE_DB_FILE={file} is empty", hint=_IN_FILE)
+    return found
 
 
 def wait_s() -> float:

@@ -46,13 +46,36 @@ def test_a_controller_is_told_which_job_it_is_and_where_things_are(
     value = 'a "b" $(touch no), `c`\\;'
     monkeypatch.setenv("COMMTUNE_MPI_PATH", value)
     monkeypatch.setenv("XDG_DATA_HOME", "/elsewhere")
-    seen = told(chain, {"COMMTUNE_DB": "sqlite:////a b", "XDG_DATA_HOME": "/here"})
+    seen = told(chain, {"XDG_DATA_HOME": "/here"})
     (job,) = chain.book.known.values()
     assert seen[KEY_VARIABLE] == job.key
     assert AFTER_VARIABLE not in seen
     assert seen["COMMTUNE_MPI_PATH"] == value
     assert (seen["COMMTUNE_DB"], seen["XDG_DATA_HOME"]) == ("sqlite:////a b", "/here")
     assert not (Path(job.folder) / "no").exists()
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql+psycopg://ann:s3cret@db/x",
+        "postgresql+psycopg://ann:s3cret@with@at:5432@db:5432/x?sslmode=require",
+        "postgresql+psycopg:///x?host=/run/postgresql&user=ann&password=s3cret",
+        "postgresql+psycopg://ann@db/x?sslpassword=s3cret",
+        "postgresql+psycopg://db/x?options=-c%20our.token%3Ds3cret",
+        "mysql+pymysql://:s3cret@db/x",
+    ],
+)
+def test_a_password_is_in_no_script(chain: Chain, url: str) -> None:
+    """Slurm keeps scripts, and shows them."""
+    chain.database = url
+    seen = told(chain, {})
+    (job,) = chain.book.known.values()
+    assert "s3cret" not in (Path(job.folder) / "script.sh").read_text()
+    assert "COMMTUNE_DB" not in seen
+    file = Path(seen["COMMTUNE_DB_FILE"])
+    assert file.read_text() == f"{url}\n"
+    assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_controller_is_told_whom_it_follows(chain: Chain) -> None:

@@ -31,7 +31,9 @@ def test_nothing_of_a_job_that_the_controller_runs_in_is_passed_on() -> None:
         "SLURM_CLUSTERS": "x",
     }
     options = {"SBATCH_PARTITION": "x", "SRUN_EXPORT_ENV": "NONE", "SCANCEL_INTERACTIVE": "1"}
-    assert clean_environment({**kept, **job, **options, "SALLOC_NO_BELL": "1"}) == kept
+    secret = {"COMMTUNE_DB": "postgresql://ann:s3cret@db/x", "PGPASSWORD": "s3cret"}
+    given = {**kept, **job, **options, **secret, "SALLOC_NO_BELL": "1"}
+    assert clean_environment(given) == kept
 
 
 def program(folder: Path, name: str, text: str) -> str:

@@ -109,6 +109,23 @@ def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> Non
             file.unlink()
 
 
+def test_a_databases_password_is_not_told_to_slurm(
+    campaign: OnSlurm, new_postgresql_url: str
+) -> None:
+    campaign.write(ONE_BLOCK)
+    campaign.extra["COMMTUNE_DB"] = new_postgresql_url.replace("commtune@", "commtune:s3cret@")
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+    (job,) = campaign.jobs()
+    asked = ("scontrol", "write", "batch_script", job.number, "-")
+    script = campaign.cluster.call(*asked)
+    assert "COMMTUNE_DB_FILE=" in script
+    assert "s3cret" not in script + campaign("submit", "--dry-run", "campaign.yaml").out
+    campaign.until_over()
+    row = campaign("status").out.splitlines()[1]
+    assert row.split()[:2] == ["small", "finished"], campaign.printed()
+
+
 def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, partition: closed"))
     said = campaign("submit", "campaign.yaml")
