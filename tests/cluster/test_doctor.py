@@ -156,12 +156,16 @@ def test_too_few_cores_are_a_warning(machine: Machine) -> None:
 
 
 def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
-    assert doctor._check_gpus(machine).status is doctor._check_slurm(machine).status is Status.OK
+    assert (
+        doctor._check_gpus(machine).status is doctor._check_slurm(machine, {}).status is Status.OK
+    )
     gpu = Gpu("nvidia", "NVIDIA H200", "580.159.04")
     found = doctor._check_gpus(replace(machine, gpus=(gpu, gpu)))
     assert found.what == "2 x NVIDIA H200, driver 580.159.04"
-    assert doctor._check_slurm(replace(machine, slurm="22.05.8")).what == "Slurm 22.05.8"
-    assert "no cluster" in doctor._check_slurm(replace(machine, slurm="unknown version")).what
+    assert doctor._check_slurm(replace(machine, slurm="22.05.8"), {"PATH": "/nowhere"}).what == (
+        "Slurm 22.05.8: slurmctld does not answer ('scontrol ping'): it takes no jobs now"
+    )
+    assert "no cluster" in doctor._check_slurm(replace(machine, slurm="unknown version"), {}).what
 
 
 def test_shared_memory(tmp_path: Path) -> None:

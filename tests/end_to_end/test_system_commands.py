@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -107,6 +108,21 @@ def test_json_of_an_unknown_machine(here: CommandLine) -> None:
     said = here("systems", "detect", "--json")
     assert said.code == 4
     assert json.loads(said.out)["recognized"] == []
+
+
+@pytest.mark.component("slurm")
+def test_the_doctor_sees_which_daemon_is_down(slurm: Cluster, tmp_path: Path) -> None:
+    line = CommandLine(tmp_path, {"SLURM_CONF": slurm.impatient["SLURM_CONF"]})
+
+    def said() -> str:
+        (found,) = re.findall(r"^slurm +(.*)$", line("doctor").out, re.MULTILINE)
+        return " ".join(found.split())
+
+    assert re.fullmatch(r"ok Slurm [\d.]+", said())
+    slurm.stop_accounting()
+    assert "slurmdbd does not answer ('sacct')" in said()
+    slurm.stop_controller()
+    assert "slurmctld does not answer ('scontrol ping')" in said()
 
 
 @pytest.mark.component("slurm")

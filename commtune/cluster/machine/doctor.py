@@ -24,6 +24,7 @@ from commtune.cluster.local.launch import LAUNCHER_NAMES
 from commtune.cluster.machine.description import Machine, describe_machine, load_now
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
+from commtune.cluster.slurm.site import silent_daemon
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
@@ -31,6 +32,11 @@ from commtune.model import PROTECTED_NAMES, MpiInstallation
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
+#: What it means that a daemon of Slurm's gives no answer.
+_WITHOUT = {
+    "slurmctld": "('scontrol ping'): it takes no jobs now",
+    "slurmdbd": "('sacct'): node-hours are taken from the jobs' own times",
+}
 
 #: Prefixes of variables that change how communication libraries behave.
 _TUNING = re.compile(
@@ -113,7 +119,7 @@ def examine_machine(
         ("cores", partial(_check_cores, machine)),
         ("shm", partial(_check_shared_memory, Path("/dev/shm"))),
         ("gpu", partial(_check_gpus, machine)),
-        ("slurm", partial(_check_slurm, machine)),
+        ("slurm", partial(_check_slurm, machine, os.environ)),
         ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
         ("environment", partial(_check_environment_settings, variables)),
         ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
@@ -204,10 +210,16 @@ def _check_gpus(machine: Machine) -> Check:
     return Check("gpu", Status.OK, f"{len(machine.gpus)} x {' and '.join(sorted(models))}")
 
 
-def _check_slurm(machine: Machine) -> Check:
-    what = f"Slurm {machine.slurm}" if machine.slurm else "no sbatch; runs are local processes"
-    if machine.slurm and not machine.slurm[0].isdigit():
+def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
+    if not machine.slurm:
+        return Check("slurm", Status.OK, "no sbatch; runs are local processes")
+    if not machine.slurm[0].isdigit():
         what = "sbatch is installed, but reports no version: it may have no cluster"
+        return Check("slurm", Status.OK, what)
+    what = f"Slurm {machine.slurm}"
+    if silent := silent_daemon(environment):
+        without = f"{silent} does not answer {_WITHOUT[silent]}"
+        return Check("slurm", Status.WARNING, f"{what}: {without}")
     return Check("slurm", Status.OK, what)
 
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
@@ -66,6 +67,19 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
     return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
+
+
+def silent_daemon(environment: Mapping[str, str]) -> str:
+    """``slurmctld`` or ``slurmdbd``, if it gives no answer; empty where all that are there do."""
+    if not _ask_for_person(_CONFIG, environment):
+        return "slurmctld"
+    try:
+        SlurmScheduler(environment, timeout_s=_PATIENCE_S).account(["1"], time.time())
+    except MissingComponent:
+        return ""
+    except SlurmFault as fault:
+        return "" if fault.error is SlurmError.ACCOUNTING_OFF else "slurmdbd"
+    return ""
 
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
