@@ -61,7 +61,10 @@ libraries: .libraries/installed
 	@touch $@
 
 # Also for root without a cluster: Debian's Slurm, MPI across emulated nodes; ends at Ctrl-C.
-slurm-demo: $(VENV)/installed .mpi/$(MPI).installed
+# What the system lacks is said before anything is set up.
+slurm-demo:
+	@$(PYTHON) tests/support/slurm/slurm_demo.py check
+	@$(MAKE) --no-print-directory $(VENV)/installed .mpi/$(MPI).installed
 	@sh scripts/slurm-demo
 
 docs: $(VENV)/installed-docs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,7 +14,8 @@ import pytest
 from components import require_component
 from slurm_cluster import has_slurm
 
-DEMO = Path(__file__).parents[2] / "support" / "slurm" / "slurm_demo.py"
+PROJECT = Path(__file__).parents[3]
+DEMO = PROJECT / "tests" / "support" / "slurm" / "slurm_demo.py"
 
 
 @pytest.mark.component("slurm")
@@ -46,16 +48,25 @@ def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
     assert not Path(commands[0][2:]).exists()
 
 
-def test_missing_packages_are_named() -> None:
+def test_missing_packages_are_named_before_anything_is_set_up(tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "sh").symlink_to("/bin/sh")
+    make = shutil.which("make")
+    require_component("make", make is not None)
+    assert make
+    environment = tmp_path / "venv"
     done = subprocess.run(
-        [sys.executable, str(DEMO)],
-        env={"PATH": "/nowhere"},
+        [make, "slurm-demo", f"VENV={environment}", f"PYTHON={sys.executable}"],
+        cwd=PROJECT,
+        env={"PATH": str(programs)},
         capture_output=True,
         text=True,
         timeout=60,
         check=False,
     )
-    assert done.returncode == 1
+    assert done.returncode == 2
+    assert not environment.exists()
     assert "apt-get install" in done.stderr
     assert "slurm-wlm" in done.stderr
     assert "Traceback" not in done.stderr
