@@ -34,7 +34,7 @@ from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
 #: Keys whose values can turn out wrong only where the campaign runs.
-_LOCATED = ("mpi", "space", "slurm", "strategy")
+_LOCATED = ("budget", "mpi", "space", "slurm", "strategy")
 
 
 @dataclass(frozen=True)

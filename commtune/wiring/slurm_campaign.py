@@ -154,7 +154,7 @@ class SlurmCampaign:
                 changed=lambda tracked: book.put_job(tracked.job),
             ),
             node_hours=NodeHourAccount(
-                book, self._nodes, self.spec.plan.budget.node_hours, scheduler, time.time
+                book, self.nodes, self.spec.plan.budget.node_hours, scheduler, time.time
             ),
             stop_policy=StopPolicy(scheduler, self._failed_nodes, self.say),
             most_in_flight=self.request.jobs,
@@ -171,9 +171,9 @@ class SlurmCampaign:
         allocation = self.allocation
         if allocation is None:
             raise UserError("this is not an allocation", hint="start it by 'commtune submit'")
-        if len(allocation.nodes) < self._nodes:
+        if len(allocation.nodes) < self.nodes:
             raise UserError(
-                f"the campaign needs {self._nodes} nodes, and job {allocation.number} has "
+                f"the campaign needs {self.nodes} nodes, and job {allocation.number} has "
                 f"{len(allocation.nodes)}",
                 hint="'commtune submit' requests what the campaign needs",
             )
@@ -350,7 +350,8 @@ class SlurmCampaign:
         return self.folder / "runs"
 
     @property
-    def _nodes(self) -> int:
+    def nodes(self) -> int:
+        """Nodes of a job, an aggressor's with them."""
         return request_with_aggressor(self.request, self.spec.plan.aggressor).nodes
 
     @property

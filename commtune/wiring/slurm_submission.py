@@ -19,9 +19,17 @@ from commtune.cluster.slurm.site import Site, describe_site
 from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.storage.store import Store
-from commtune.errors import CampaignLocked, EnvironmentFault, MissingComponent, UserError
+from commtune.errors import (
+    CampaignError,
+    CampaignLocked,
+    EnvironmentFault,
+    MissingComponent,
+    UserError,
+)
+from commtune.formatting import format_duration
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
 from commtune.tuner.ports import JobBook
+from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import Folders, slurm_record
 from commtune.wiring.slurm_campaign import SlurmCampaign
@@ -30,6 +38,8 @@ from commtune.wiring.slurm_campaign import SlurmCampaign
 _CLOCKS_S = 60.0
 #: Seconds that Slurm may take to answer where the answer is nice to have.
 _ANSWER_S = 10.0
+#: Wall seconds that a run takes at least: starting a step and an MPI.
+_SHORTEST_RUN_S = 0.05
 
 
 def prepare_slurm_campaign(
@@ -39,6 +49,7 @@ def prepare_slurm_campaign(
 
     Raises:
         UserError: its file has no 'slurm'.
+        CampaignError: its node-hours can't decide anything.
         EnvironmentFault: there is no Slurm here, or it doesn't answer.
     """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
@@ -47,7 +58,7 @@ def prepare_slurm_campaign(
             f"campaign {spec.plan.name} is for this machine: its file has no 'slurm'",
             hint="add `slurm: {}`, with what your site requires: account, partition",
         )
-    return SlurmCampaign(
+    on = SlurmCampaign(
         spec=spec,
         request=spec.slurm,
         mpi=mpi,
@@ -57,6 +68,36 @@ def prepare_slurm_campaign(
         allocation=find_allocation(os.environ, time.time),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
+    )
+    if not on.key:  # ``submit`` said it
+        _say_what_node_hours_decide(on)
+    return on
+
+
+def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
+    """Says how long a run may take for the smallest confirmation, where node-hours are the limit.
+
+    Raises:
+        CampaignError: no launch is that short.
+    """
+    budget, runs = on.spec.plan.budget, 2 * FEWEST_BLOCKS
+    given = budget.node_hours
+    if given is None or budget.whole_s * on.nodes < 0.99 * 3600 * given:
+        return  # the times end it before
+    longest_s = budget.confirmation_s / runs
+    if longest_s < _SHORTEST_RUN_S:
+        needed = given * _SHORTEST_RUN_S / longest_s
+        raise CampaignError(
+            f"budget: {given:g} node-hours decide nothing: of the time that {on.nodes} nodes have "
+            f"then, {format_duration(budget.confirmation_s)} are for the confirmation, which is "
+            f"{runs} runs at least",
+            file=on.spec.file,
+            line=on.spec.lines.get("budget"),
+            hint=f"more than {needed:.2g} node-hours, even if a run takes {_SHORTEST_RUN_S:g} s",
+        )
+    on.say(
+        f"{given:g} node-hours can decide something if a run takes {format_duration(longest_s)} "
+        f"at most: the confirmation is {runs} runs at least"
     )
 
 

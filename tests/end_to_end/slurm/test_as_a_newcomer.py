@@ -126,6 +126,25 @@ def test_a_databases_password_is_not_told_to_slurm(
     assert row.split()[:2] == ["small", "finished"], campaign.printed()
 
 
+def test_what_node_hours_can_decide_is_said_before_the_first_job(campaign: OnSlurm) -> None:
+    times = "search: 100ms, ablation: 10ms, confirmation: 1s, trials: 2"
+    assert times in ONE_BLOCK
+    campaign.write(ONE_BLOCK.replace(times, "node_hours: 0.12"))
+    said = campaign("submit", "--dry-run", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert (
+        "0.12 node-hours can decide something if a run takes 4.63 s at most: "
+        "the confirmation is 14 runs at least\n" in said.err
+    )
+    campaign.write(ONE_BLOCK.replace(times, "node_hours: 0.001"))
+    for command in ("submit", "tune"):
+        said = campaign(command, "campaign.yaml")
+        assert said.code == 2, said
+        assert "campaign.yaml:7: budget: 0.001 node-hours decide nothing" in said.err
+        assert "more than 0.0013 node-hours, even if a run takes 0.05 s" in said.err
+    assert campaign.jobs() == []
+
+
 def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     campaign.write(ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, partition: closed"))
     said = campaign("submit", "campaign.yaml")
