@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from commtune.campaign.schema import check_campaign_name
+from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
@@ -19,6 +21,9 @@ from commtune.db.storage import campaigns
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
 from commtune.wiring import campaign_control, slurm_submission
+
+#: How lines of a controller in a job begin that say why it ended, and why none follows.
+_SIGNS = ("commtune: ", "the next allocation could not be requested: ")
 
 
 def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
@@ -37,6 +42,17 @@ def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
         )
         for one in stored
     ]
+
+
+def last_words(campaign: CampaignSummary) -> str:
+    """Why no job goes on, as the newest one said; empty where a controller works, or is done."""
+    if campaign.locked_by or campaign.finished is not None:
+        return ""
+    outputs = list(Path(campaign.folder).parent.glob("jobs/*/job.out"))
+    newest = max(outputs, key=lambda output: output.stat().st_mtime, default=None)
+    lines = read_tail(newest).splitlines() if newest else []
+    said = [[line for line in lines if line.startswith(sign)][-1:] for sign in _SIGNS]
+    return "; ".join(line.removeprefix("commtune: ") for found in said for line in found)
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:

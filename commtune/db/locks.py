@@ -90,7 +90,7 @@ class LockOwner:
         holder = LockOwner.from_row(row)
         if holder != self:
             reason = _death_of(holder, self, time.time() - row["heartbeat"], _STALE_AFTER_S)
-            reason = reason or ("taken over by request" if take_over else "")
+            reason = reason or ("it left its lock behind" if take_over else "")
             if not (reason and _replace(connection, row, self)):
                 raise _locked(connection, campaign_id, _row(connection, campaign_id) or row)
             return reason

@@ -311,7 +311,7 @@ class JobKind(StrEnum):
 class JobStage(StrEnum):
     """How far a job has come, as we wrote it down: the way is one, from left to right."""
 
-    PREPARED = "prepared"  # stored, its script written; perhaps handed in, perhaps not
+    PREPARED = "prepared"  # stored, its script written; perhaps submitted, perhaps not
     SUBMITTED = "submitted"  # the scheduler's number for it is known
     OVER = "over"  # it ended, and what came of it is stored
 

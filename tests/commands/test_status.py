@@ -124,8 +124,8 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     assert said[4:] == [
         "job for state since reason nodes",
         "4711 block 4 RUNNING 5 min 03 s n[1-2]",
-        "4712 block 4 PENDING 1 min 01 s Priority 2 asked for",
-        "- trace not submitted yet 0 s 1 asked for",
+        "4712 block 4 PENDING 1 min 01 s Priority 2 nodes",
+        "- trace not submitted yet 0 s 1 node",
     ]
     status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)
@@ -133,6 +133,24 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     assert (plain["jobs"][1]["word"], plain["jobs"][1]["reason"]) == ("PENDING", "Priority")
     assert (plain["node_hours"], plain["node_hours_budget"]) == (12.375, 64.0)
     assert plain["excluded_nodes"] == ["n3", "n7", "n9"]
+
+
+def test_hundreds_of_jobs_fit_on_a_screen(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    jobs = store.job_book(begun(store))
+    for number in range(500):
+        job = given.job(f"j{number}", stage=JobStage.SUBMITTED, number=str(1000 + number))
+        waits = replace(job, word="PENDING", reason="Priority", started_at=None)
+        runs = replace(job, word="RUNNING", reason="None", started_at=5.0)
+        jobs.put_job(runs if number >= 496 else waits)
+    said = lines(url, capsys)
+    assert len(said) < 24
+    assert [line.split()[0] for line in said[5:9]] == ["1496", "1497", "1498", "1499"]
+    assert said[-1] == "and 488 further jobs: 488 PENDING (Priority)"
+    status.status_command(url, json_output=True)
+    (plain,) = json.loads(capsys.readouterr().out)
+    assert len(plain["jobs"]) == 500
 
 
 def test_each_campaign_has_its_own_jobs(

@@ -114,7 +114,7 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
             given.campaign().space_key
         )
     store.touch(handle.id, holder)
-    assert store.begin(changed, take_over=True)[1] == "taken over by request"
+    assert store.begin(changed, take_over=True)[1] == "it left its lock behind"
     assert store.campaigns()[0].settings == {"budget": {}}
 
 

@@ -124,9 +124,7 @@ class AllocationChain:
             self.book.put_job(
                 tracked.update(stage=JobStage.OVER, detail=f"{scheduler} did not accept it")
             )
-            raise EnvironmentFault(
-                f"{scheduler} accepts no jobs now", hint="run the same command again later"
-            )
+            raise EnvironmentFault(tracked.refusal, hint="run the same command again later")
         return tracked
 
     def alive(self, own: str = "") -> list[TrackedJob]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pwd
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -181,11 +182,18 @@ def _by_file(tracked: TrackedJob) -> JobEnd | None:
 
 def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
     said = observed.reason if observed.reason not in ("", "None") else observed.state.value
-    by = f" by user {observed.cancelled_by}" if observed.cancelled_by is not None else ""
+    by = f" by {_user_name(observed.cancelled_by)}" if observed.cancelled_by is not None else ""
     words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
     more = f" ({said})" if said not in words.lower() else ""
     why = f"job {tracked.job.number}: {words}{more}"
     return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
+
+
+def _user_name(number: int) -> str:
+    try:
+        return pwd.getpwuid(number).pw_name
+    except KeyError:
+        return f"user {number}"
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:

@@ -51,6 +51,7 @@ class TrackedJob:
     #: again, seconds since 1970.
     attempts: int = 0
     next_attempt_at: float = 0.0
+    refusal: str = ""  # why the last attempt failed, in a few words
     #: absences, forgotten: how many complete answers of the queue in a row, and how many of the
     #: accounts, didn't name it.
     absences: int = 0
@@ -150,3 +151,4 @@ class Submitter:
             ) from fault
         tracked.next_attempt_at = now + self.backoff.wait_s(tracked.attempts, tracked.attempts)
         tracked.attempts += 1
+        tracked.refusal = fault.notice

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -13,6 +15,8 @@ from commtune.app.stored_campaigns import CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
 from commtune.model import Aggressor, JobKind, JobRecord, JobStage
 
+#: Jobs of a campaign that are listed one by one: what a screen has room for.
+_MOST_JOBS = 12
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
 
@@ -106,11 +110,27 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if without := stored_campaigns.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
+    if words := stored_campaigns.last_words(campaign):
+        again = "" if campaign.jobs else "\n  'commtune submit' with its file continues it"
+        headline = f"{headline}\n  the last job said: {words}{again}"
     if not campaign.jobs:
         return headline
     header = ("job", "for", "state", "since", "reason", "nodes")
-    table = text.format_table(header, [_job(job) for job in campaign.jobs], right="job")
-    return "\n  ".join([headline, *table.splitlines()])
+    # Those that run are first to have something to say.
+    ordered = sorted(campaign.jobs, key=lambda job: (job.started_at is None, not job.number))
+    table = text.format_table(header, [_job(job) for job in ordered[:_MOST_JOBS]], right="job")
+    further = [_further(ordered[_MOST_JOBS:])] if ordered[_MOST_JOBS:] else []
+    return "\n  ".join([headline, *table.splitlines(), *further])
+
+
+def _further(jobs: Sequence[JobRecord]) -> str:
+    """How many jobs are in which state, of those that would fill more than a screen."""
+    counted = Counter((_job_state(job), _reason(job)) for job in jobs)
+    states = [
+        f"{count} {state}{f' ({reason})' if reason else ''}"
+        for (state, reason), count in counted.most_common()
+    ]
+    return f"and {text.format_count(len(jobs), 'further job')}: {', '.join(states)}"
 
 
 def _spent(campaign: CampaignSummary) -> str:
@@ -120,12 +140,21 @@ def _spent(campaign: CampaignSummary) -> str:
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:
-    waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
     return (
         job.number or "-",
         str(job.kind) if job.block is None else f"{job.kind} {job.block}",
-        job.word or waits,
+        _job_state(job),
         _ago(job.prepared_at if job.started_at is None else job.started_at),
-        "" if job.reason in _NO_REASON else job.reason,
-        job.nodes or f"{job.node_count} asked for",
+        _reason(job),
+        job.nodes or text.format_count(job.node_count, "node"),
     )
+
+
+def _job_state(job: JobRecord) -> str:
+    """Slurm's word for a job's state; ours where it has none yet."""
+    waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
+    return job.word or waits
+
+
+def _reason(job: JobRecord) -> str:
+    return "" if job.reason in _NO_REASON else job.reason

@@ -333,7 +333,7 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
 def _next_job_continues(why: str) -> NoReturn:
     print(
         f"commtune: {why}; everything measured is kept\n"
-        "  the next job of 'commtune submit' continues, or the same command",
+        "  the job that waits for this one continues; where none does, the same command",
         file=sys.stderr,
     )
     sys.exit(0)

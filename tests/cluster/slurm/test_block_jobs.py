@@ -112,12 +112,13 @@ def test_a_node_that_fails_twice_is_left_out_and_that_is_kept(tmp_path: Path) ->
         laboratory.book.known.clear()
 
 
-def test_somebody_else_cancels(laboratory: Laboratory) -> None:
-    laboratory.fake.next(Fate("CANCELLED", run_s=20, cancelled_by=0))
+@pytest.mark.parametrize(("number", "name"), [(0, "root"), (4_000_000_001, "user 4000000001")])
+def test_somebody_else_cancels(laboratory: Laboratory, number: int, name: str) -> None:
+    laboratory.fake.next(Fate("CANCELLED", run_s=20, cancelled_by=number))
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     assert set(outcomes(jobs).values()) == {Outcome.CANCELLED}
-    with pytest.raises(EnvironmentFault, match=r"stops: job 1001: CANCELLED by user 0$"):
+    with pytest.raises(EnvironmentFault, match=f"stops: job 1001: CANCELLED by {name}$"):
         jobs.submit(block(1), 60.0)
     assert len(laboratory.numbers()) == 1
 

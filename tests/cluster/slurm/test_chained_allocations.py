@@ -123,7 +123,7 @@ def test_nodes_that_failed_twice_are_left_out(chain: Chain) -> None:
 
 def test_a_job_that_slurm_does_not_take_is_over(chain: Chain) -> None:
     chain.fake.answers("sbatch", UNREACHABLE)
-    with pytest.raises(EnvironmentFault, match="accepts no jobs now") as caught:
+    with pytest.raises(EnvironmentFault, match="controller does not answer") as caught:
         chain.controller().submit()
     assert "run the same command again later" in caught.value.hint
     (job,) = chain.book.known.values()

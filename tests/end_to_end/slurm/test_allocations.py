@@ -86,6 +86,34 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert set(campaign.outcomes()) == {"ok", "interrupted"}
 
 
+def test_status_says_why_no_allocation_follows(campaign: OnSlurm) -> None:
+    # Time for some runs, and not for all.
+    seconds = 50 + math.ceil(4 * _startup_s(campaign))
+    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.4), seconds))
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    (job,) = campaign.jobs()
+    said = campaign("status").out
+    assert (
+        f"the last job said: the time of job {job.number} is nearly over; everything measured is "
+        "kept; the next allocation could not be requested: Slurm accepts no more jobs from you "
+        "for now\n  'commtune submit' with its file continues it\n"
+    ) in said
+
+
+def test_status_says_that_the_file_was_edited(campaign: OnSlurm) -> None:
+    campaign.write(ONE_BLOCK)
+    campaign.close_gate()
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.write(ONE_BLOCK.replace("sizes: [8, 64KiB]", "sizes: [16, 64KiB]"))
+    campaign.open_gate()
+    campaign.until_over()
+    said = campaign("status").out
+    assert "the last job said: " in said
+    assert "campaign small was started with a different question" in said
+
+
 def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnSlurm) -> None:
     campaign.write(_lasting(ONE_CANDIDATE, 45))
     assert campaign("submit", "campaign.yaml").code == 0

@@ -127,7 +127,7 @@ def test_a_job_that_somebody_cancels_stops_the_campaign_with_a_word(campaign: On
         campaign.cluster.call("scancel", number)
         err = tuning.ended(3)
     assert err[err.index("commtune: ") :] == (
-        f"commtune: the campaign stops: job {number}: CANCELLED by user 0\n"
+        f"commtune: the campaign stops: job {number}: CANCELLED by root\n"
         "  what was measured is kept; the same command continues\n"
         "  'commtune cancel' ends jobs that are still there\n"
     )
