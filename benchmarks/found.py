@@ -45,7 +45,7 @@ def campaign(path: Path, budget: Budget, seed: int) -> Mapping[int, float]:
     plan = parse_campaign(grid.header.campaign, Path.cwd()).plan
     plan = replace(plan, seed=seed, budget=budget)
     benchmark = ReplayBenchmark(grid, seed)
-    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(str(plan.seed)), clock=benchmark.clock)
     report = Campaign(plan, runner, QuietReporter()).run()
     return {size: _gain(grid, report.profiles, size) for size in plan.workload.sizes}
 

@@ -232,5 +232,5 @@ def run_campaign(
     workload = Workload(Operation.ALLREDUCE, SIZES)
     plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())
     benchmark = SimulatedBenchmark(noise, effect)
-    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(str(plan.seed)), clock=benchmark.clock)
     return plan, Campaign(plan, runner, QuietReporter()).run()

@@ -83,7 +83,7 @@ def _begin(halves: Halves, seed: int, budget: Budget, strategy: str) -> tuple[Pl
     if strategy:
         plan = replace(plan, strategy=strategy)
     benchmark = FreshReplay(halves, seed)
-    return plan, Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
+    return plan, Runner(plan, 1, benchmark, InMemoryStore(str(plan.seed)), clock=benchmark.clock)
 
 
 def _by_standings(halves: Halves, standings: tuple[Standing, ...]) -> Picks:

@@ -154,6 +154,12 @@ class Store(Protocol):
     its measurements or nothing, and a second time changes nothing and returns ``False``.
     """
 
+    def order_seed(self, campaign_id: int) -> str:
+        """What the order of a campaign's runs is drawn from: its own, and the same for its life.
+
+        Of a simulated campaign it is the plan's seed, so that it can be made again.
+        """
+
     def add_trial(
         self,
         campaign_id: int,

@@ -31,6 +31,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.verification.pairwise import Arm, Difference, PairwiseComparison
 
 #: What a single pair says.
@@ -95,7 +96,14 @@ def compared(slow_share: float) -> ComparisonResult:
     sides = {Arm.A: DEFAULT, Arm.B: Configuration({"OTHER": "1"})}
     workload = Workload(Operation.ALLREDUCE, (8, 65536))
     found = PairwiseComparison(
-        machine, sides, workload, Timing(), 12.0, QuietReporter(), clock=clock
+        machine,
+        sides,
+        workload,
+        Timing(),
+        12.0,
+        QuietReporter(),
+        clock=clock,
+        store=InMemoryStore("1"),
     ).run()
     mpi = MpiInstallation(MpiFlavour.MPICH, "5.0.2", Path("/"), Path("/c"), Path("/l"))
     names = {Arm.A: "default", Arm.B: "OTHER=1"}

@@ -43,6 +43,10 @@ def begun(store: Store) -> Store:
     return store
 
 
+def test_the_order_is_drawn_from_the_same_seed_for_the_life_of_a_campaign(store: Store) -> None:
+    assert store.order_seed(ID) == store.order_seed(ID) != ""
+
+
 def test_trials_come_by_number_and_once(begun: Store) -> None:
     begun.add_trial(ID, 1, given.TUNED, "sampler", "large")
     found = [(t.number, t.configuration, t.origin, t.label) for t in begun.trials(ID)]

@@ -14,6 +14,7 @@ from sqlalchemy import text
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.locks import LockOwner
 from commtune.db.storage import runs as runs_module
+from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault, UnknownName
 from commtune.model import (
@@ -42,6 +43,20 @@ def campaign_id(store: Store) -> int:
 def test_a_store_is_what_the_tuner_asks_for(store: Store, campaign_id: int) -> None:
     port: ports.Store = store  # mypy compares the signatures
     assert [trial.number for trial in port.trials(campaign_id)] == [0, 1]
+
+
+def test_campaigns_draw_their_orders_from_seeds_of_their_own(store: Store) -> None:
+    # All have the seed that the search has by default.
+    one, other = (store.open_campaign(given.campaign(name)).id for name in ("shm", "net"))
+    simulated = store.open_campaign(given.campaign("made-up", simulated=True)).id
+    assert store.order_seed(one) != store.order_seed(other)
+    assert store.order_seed(simulated) == "7"
+    # Neither going on with it nor another name changes that.
+    before = store.order_seed(one)
+    assert store.open_campaign(given.campaign("shm")).id == one
+    with store.database.write() as connection:
+        rename_campaign(connection, one, "renamed")
+    assert Store(store.database).order_seed(one) == before
 
 
 def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> None:

@@ -216,9 +216,12 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     assert said.out == (
         f"wrote tiny.jsonl.gz: {_count_of_runs(others, 6)} runs of {others + 1} configurations\n"
     )
-    assert [run.configuration for run in grid.runs] == list(_run_order(others, 6, seed=1))
+    assert [run.configuration for run in grid.runs] == list(
+        _run_order(others, 6, grid.header.seed)
+    )
     starts = [run.started_s for run in grid.runs]
     assert starts == sorted(starts)
+    assert grid.header.seed == json.loads(kept.split("\n", 1)[0])["seed"] != 1
     assert grid.span_s < 3 * sum(run.wall_s for run in grid.runs)
     assert list(commtune.folder.glob("data/commtune/recordings/small/*")) == []
 

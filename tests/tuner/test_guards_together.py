@@ -72,7 +72,7 @@ class Guarding:
 
     guards: tuple[Operation, ...] = (BROADCAST, ALLTOALL)
     backend: Backend = Backend.MPI_HOST
-    store: InMemoryStore = field(default_factory=InMemoryStore)
+    store: InMemoryStore = field(default_factory=lambda: InMemoryStore("1"))
     benchmark: Several = field(
         default_factory=lambda: Several(MadeUpNoise("normal", random.Random(1), 1.0, 0.01), null)
     )

@@ -106,6 +106,17 @@ class Store(StoredRuns, StoredCourse):
             f"  its earlier runs are now campaign {handle.earlier}{end}"
         )
 
+    def order_seed(self, campaign_id: int) -> str:
+        """What the order of a campaign's runs is drawn from (see ``tuner.ports.Store``)."""
+        with self.database.read() as connection:
+            row = connection.execute(
+                select(Campaign.created, Campaign.seed, Campaign.simulated).where(
+                    Campaign.id == campaign_id
+                )
+            ).one()
+        # The moment it was created: a name may change, and is the same on many machines.
+        return str(row.seed if row.simulated else row.created)
+
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now, and gives the lock back: both or none."""
         owner = self._owners.get(campaign_id)

@@ -360,7 +360,7 @@ class AblationPhase:
             return
 
         def order() -> Sequence[Configuration]:
-            return block_order(arms, self._plan.seed, self._runner.blocks)
+            return block_order(arms, self._runner.order_seed, self._runner.blocks)
 
         before = self._runner.blocks
         wanted = repeat_blocks(self._session.width, order)

@@ -169,7 +169,7 @@ class ConfirmationPhase:
                 and lacks_pairs(blocks, candidates, runner.evidence.speeds())
             ):
                 return None
-            return block_order(candidates, self._plan.seed, runner.blocks)
+            return block_order(candidates, runner.order_seed, runner.blocks)
 
         if candidates:
             Dispatch(self._session, next_block, phase, timer, operations=operations).run()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -23,10 +24,12 @@ class InMemoryStore:
     """Implements ``tuner.ports.Store``, which says what each method does, for one campaign.
 
     Attributes:
+        seed: what the order of runs is drawn from; one of its own unless a simulation gives one.
         stored: runs that ended, in the order they were stored.
         plans: blocks, in the order they were planned.
     """
 
+    seed: str = field(default_factory=lambda: uuid.uuid4().hex)
     stored: list[Run] = field(default_factory=list)
     plans: list[BlockPlan] = field(default_factory=list)
     profiles: Sequence[Profile] = ()
@@ -35,6 +38,9 @@ class InMemoryStore:
     _executions: dict[Configuration, Execution] = field(default_factory=dict)
     _decision: Decision | None = None
     _conclusion: Conclusion | None = None
+
+    def order_seed(self, campaign_id: int) -> str:
+        return self.seed
 
     def add_trial(
         self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str

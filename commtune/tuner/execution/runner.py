@@ -56,6 +56,7 @@ class Runner:
     Attributes:
         evidence: everything measured so far, earlier sessions included.
         benchmark: makes runs one by one, or whole blocks at a time; ``batches`` is either.
+        order_seed: what the order of runs is drawn from.
         session: identifier of this controller's life; blocks are numbered across sessions.
         searched: trials of the search; the others are the default and what later phases made.
         most_left_s: what is left of all limits, seconds, where runs are made one by one.
@@ -88,6 +89,7 @@ class Runner:
     _is_spent: bool = False
 
     def __post_init__(self) -> None:
+        self.order_seed = self.store.order_seed(self.campaign_id)
         self.batches: Batches = (
             self.benchmark
             if isinstance(self.benchmark, Batches)

@@ -123,7 +123,7 @@ class SearchPhase:
             self._trial(Proposal(configuration, Origin.USER))
             self._search.remember(configuration)
         if untried:
-            order = block_order(untried, self._plan.seed, self._runner.blocks)
+            order = block_order(untried, self._runner.order_seed, self._runner.blocks)
             self._dispatch(repeat_blocks(1, lambda: order), timer)
 
     def _new_search(self) -> Search:
@@ -174,7 +174,8 @@ class SearchPhase:
         has_new = self._trials_left() and not self._exhausted
         if timer.left() <= 0 or not (self._repeat or has_new):
             return None
-        place = random.Random(f"{self._plan.seed}:{self._runner.blocks}").randrange(_SEARCH_BLOCK)
+        seed = f"{self._runner.order_seed}:{self._runner.blocks}"
+        place = random.Random(seed).randrange(_SEARCH_BLOCK)
         return self._members(timer, place)
 
     def _members(self, timer: Timer, place: int) -> Iterator[Configuration]:
@@ -251,7 +252,7 @@ class SearchPhase:
             finalists = self._finalists() if timer.left() > 0 else []
             if not finalists:
                 return self._new_block(timer)
-            order = block_order(finalists, self._plan.seed, self._runner.blocks)
+            order = block_order(finalists, self._runner.order_seed, self._runner.blocks)
             return takewhile(lambda _: timer.left() > 0, order)
 
         self._dispatch(next_block, timer)

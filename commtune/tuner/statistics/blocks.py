@@ -36,7 +36,7 @@ Pairs = list[tuple[float, float]]
 _Side = TypeVar("_Side")
 
 
-def block_order(candidates: Sequence[Configuration], seed: int, block: int) -> list[Configuration]:
+def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
     """The order of runs in a block: the default among the candidates, reproducibly shuffled."""
     order = [DEFAULT, *candidates]
     random.Random(f"{seed}:{block}").shuffle(order)

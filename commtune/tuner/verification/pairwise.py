@@ -107,15 +107,12 @@ class PairwiseComparison:
     reporter: Reporter
     level: float = 0.95
     clock: Callable[[], float] = time.monotonic
+    store: InMemoryStore = field(default_factory=InMemoryStore)
 
     def __post_init__(self) -> None:
-        # By what is compared, so that another comparison has another order of its runs.
-        compared = [*(dict(self.sides[arm]) for arm in Arm), self.workload.plain()]
-        self._seed = model.content_key(compared)
         plan = Plan("compare", Space("", "", "", ()), self.workload, self.timing)
-        store = InMemoryStore()
         self._runner = Runner(
-            plan, 0, self.benchmark, store, clock=self.clock, default_may_fail=True
+            plan, 0, self.benchmark, self.store, clock=self.clock, default_may_fail=True
         )
         self._session = Session(plan, self._runner, self.reporter)
         self._timer = self._session.timer(self.time_s, model.Phase.COMPARE)
@@ -143,7 +140,7 @@ class PairwiseComparison:
     def _order(self, block: int) -> list[Arm]:
         """Who runs first: by a block's place, as both sides may be the same configuration."""
         order = list(Arm)
-        random.Random(f"{self._seed}:{block}").shuffle(order)
+        random.Random(f"{self._runner.order_seed}:{block}").shuffle(order)
         return order
 
     def _is_over(self) -> bool:

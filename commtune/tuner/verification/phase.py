@@ -156,8 +156,8 @@ class VerifyPhase:
                 return
 
     def _order(self) -> Sequence[Configuration]:
-        seed = self._session.plan.seed
-        return block_order([self._claim.configuration], seed, self._runner.blocks)
+        candidates = [self._claim.configuration]
+        return block_order(candidates, self._runner.order_seed, self._runner.blocks)
 
     def _tried(self) -> int:
         return self._runner.blocks - self._first_block

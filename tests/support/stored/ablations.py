@@ -69,6 +69,7 @@ class Bench:
     store: InMemoryStore = field(default_factory=InMemoryStore)
 
     def __post_init__(self) -> None:
+        self.store.seed = str(self.seed)
         rng = random.Random(f"ablation:{self.seed}")
         self.benchmark = SimulatedBenchmark(MadeUpNoise(self.noise, rng), self.effect)
 

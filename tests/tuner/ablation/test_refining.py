@@ -57,7 +57,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
         seed=seed,
         budget=Budget(1, budget_s, 1),
     )
-    runner = Runner(plan, 1, benchmark, InMemoryStore(), clock=benchmark.clock)
+    runner = Runner(plan, 1, benchmark, InMemoryStore(str(plan.seed)), clock=benchmark.clock)
     runner.new_trial(DEFAULT, "baseline")
     session = Session(plan, runner, QuietReporter())
     phase = AblationPhase(session)

@@ -99,9 +99,9 @@ def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
 
 
 def test_the_order_of_a_block_is_shuffled_and_can_be_made_again() -> None:
-    orders = [block_order([A, B], 1, number) for number in range(200)]
+    orders = [block_order([A, B], "1", number) for number in range(200)]
     assert all(sorted(map(str, o)) == sorted(map(str, (DEFAULT, A, B))) for o in orders)
-    assert orders == [block_order([A, B], 1, number) for number in range(200)]
+    assert orders == [block_order([A, B], "1", number) for number in range(200)]
     first = sum(order[0].is_default for order in orders)
     # A third of 200, within four standard deviations.
     assert 40 <= first <= 94

@@ -62,13 +62,15 @@ class Confirmation:
     store: InMemoryStore = field(default_factory=InMemoryStore)
     reporter: Reporter = field(default_factory=QuietReporter)
 
+    def __post_init__(self) -> None:
+        self.store.seed = str(self.seed)
+
     def phase(self) -> ConfirmationPhase:
         """A new session over the same store."""
         plan = Plan(
             "confirmation",
             SPACE,
             Workload(Operation.ALLREDUCE, SIZES),
-            seed=self.seed,
             budget=Budget(1, 1, self.blocks * (len(self.candidates) + 1)),
             guards=self.guards,
         )

@@ -79,7 +79,7 @@ class Room:
 
 def room(load: Callable[[], float | None]) -> Room:
     benchmark = SyntheticBenchmark(lambda *_: 1e-6, VirtualClock(), load=load)
-    store, reporter = InMemoryStore(), QuietReporter()
+    store, reporter = InMemoryStore("1"), QuietReporter()
     runner = Runner(PLAN, 1, benchmark, store, clock=benchmark.clock)
     for configuration in (DEFAULT, A):
         runner.new_trial(configuration, "test")

@@ -93,7 +93,7 @@ def campaign(
     id: int = 1,
 ) -> CampaignResult:
     chosen = made or benchmark()
-    runner = Runner(plan, id, chosen, store or InMemoryStore(), clock=chosen.clock)
+    runner = Runner(plan, id, chosen, store or InMemoryStore(str(plan.seed)), clock=chosen.clock)
     return Campaign(plan, runner, QuietReporter()).run()
 
 

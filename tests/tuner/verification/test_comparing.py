@@ -22,6 +22,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.verification.pairwise import (
     Arm,
@@ -69,12 +70,13 @@ def machine(**changes: Any) -> Machine:
 
 
 def compare(made: Machine, a: Configuration = DEFAULT, b: Configuration = OTHER,
-            time_s: float = 12.0) -> PairwiseResult:  # fmt: skip
+            time_s: float = 12.0, seed: str = "1") -> PairwiseResult:  # fmt: skip
     workload = Workload(Operation.ALLREDUCE, SIZES)
     sides = {Arm.A: a, Arm.B: b}
     contest = PairwiseComparison(
-        made, sides, workload, Timing(), time_s, QuietReporter(), clock=made.clock
-    )
+        made, sides, workload, Timing(), time_s, QuietReporter(), clock=made.clock,
+        store=InMemoryStore(seed),
+    )  # fmt: skip
     return contest.run()
 
 
@@ -101,6 +103,18 @@ def test_the_time_is_kept_and_runs_are_in_random_order() -> None:
     firsts = Counter(r.configuration for r in made.runs if r.position == 0)
     assert set(firsts) == {DEFAULT, OTHER}
     assert min(firsts.values()) >= 8
+
+
+def test_the_same_comparison_once_more_has_another_order() -> None:
+    def order() -> list[Configuration]:
+        made, workload = machine(), Workload(Operation.ALLREDUCE, SIZES)
+        sides = {Arm.A: DEFAULT, Arm.B: OTHER}
+        PairwiseComparison(
+            made, sides, workload, Timing(), 12.0, QuietReporter(), clock=made.clock
+        ).run()
+        return [r.configuration for r in made.runs]
+
+    assert len({tuple(order()) for _ in range(3)}) == 3
 
 
 def test_little_time_still_makes_the_fewest_pairs() -> None:
