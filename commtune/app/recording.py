@@ -135,7 +135,7 @@ class _Recording:
         limit_s = time_limit(walls)
         started = time.monotonic()
         for index in islice(_run_order(others, self.rounds, grid.header.seed), done, None):
-            result = self._measure(grid.configurations[index], limit_s)
+            result = self._measure(grid.configurations[index], limit_s, done)
             self.tape.add(RecordedRun.from_result(index, self._since(result), result))
             done += 1
             used_s, whole_s = time.monotonic() - started, total * wall_s
@@ -149,7 +149,7 @@ class _Recording:
         """Runs the default alone, and begins the tape with that if the rest can be afforded."""
         self.tell.say(f"{self.plan.name}: {_FIRST} runs of the default, to see how long one takes")
         limit_s = first_limit(self.plan.workload, self.plan.timing)
-        results = [self._measure(DEFAULT, limit_s) for _ in range(_FIRST)]
+        results = [self._measure(DEFAULT, limit_s, number) for number in range(_FIRST)]
         good = [result for result in results if result.outcome is Outcome.OK]
         if not good:
             raise EnvironmentFault(
@@ -192,8 +192,10 @@ class _Recording:
                 hint="record to another file, or remove the old one",
             )
 
-    def _measure(self, configuration: Configuration, limit_s: float) -> RunResult:
-        request = RunRequest(uuid.uuid4().hex, configuration, self.plan.workload, self.plan.timing)
+    def _measure(self, configuration: Configuration, limit_s: float, number: int) -> RunResult:
+        workload, timing = self.plan.workload, self.plan.timing
+        # No two runs are a block: each has a number of its own.
+        request = RunRequest(uuid.uuid4().hex, configuration, workload, timing, block=number)
         try:
             result = self.benchmark.measure(request, limit_s)
         finally:

@@ -131,9 +131,11 @@ def result_of(
     judged: tuple[Outcome, str],
     started_at: float,
     completed: process.Completed,
+    padding: Mapping[str, int],
 ) -> RunResult:
     """The result of a run from its records and process; ``started_at`` in seconds since 1970."""
     outcome, detail = judged
+    header = None if found.header is None else {**found.header, "environment": padding}
     return RunResult(
         run_id=request.run_id,
         outcome=outcome,
@@ -141,7 +143,7 @@ def result_of(
         wall_s=completed.wall_s,
         measurements=found.measurements,
         pieces=found.pieces,
-        header=found.header,
+        header=header,
         footer=found.footer,
         detail=detail,
         output_tail=completed.output if outcome is not Outcome.OK else "",

@@ -197,7 +197,8 @@ class RunResult:
         wall_s: from starting the launcher to its end, as the controller saw it.
         measurements: the sizes that were finished, whatever the outcome.
         header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the
-            header is ``beside`` as well, where an aggressor was: what that moved, and how fast.
+            header is ``environment`` as well, which says how long that was, bytes; and ``beside``,
+            where an aggressor was: what that moved, and how fast.
         detail: why the outcome is not OK, for a person; for OK empty, or what disturbed the run:
             GPUs that were slowed down.
         output_tail: last lines of standard output and error.

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import process
+from commtune.cluster.environment_padding import padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, result_of
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
@@ -17,7 +18,7 @@ from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
 from commtune.model import Outcome, RunRequest, RunResult
-from commtune.tuner.ports import Program
+from commtune.tuner.ports import Program, Records
 
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
 
@@ -126,7 +127,7 @@ class ResultReader:
         elif end.state in _ENDING_OTHERS and _is_last(folder, request.position):
             # It was ended with its job, and only had the time to say so.
             judged = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
-        return result_of(request, found, judged, ending.began_at, completed)
+        return self._result(request, found, judged, ending.began_at, completed)
 
     def _cut_short(
         self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
@@ -146,7 +147,18 @@ class ResultReader:
         what = "cut short" if begun else "never made"
         completed = process.Completed(None, None, False, wall_s, output)
         started_at = began_at or end.ended_at or 0.0
-        return result_of(request, found, (outcome, f"{what}: {end.why}"), started_at, completed)
+        return self._result(request, found, (outcome, f"{what}: {end.why}"), started_at, completed)
+
+    def _result(
+        self,
+        request: RunRequest,
+        found: Records,
+        judged: tuple[Outcome, str],
+        started_at: float,
+        completed: process.Completed,
+    ) -> RunResult:
+        padding = padding_facts(request, self.environment, self.records)
+        return result_of(request, found, judged, started_at, completed, padding)
 
 
 def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResult]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.cluster.environment_padding import pad_variables
 from commtune.cluster.jobs.aggressor import AggressorLaunch
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
@@ -102,7 +103,9 @@ class Scripts:
             ),
             output=str(folder.step_output(position)),
             exit_file=str(folder.step_exit(position)),
-            environment={**further, **request.configuration},
+            environment=pad_variables(
+                request, {**further, **request.configuration}, self.environment, self.records
+            ),
             time_limit_s=limit_s,
         )
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune import model, process
+from commtune.cluster.environment_padding import pad_variables, padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
@@ -107,6 +108,7 @@ class LocalBenchmark:
         timed: bool,
     ) -> process.Completed:
         self._refuse_unguarded(variables)
+        variables = pad_variables(request, variables, self.environment, self.folder)
         launcher = self._launcher
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
@@ -160,7 +162,8 @@ class LocalBenchmark:
         judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, judged, expected, self.watched)
-        return result_of(request, found, judged, started_at, completed)
+        padding = padding_facts(request, self.environment, self.folder)
+        return result_of(request, found, judged, started_at, completed, padding)
 
 
 def make_folder(folder: Path) -> None:
