@@ -200,7 +200,7 @@ def request(run_id: str = "run1", **configuration: str) -> RunRequest:
 
 
 def test_the_run_gets_the_base_the_configuration_and_its_name(laboratory: _Laboratory) -> None:
-    benchmark = laboratory.benchmark("env; pwd; exit 5")
+    benchmark = laboratory.benchmark("env -u COMMTUNE_PADDING; pwd; exit 5")
     result = benchmark.measure(request(A="a b"), 30)
     lines = set(result.output_tail.splitlines())
     assert {"BASE=1", "A=a b", "COMMTUNE_RUN_ID=run1", str(benchmark.folder)} <= lines

@@ -15,10 +15,9 @@ from statistics import fmean
 from commtune.model import Configuration
 from commtune.model.conclusion import SizeEffect, VariableEffect
 from commtune.spaces.space import Space
-from commtune.tuner.statistics.blocks import Blocks, log_ratios, pair_times
+from commtune.tuner.statistics.blocks import Blocks, Pairs, estimate_pairs, log_ratios, pair_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    combine_strata,
     estimate_ratio,
     interval_of_ratio,
     t_quantile,
@@ -86,13 +85,13 @@ def effects_by_size(
 
     A size with a single pair is absent: its interval would have no end.
     """
-    strata: dict[int, list[list[float]]] = {}
+    strata: dict[int, list[Pairs]] = {}
     for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
-        strata.setdefault(size, []).append(log_ratios(found))
+        strata.setdefault(size, []).append(found)
     return tuple(
         SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
         for size, parts in sorted(strata.items())
-        if (mean := combine_strata(parts)) is not None
+        if (mean := estimate_pairs(parts)) is not None
     )
 
 

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from statistics import NormalDist, fmean, median
 
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
-from commtune.tuner.statistics.blocks import Blocks, Pairs, log_ratios, pair_times
+from commtune.tuner.statistics.blocks import Blocks, Pairs, estimate_pairs, log_ratios, pair_times
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
     Estimate,
     blocks_to_decide,
-    combine_strata,
     corrected_level,
     half_width,
     interval_of_ratio,
@@ -83,7 +82,7 @@ def compare_one(
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in sorted(by_size.items()):
-        estimates[size] = combine_strata([log_ratios(found) for found in parts.values()])
+        estimates[size] = estimate_pairs(list(parts.values()))
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates
 
@@ -113,7 +112,7 @@ def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """What one machine state says: an interval by itself, which no claim is made from."""
-    gain = _interval(combine_strata([log_ratios(found)]), found, rules.level)
+    gain = _interval(estimate_pairs([found]), found, rules.level)
     said = judge_interval(gain, rules.minimum_gain)
     return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
 

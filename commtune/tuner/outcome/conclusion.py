@@ -217,7 +217,11 @@ def detectable_gains(
             if found is not None and found.pairs >= FEWEST_PAIRS:
                 error = found.error / math.sqrt(times)
                 gain = detectable_gain(
-                    error, found.freedom * times, rules.each, rules.minimum_gain
+                    error,
+                    found.freedom * times,
+                    rules.each,
+                    rules.minimum_gain,
+                    rounding=found.rounding,
                 )
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))

@@ -74,7 +74,8 @@ def _find_likely(
 
 
 def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
-    low = estimate.mean - t_quantile(_LIKELY, estimate.freedom) * estimate.error
+    within = t_quantile(_LIKELY, estimate.freedom) * estimate.error
+    low = estimate.mean - math.hypot(within, estimate.rounding)
     return low > math.log1p(minimum_gain)
 
 

@@ -9,13 +9,16 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import cache, partial
 from typing import TypeVar
 
 from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, combine_strata
 from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.rounding import rounding_error, smallest_step
 
 #: More blocks than this change no verdict that matters.
 _MOST_BLOCKS = 400
@@ -30,10 +33,18 @@ GUARD_BLOCKS = 10
 
 #: Runs by configuration, block by block.
 Blocks = Sequence[Mapping[Configuration, Run]]
-#: Times (seconds) of two configurations that ran in the same block.
-Pairs = list[tuple[float, float]]
 #: By what a block tells its runs apart: their configurations, or the arms of a comparison.
 _Side = TypeVar("_Side")
+
+
+class Pairs(list[tuple[float, float]]):
+    """Times (seconds) of two configurations that ran in the same block.
+
+    Attributes:
+        step_s: gives the step of which times of these runs are multiples, at any size; 0 for none.
+    """
+
+    step_s: Callable[[], float] = float
 
 
 def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
@@ -106,15 +117,35 @@ def pair_times(
 
     Failed runs, and sizes at which the two had different speeds, make no pair.
     """
-    found: defaultdict[Cell, Pairs] = defaultdict(list)
+    found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
     for block in blocks:
         both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
             first, second = median_times(block[one], speeds), median_times(block[other], speeds)
             for cell in first.keys() & second.keys():
                 found[cell].append((first[cell], second[cell]))
+    # All sizes are timed by one clock, and printed in one format.
+    times_s = [time_s for pairs in found.values() for pair in pairs for time_s in pair]
+    step_s = cache(partial(smallest_step, times_s))
+    for pairs in found.values():
+        pairs.step_s = step_s
     return found
 
 
-def log_ratios(found: Pairs) -> list[float]:
+def log_ratios(found: Iterable[tuple[float, float]]) -> list[float]:
     return [math.log(one / other) for one, other in found]
+
+
+def estimate_pairs(strata: Sequence[Pairs]) -> Estimate | None:
+    """The mean log ratio of pairs of each machine state, with all that it may be off by."""
+    found = combine_strata([log_ratios(pairs) for pairs in strata])
+    if found is None:
+        return None
+    believed = [pairs for pairs in strata if len(pairs) > 1]
+    total = sum(map(len, believed))
+    rounding = sum(
+        len(pairs) / total * rounding_error([pair[side] for pair in pairs], pairs.step_s)
+        for pairs in believed
+        for side in (0, 1)
+    )
+    return replace(found, rounding=rounding)

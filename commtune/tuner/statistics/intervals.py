@@ -47,12 +47,14 @@ class Estimate:
 
     Attributes:
         pairs: how many pairs it rests on.
+        rounding: how far rounding of the times may have moved the mean.
     """
 
     mean: float
     error: float
     freedom: float
     pairs: int
+    rounding: float = 0.0
 
 
 def corrected_level(level: float, comparisons: int) -> float:
@@ -94,7 +96,7 @@ def combine_strata(strata: Sequence[Sequence[float]]) -> Estimate | None:
 def half_width(found: Estimate, level: float) -> float:
     """How far the interval of a log ratio reaches to either side."""
     within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, SITTING_ALLOWANCE * found.mean)
+    return math.hypot(within, SITTING_ALLOWANCE * found.mean, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -152,7 +154,7 @@ def blocks_to_decide(
         chance: probability with which that many pairs decide it.
     """
     distance = abs(found.mean - math.log1p(minimum_gain))
-    allowance = SITTING_ALLOWANCE * abs(found.mean)
+    allowance = math.hypot(SITTING_ALLOWANCE * found.mean, found.rounding)
     reach = t_quantile((1 + level) / 2, max(30.0, found.freedom)) + t_quantile(chance, 1e6)
     spread = found.error * math.sqrt(found.pairs)
     room = distance - allowance
@@ -160,14 +162,20 @@ def blocks_to_decide(
 
 
 def detectable_gain(
-    error: float, freedom: float, level: float, minimum_gain: float, chance: float = 0.9
+    error: float,
+    freedom: float,
+    level: float,
+    minimum_gain: float,
+    chance: float = 0.9,
+    rounding: float = 0.0,
 ) -> float:
     """The gain that would have been found with probability ``chance`` (0.1 is 10 %).
 
     Args:
         error: standard error of a log ratio.
         level: level of the interval that has to lie above the minimum gain.
+        rounding: as of an ``Estimate``.
     """
     reach = (t_quantile((1 + level) / 2, freedom) + t_quantile(chance, 1e6)) * error
-    logarithm = (math.log1p(minimum_gain) + reach) / (1 - SITTING_ALLOWANCE)
+    logarithm = (math.log1p(minimum_gain) + reach + rounding) / (1 - SITTING_ALLOWANCE)
     return math.exp(min(logarithm, 700)) - 1

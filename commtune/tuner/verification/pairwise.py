@@ -25,11 +25,10 @@ from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Benchmark, Reporter
-from commtune.tuner.statistics.blocks import Pairs, log_ratios, pair_times
+from commtune.tuner.statistics.blocks import Pairs, estimate_pairs, pair_times
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
-    combine_strata,
     corrected_level,
     interval_of_ratio,
 )
@@ -211,9 +210,7 @@ def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> 
     together = [pair for part in parts for pair in part]
     if not together:
         return Difference(size, speed)
-    ratio = interval_of_ratio(
-        combine_strata([log_ratios(part) for part in parts]), level, len(together)
-    )
+    ratio = interval_of_ratio(estimate_pairs(parts), level, len(together))
     known = ratio.pairs >= FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
         bytes=size,

@@ -117,6 +117,17 @@ def test_the_same_comparison_once_more_has_another_order() -> None:
     assert len({tuple(order()) for _ in range(3)}) == 3
 
 
+def test_of_few_printed_digits_a_difference_can_hide() -> None:
+    # Truly 0.2540 and 0.2478 us; 0.25 is what such a program prints, every time.
+    made = machine(noise=0.0)
+    made.truth = lambda *_: 0.25e-6
+    found = compare(made, time_s=4.0)
+    for difference in found.differences:
+        assert difference.faster is None
+        assert difference.ratio is not None and difference.ratio.high > 1.025
+        assert difference.hidden is not None and difference.hidden > 0.025
+
+
 def test_little_time_still_makes_the_fewest_pairs() -> None:
     assert compare(machine(), time_s=0.1).blocks == 5
 

@@ -1,0 +1,77 @@
+"""Times of programs that print few digits, and of coarse clocks."""
+
+from __future__ import annotations
+
+import math
+import random
+from functools import partial
+
+import pytest
+
+from commtune.tuner.statistics.blocks import Pairs, estimate_pairs
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS, interval_of_ratio
+from commtune.tuner.statistics.rounding import rounding_error, smallest_step
+
+
+@pytest.mark.parametrize(
+    ("printed_us", "step_us"),
+    [
+        ("0.41", 0.01),
+        ("0.4 0.4", 0.1),  # of 0.40, nobody can know
+        ("0.40 0.41 12.30", 0.01),
+        ("0.40 0.50 0.72 0.95", 0.01),
+        ("12 15 1000", 1),
+        ("0.425 0.450 0.525", 0.025),  # a clock that ticks 40 million times a second
+        ("1.7914375 1.7914400 8.5", 2.5e-6),
+        ("0.04166667 0.12500001", 0.08333334),
+        ("0.12345678", 0),
+    ],
+)
+def test_the_step_is_read_from_the_times(printed_us: str, step_us: float) -> None:
+    times_s = [float(word) * 1e-6 for word in printed_us.split()]
+    assert smallest_step(times_s) == pytest.approx(step_us * 1e-6, rel=1e-6)
+
+
+def test_equal_times_are_off_by_half_a_step_and_unequal_ones_by_less() -> None:
+    step_s = partial(float, 1e-8)
+    assert rounding_error([4e-7] * 8, step_s) == pytest.approx(0.0125)
+    # Two modes are each rounded on their own.
+    assert rounding_error([4e-7] * 6 + [1.2e-6] * 4, step_s) == pytest.approx(0.0125 * 2 * 42 / 90)
+    rng = random.Random(1)
+    wide = [round(40 + rng.gauss(0, 5)) * 1e-8 for _ in range(400)]
+    assert rounding_error(wide, step_s) == pytest.approx(0.0125 * 0.56 / 5, rel=0.1)
+    assert rounding_error([3.91e-7, 4.02e-7, 4.07e-7], step_s) == 0
+
+
+def printed(count: int, noise: float, rng: random.Random) -> Pairs:
+    """Runs that truly take 0.25 us and 1.025x less, of which two decimals are printed."""
+    default_us = rng.uniform(0.245, 0.255)
+    found = Pairs(
+        (
+            round(default_us * math.exp(rng.gauss(0, noise)), 2) * 1e-6,
+            round(default_us / 1.025 * math.exp(rng.gauss(0, noise)), 2) * 1e-6,
+        )
+        for _ in range(count)
+    )
+    found.step_s = partial(smallest_step, [time_s for pair in found for time_s in pair])
+    return found
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.002, 0.01, 0.05])
+def test_intervals_of_printed_times_hold(noise: float) -> None:
+    rng, held = random.Random(f"printed:{noise}"), 0
+    for _ in range(100):
+        gain = interval_of_ratio(estimate_pairs([printed(12, noise, rng)]), 0.99)
+        held += gain.low <= 1.025 <= gain.high
+    assert held >= 97  # of 100 at 99 %; fewer in 2 % of all cases
+
+
+def test_each_machine_state_has_its_share_of_what_rounding_does() -> None:
+    fast, slow = Pairs([(4e-7, 4e-7)] * FEWEST_PAIRS), Pairs([(8e-7, 8e-7)] * FEWEST_PAIRS)
+    alone = Pairs([(2e-7, 1e-7)])
+    for pairs in (fast, slow, alone):
+        pairs.step_s = partial(float, 1e-8)
+    found = estimate_pairs([fast, slow, alone])
+    assert found is not None
+    assert found.rounding == pytest.approx(2 * (0.0125 + 0.00625) / 2)
+    assert estimate_pairs([alone]) is None
