@@ -94,7 +94,7 @@ def _points(
     estimate: Estimate | None,
     rules: Rules,
 ) -> list[PointEvidence]:
-    together = [pair for found in parts.values() for pair in found]
+    together = Pairs(pair for found in parts.values() for pair in found)
     gain = _interval(estimate, together, rules.each)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
