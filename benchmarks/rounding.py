@@ -34,7 +34,7 @@ def _pairs(printed_us: float, count: int, noise: float, rng: random.Random) -> P
         return float(f"{true_us * math.exp(rng.gauss(0, noise)):.2f}") * 1e-6
 
     found = Pairs((printed_s(default_us), printed_s(default_us / _RATIO)) for _ in range(count))
-    found.step_s = partial(smallest_step, [time_s for pair in found for time_s in pair])
+    found.step_s = partial(smallest_step, found.times)
     return found
 
 

@@ -18,7 +18,7 @@ from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, combine_strata
 from commtune.tuner.statistics.machine_states import MachineStates
-from commtune.tuner.statistics.rounding import rounding_error, smallest_step
+from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 #: More blocks than this change no verdict that matters.
 _MOST_BLOCKS = 400
@@ -45,6 +45,11 @@ class Pairs(list[tuple[float, float]]):
     """
 
     step_s: Callable[[], float] = float
+
+    @property
+    def times(self) -> list[float]:
+        """Of both, seconds."""
+        return [time_s for pair in self for time_s in pair]
 
 
 def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
@@ -125,11 +130,15 @@ def pair_times(
             for cell in first.keys() & second.keys():
                 found[cell].append((first[cell], second[cell]))
     # All sizes are timed by one clock, and printed in one format.
-    times_s = [time_s for pairs in found.values() for pair in pairs for time_s in pair]
-    step_s = cache(partial(smallest_step, times_s))
-    for pairs in found.values():
-        pairs.step_s = step_s
+    times_s = [time_s for pairs in found.values() for time_s in pairs.times]
+    of_all = cache(partial(smallest_step, times_s))
+    for (size, _), pairs in found.items():
+        pairs.step_s = partial(_step_s, pairs.times, size, of_all)
     return found
+
+
+def _step_s(times_s: Sequence[float], size: int, of_all: Callable[[], float]) -> float:
+    return step_of_bandwidths(times_s, size) or of_all()
 
 
 def log_ratios(found: Iterable[tuple[float, float]]) -> list[float]:

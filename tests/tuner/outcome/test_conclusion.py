@@ -233,7 +233,8 @@ def test_times_and_ratios_by_hand() -> None:
 
 
 def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
-    spread = [0.02 * (-1) ** n for n in range(20)]
+    # No two are equal, as of equal ones rounding would be a part of the error.
+    spread = [(0.02 + 1e-6 * n) * (-1) ** n for n in range(20)]
     blocks = ratios([math.exp(x) for x in spread])
     points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
@@ -241,10 +242,21 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     estimate = estimates[8]
     assert estimate is not None
     expected = detectable_gain(estimate.error, estimate.freedom, RULES.each, 0.02)
-    assert found[8] == pytest.approx(expected)
+    assert found[8] == pytest.approx(expected, rel=1e-3)
     # Four times the blocks, half of what is above the minimum.
     more = detectable_gains(looked(20, 80), comparison, RULES)
     assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
+
+
+def test_what_rounding_hides_was_not_detectable() -> None:
+    # Always 0.40 and 0.39 us: nothing is known of what is between, however many blocks there are.
+    blocks = [block({8: 0.40e-6}, {A: {8: 0.39e-6}}) for _ in range(20)]
+    points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
+    assert (points[0].verdict, points[0].gain.pairs) == (Verdict.UNDECIDED, 20)
+    comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    assert (
+        detectable_gains(looked(20, 20), comparison, RULES)[8] > 0.02 + 0.005 / 0.4 + 0.005 / 0.4
+    )
 
 
 @pytest.mark.parametrize("slow", [(0.8, 0.01), (0.01, 0.5)])
@@ -253,7 +265,7 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
 ) -> None:
     made = {}
     for candidate, (ratio, spread) in {A: slow, B: (1.0, 0.1)}.items():
-        logs = [spread * (-1) ** n for n in range(12)]
+        logs = [(spread + 1e-6 * n) * (-1) ** n for n in range(12)]
         blocks = [block({8: 1.0}, {candidate: {8: 1 / (ratio * math.exp(x))}}) for x in logs]
         made[candidate] = compare_one(blocks, candidate, "allreduce", MachineStates(), RULES)
     points = {candidate: both[0] for candidate, both in made.items()}
@@ -264,7 +276,8 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
     open_ = estimates[B][8]
     assert open_ is not None
-    assert found == {8: detectable_gain(open_.error, open_.freedom, RULES.each, 0.02)}
+    expected = detectable_gain(open_.error, open_.freedom, RULES.each, 0.02)
+    assert found == {8: pytest.approx(expected, rel=1e-3)}
 
 
 def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from commtune.tuner.statistics.blocks import Pairs, estimate_pairs
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, interval_of_ratio
-from commtune.tuner.statistics.rounding import rounding_error, smallest_step
+from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 
 @pytest.mark.parametrize(
@@ -30,6 +30,14 @@ from commtune.tuner.statistics.rounding import rounding_error, smallest_step
 def test_the_step_is_read_from_the_times(printed_us: str, step_us: float) -> None:
     times_s = [float(word) * 1e-6 for word in printed_us.split()]
     assert smallest_step(times_s) == pytest.approx(step_us * 1e-6, rel=1e-6)
+
+
+def test_the_step_of_a_bandwidth_is_read_from_bandwidths() -> None:
+    # As times of 8 bytes: 5.23 and 5.26 million bytes a second, with a step of 0.01.
+    times_s = [8 / (megabytes * 1e6) for megabytes in (5.23, 5.23, 5.26)]
+    assert step_of_bandwidths(times_s, 8) == pytest.approx(times_s[0] * 0.01 / 5.23)
+    assert step_of_bandwidths([4.1e-7, 4e-7], 8) == 0  # these are times themselves
+    assert step_of_bandwidths([1.2345678e-6], 8) == 0  # and this is no printed number
 
 
 def test_equal_times_are_off_by_half_a_step_and_unequal_ones_by_less() -> None:
@@ -53,7 +61,7 @@ def printed(count: int, noise: float, rng: random.Random) -> Pairs:
         )
         for _ in range(count)
     )
-    found.step_s = partial(smallest_step, [time_s for pair in found for time_s in pair])
+    found.step_s = partial(smallest_step, found.times)
     return found
 
 
