@@ -52,7 +52,16 @@ from commtune.tuner.statistics.machine_states import ALL
 
 GRIDS = Path(__file__).parent / "grids"
 RECORDED = {"recorded": "mpich-allreduce-default.jsonl.gz"}
-MADE_UP = ("normal", "bimodal", "drifting", "heavy-tailed", "outliers")
+MADE_UP = (
+    "normal",
+    "bimodal",
+    "drifting",
+    "heavy-tailed",
+    "outliers",
+    "first-slower",
+    "every-second",
+    "two-of-four",
+)
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,7 @@ class Case:
     noise: str
     gain: float
     seed: int
+    run_s: float
 
 
 @dataclass(frozen=True)
@@ -87,14 +97,14 @@ def run(case: Case) -> Result:
     started = time.perf_counter()
     rng = random.Random(f"{case.noise}:{case.gain}:{case.seed}")
     effect = simulated.Planted(case.gain) if case.gain else simulated.null
-    _, report = simulated.run_campaign(_noise(case.noise, rng), effect, case.seed)
+    _, report = simulated.run_campaign(_noise(case, rng), effect, case.seed)
     return _judged(case, effect, report, time.perf_counter() - started)
 
 
-def _noise(name: str, rng: random.Random) -> simulated.Noise:
-    if name in RECORDED:
-        return simulated.RecordedNoise.of(_grid(RECORDED[name]), rng)
-    return simulated.MadeUpNoise(name, rng)
+def _noise(case: Case, rng: random.Random) -> simulated.Noise:
+    if case.noise in RECORDED:
+        return simulated.RecordedNoise.of(_grid(RECORDED[case.noise]), rng)
+    return simulated.MadeUpNoise(case.noise, rng, case.run_s)
 
 
 @cache
@@ -223,12 +233,15 @@ def main() -> None:
     parser.add_argument("--campaigns", type=int, default=200, help="a noise and gain")
     parser.add_argument("--noise", nargs="+", default=[*RECORDED, *MADE_UP])
     parser.add_argument("--gains", nargs="+", type=float, default=[0.0, 0.05, 0.1, 0.3])
+    parser.add_argument("--run-s", type=float, default=0.165, help="of a run, made-up noise only")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     seeds = range(options.first_seed, options.first_seed + options.campaigns)
-    cases = [Case(n, g, s) for s, n, g in product(seeds, options.noise, options.gains)]
+    cases = [
+        Case(n, g, s, options.run_s) for s, n, g in product(seeds, options.noise, options.gains)
+    ]
     started = time.perf_counter()
     with ProcessPoolExecutor(options.processes) as pool:
         results = list(pool.map(run, cases, chunksize=4))

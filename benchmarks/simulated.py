@@ -84,8 +84,8 @@ class Draw:
     wall_s: float
 
 
-#: Gives the noise of the next run.
-Noise = Callable[[], Draw]
+#: Gives the noise of the next run, by its place in its block.
+Noise = Callable[[int], Draw]
 
 
 def base_s(size: int) -> float:
@@ -95,9 +95,13 @@ def base_s(size: int) -> float:
 
 @dataclass
 class MadeUpNoise:
-    """Noise of one kind: ``normal``, ``bimodal``, ``drifting``, ``heavy-tailed``, ``outliers``.
+    """Noise of one kind.
 
-    Bimodal is the worst case: two speeds 1.5x apart by run, which no covariate tells apart.
+    - ``normal``;
+    - ``bimodal``: two speeds 1.5x apart by run, which no covariate tells apart;
+    - ``drifting``; ``heavy-tailed``; ``outliers``;
+    - ``first-slower``: the first run of each block takes 10 % longer;
+    - ``every-second``, ``two-of-four``: so do runs by turns.
     """
 
     kind: str
@@ -106,14 +110,21 @@ class MadeUpNoise:
     spread: float = 0.03
     runs: int = 0
 
-    def __call__(self) -> Draw:
-        shared = self._shared()
+    def __call__(self, place: int) -> Draw:
+        shared = self._shared(place)
         self.runs += 1
         times = {size: base_s(size) * math.exp(shared + self._own()) for size in SIZES}
         return Draw(times, {}, self.run_s)
 
-    def _shared(self) -> float:
+    def _shared(self, place: int) -> float:
         """What all sizes of a run have in common."""
+        by_turns = {
+            "first-slower": place == 0,
+            "every-second": self.runs % 2 == 0,
+            "two-of-four": self.runs % 4 < 2,
+        }
+        if self.kind in by_turns:
+            return 0.1 * by_turns[self.kind]
         if self.kind == "bimodal":
             return math.log(1.5) if self.rng.random() < 0.4 else 0.0
         if self.kind == "drifting":
@@ -145,7 +156,8 @@ class RecordedNoise:
     place: int = 0
     left: int = 0
 
-    def __call__(self) -> Draw:
+    def __call__(self, place: int) -> Draw:
+        del place
         if not self.left:
             self.place, self.left = self.rng.randrange(len(self.runs)), self.stretch
         self.left -= 1
@@ -183,7 +195,7 @@ class SimulatedBenchmark:
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """One run, in no time."""
         del time_limit_s
-        draw = self.noise()
+        draw = self.noise(request.position)
         started, self.now = self.now, self.now + draw.wall_s
         found = []
         for size in request.workload.sizes:

@@ -86,12 +86,16 @@ def format_percent(share: float) -> str:
 
 
 def format_ratio(gain: Interval) -> str:
-    """``1.41x [1.37, 1.45]``, or dashes where there is no interval."""
+    """``1.37x to 1.45x (1.41x)``, or dashes where there is no interval.
+
+    The lower end comes first: what was chosen for its speedup, from few pairs, has most likely
+    been lucky, and the estimate is too high.
+    """
     if gain.pairs < 2:
         return "-"
     if is_too_noisy(gain.low, gain.high):
         return "nothing known, too noisy"
-    return f"{gain.ratio:.2f}x [{gain.low:.2f}, {gain.high:.2f}]"
+    return f"{gain.low:.2f}x to {gain.high:.2f}x ({gain.ratio:.2f}x)"
 
 
 def is_too_noisy(low: float, high: float) -> bool:

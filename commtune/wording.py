@@ -34,7 +34,7 @@ def describe_verdict(verdict: Verdict) -> str:
 
 
 def format_speedup(speedup: Interval) -> str:
-    """``1.41x [1.37, 1.45]``; words where there are too few pairs, or too much noise."""
+    """``1.37x to 1.45x (1.41x)``; words where there are too few pairs, or too much noise."""
     return format_ratio(speedup) if speedup.pairs >= FEWEST_PAIRS else "too few pairs"
 
 

@@ -286,7 +286,7 @@ def _gain(gain: Interval) -> str:
 def _ratio(found: Interval) -> str:
     if formatting.is_too_noisy(found.low, found.high):
         return "too noisy"
-    return f"{found.ratio:.2f} [{found.low:.2f}, {found.high:.2f}]"
+    return f"{found.low:.2f} to {found.high:.2f} ({found.ratio:.2f})"
 
 
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:

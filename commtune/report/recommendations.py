@@ -111,22 +111,20 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
     if not points:
         return "faster", ()
     if len(points) == 1:
-        gain = points[0].gain
-        return f"{gain.ratio:.2f} times as fast [{gain.low:.2f}, {gain.high:.2f}]", ()
-    mean = geometric_mean(p.gain.ratio for p in points)
+        return f"{formatting.format_ratio(points[0].gain)} as fast", ()
+    low, mean = (geometric_mean(getattr(p.gain, end) for p in points) for end in ("low", "ratio"))
     least = min(points, key=lambda p: p.gain.ratio)
     most = max(points, key=lambda p: p.gain.ratio)
     return (
-        f"{mean:.2f} times as fast on average over its sizes",
+        f"at least {low:.2f}x as fast on average over its sizes ({mean:.2f}x)",
         (f"From {_at(least)} to {_at(most)}.",),
     )
 
 
 def _at(point: PointEvidence) -> str:
-    gain = point.gain
     speed = "" if point.speed == ALL else f" ({point.speed} machine state)"
     size = formatting.format_size(point.bytes)
-    return f"{gain.ratio:.2f} [{gain.low:.2f}, {gain.high:.2f}] at {size}{speed}"
+    return f"{formatting.format_ratio(point.gain)} at {size}{speed}"
 
 
 def _kept(
@@ -206,8 +204,8 @@ _STOPPED = {
 _UNIT = (
     "The unit of evidence is the run, one launch of the benchmark, and not the iteration: "
     "launches differ by more than the iterations inside one. Runs are compared in blocks: the "
-    "default and every candidate once, close together in time, in random order. A block gives "
-    "each candidate one ratio, default time over its own, so drift and slow changes of "
+    "default and every candidate once, close together in time, in random, balanced order. A block "
+    "gives each candidate one ratio, default time over its own, so drift and slow changes of "
     "the machine meet both alike."
 )
 

@@ -214,7 +214,7 @@ def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> 
     [
         (Interval(0.54, 0.003, 109.1, 7), "nothing known, too noisy 7 allreduce: inconclusive"),
         (Interval(1.3, 0.0, math.inf, 1), "too few pairs 1 allreduce: inconclusive"),
-        (Interval(30.0, 2.0, 450.0, 7), "30.00x [2.00, 450.00] 7 allreduce: inconclusive"),
+        (Interval(30.0, 2.0, 450.0, 7), "2.00x to 450.00x (30.00x) 7 allreduce: inconclusive"),
     ],
 )
 def test_an_interval_that_says_nothing_is_no_number(gain: Interval, said: str) -> None:

@@ -13,7 +13,7 @@ from commtune import formatting as text
 from commtune.app import nominal_share, stored_campaigns
 from commtune.app.stored_campaigns import CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
-from commtune.model import Aggressor, JobKind, JobRecord, JobStage
+from commtune.model import Aggressor, Interval, JobKind, JobRecord, JobStage
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
 _MOST_JOBS = 12
@@ -89,7 +89,7 @@ def _speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> st
     best = campaign.best
     if best is None:
         return "none confirmed"
-    interval = f"{best.ratio:.2f}x [{best.low:.2f}, {best.high:.2f}]"
+    interval = text.format_ratio(Interval(best.ratio, best.low, best.high, best.pairs))
     state = "" if best.speed == "all" else f" ({best.speed} machine state)"
     said = f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
     return f"{said}, {share}" if share else said

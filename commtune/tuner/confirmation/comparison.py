@@ -17,6 +17,7 @@ from commtune.tuner.statistics.blocks import Blocks, Pairs, estimate_pairs, log_
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
     Estimate,
+    after_more_pairs,
     blocks_to_decide,
     corrected_level,
     half_width,
@@ -193,12 +194,7 @@ def _is_futile(estimate: Estimate | None, course: ConfirmationProgress) -> bool:
     made, planned, rules = course.made, course.planned, course.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
-    final = replace(
-        estimate,
-        error=estimate.error * math.sqrt(made / planned),
-        pairs=int(estimate.pairs * planned / made),
-        freedom=max(estimate.freedom, estimate.freedom * planned / made),
-    )
+    final = after_more_pairs(estimate, planned / made)
     needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each)
     # What the blocks to come can still move the mean by, from where it stands.
     moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))

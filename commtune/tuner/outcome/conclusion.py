@@ -215,14 +215,7 @@ def detectable_gains(
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
-                error = found.error / math.sqrt(times)
-                gain = detectable_gain(
-                    error,
-                    found.freedom * times,
-                    rules.each,
-                    rules.minimum_gain,
-                    rounding=found.rounding,
-                )
+                gain = detectable_gain(found, rules.each, rules.minimum_gain, times)
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))
     gains = {size: max(values)[1] for size, values in sorted(by_size.items())}

@@ -1,6 +1,7 @@
 """Blocks of runs, and the pairs that come from them.
 
-A block runs the default and every candidate once, close together, in random order. Candidate and
+A block runs the default and every candidate once, close together, in an order that is random and
+balanced over blocks: what a place in the order does to a run cancels. Candidate and
 default of one block make a pair at each size, if both had the same machine state there.
 """
 
@@ -53,10 +54,25 @@ class Pairs(list[tuple[float, float]]):
 
 
 def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
-    """The order of runs in a block: the default among the candidates, reproducibly shuffled."""
-    order = [DEFAULT, *candidates]
-    random.Random(f"{seed}:{block}").shuffle(order)
-    return order
+    """The order of runs in a block: the default among the candidates."""
+    return balanced_order([DEFAULT, *candidates], seed, block)
+
+
+def balanced_order(sides: Sequence[_Side], seed: object, block: int) -> list[_Side]:
+    """The order of runs in a block: random, made again by its number, and balanced by fours.
+
+    Of four blocks, two have random orders and the others the reverse of these; which is which is
+    random as well. So of any two sides each leads in two of the four. That still holds for the
+    others after a side has left.
+    """
+    four, place = divmod(block, 4)
+    places = random.Random(f"{seed}:{four}").sample(range(4), 4)
+    which, is_reversed = divmod(places[place], 2)
+
+    def key(side: _Side) -> float:
+        return random.Random(f"{seed}:{four}:{which}:{side}").random()
+
+    return sorted(sides, key=key, reverse=bool(is_reversed))
 
 
 def planned_blocks(budget_s: float, block_s: float) -> int:

@@ -8,10 +8,10 @@ two hidden modes, a heavy tail or a drift are in both arms alike.
 
 Other load on a machine makes some pairs worthless: one of the two runs was disturbed. So the
 ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
-deviation; Sankhya A 25, 1963): a fifth of the pairs may be wild on either side. With few pairs
-nothing is trimmed, since the interval would become too wide to say anything. Pairs of several
-machine states are strata: each is estimated by itself, and they are put together by their shares
-with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
+deviation; Sankhya A 25, 1963): from 20 pairs on, a fifth may be wild on either side. With fewer
+pairs fewer are trimmed: what a few dissent from may be a coin that fell on one side. Pairs of
+several machine states are strata: each is estimated by itself, and they are put together by their
+shares with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
 
 Pairs made within seconds can't show how much a gain moves from one session to the next. A
 configuration that changes nothing has no gain to move; a real gain varies by a share of itself
@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from commtune.model import Interval, Verdict
@@ -36,9 +36,8 @@ SITTING_SPREAD = 0.06
 _NORMAL_95 = 1.96
 #: How far that reaches to either side, at 95 %.
 SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
-#: The share of pairs trimmed on each side, and the number of pairs from which that is done.
-_TRIMMED = 0.2
-_FEWEST_TRIMMED = 8
+#: Points of the distribution of an error over which power is averaged.
+_ERROR_POINTS = 64
 
 
 @dataclass(frozen=True)
@@ -68,11 +67,37 @@ def estimate_ratio(logs: Sequence[float]) -> Estimate | None:
     count = len(ordered)
     if count < 2:
         return None
-    cut = int(_TRIMMED * count) if count >= _FEWEST_TRIMMED else 0
+    cut = _trimmed_pairs(count)
     kept = ordered[cut : count - cut]
     squares = _winsorized_squares(ordered, cut)
     error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
-    return Estimate(math.fsum(kept) / len(kept), error, len(kept) - 1, count)
+    return Estimate(math.fsum(kept) / len(kept), error, _freedom(count), count)
+
+
+def _trimmed_pairs(pairs: int) -> int:
+    """How many pairs are trimmed on each side: one of 10, one more of every three, to a fifth.
+
+    If all of some pairs are either +d or -d by the toss of a coin, all that dissent are trimmed,
+    and nothing is left of the error, in at most 2.2 % of cases. A fifth of 10 pairs: in 11 %.
+    """
+    return max(0, min(pairs // 5, (pairs - 7) // 3))
+
+
+def _freedom(pairs: int) -> float:
+    """Degrees of freedom of a trimmed mean.
+
+    Tukey and McLaughlin's are those of the pairs kept, less 1. With them, intervals of normal
+    pairs miss up to 1.6 times too often; half of one less for each pair trimmed on a side makes
+    it right within 0.03 of 0.5 %, and within 0.01 of 0.1 % (simulated, 11 to 100 pairs).
+    """
+    return pairs - 1 - 2.5 * _trimmed_pairs(pairs)
+
+
+def after_more_pairs(found: Estimate, times: float) -> Estimate:
+    """What an estimate will probably be with so many times its pairs."""
+    pairs = int(found.pairs * times)
+    freedom = found.freedom * _freedom(pairs) / _freedom(found.pairs)
+    return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
 
 
 def combine_strata(strata: Sequence[Sequence[float]]) -> Estimate | None:
@@ -140,9 +165,8 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
 
 def predict_interval(pairs: int, level: float) -> tuple[float, float]:
     """Standard error and half width of an interval to come, in standard deviations of a pair."""
-    cut = int(_TRIMMED * pairs) if pairs >= _FEWEST_TRIMMED else 0
     error = 1 / math.sqrt(pairs)
-    return error, error * t_quantile((1 + level) / 2, pairs - 2 * cut - 1)
+    return error, error * t_quantile((1 + level) / 2, _freedom(pairs))
 
 
 def blocks_to_decide(
@@ -154,28 +178,67 @@ def blocks_to_decide(
         chance: probability with which that many pairs decide it.
     """
     distance = abs(found.mean - math.log1p(minimum_gain))
-    allowance = math.hypot(SITTING_ALLOWANCE * found.mean, found.rounding)
-    reach = t_quantile((1 + level) / 2, max(30.0, found.freedom)) + t_quantile(chance, 1e6)
-    spread = found.error * math.sqrt(found.pairs)
-    room = distance - allowance
-    return math.inf if room <= 0 else max(found.pairs, (reach * spread / room) ** 2)
+    room = distance**2 - (SITTING_ALLOWANCE * found.mean) ** 2 - found.rounding**2
+    if room <= 0:
+        return math.inf
+    quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))
+    margin = t_quantile(chance, 1e6)
+    # Where the half width and the margin, both of which go with the error, fill the distance.
+    root = math.sqrt((margin * distance) ** 2 + (quantile**2 - margin**2) * room)
+    error = room / (margin * distance + root)
+    return max(found.pairs, found.pairs * (found.error / error) ** 2)
 
 
 def detectable_gain(
-    error: float,
-    freedom: float,
-    level: float,
-    minimum_gain: float,
-    chance: float = 0.9,
-    rounding: float = 0.0,
+    found: Estimate, level: float, minimum_gain: float, times: float = 1.0, chance: float = 0.9
 ) -> float:
     """The gain that would have been found with probability ``chance`` (0.1 is 10 %).
 
     Args:
-        error: standard error of a log ratio.
+        found: whose error tells how noisy pairs are.
         level: level of the interval that has to lie above the minimum gain.
-        rounding: as of an ``Estimate``.
+        times: how many times these pairs there will be.
     """
-    reach = (t_quantile((1 + level) / 2, freedom) + t_quantile(chance, 1e6)) * error
-    logarithm = (math.log1p(minimum_gain) + reach + rounding) / (1 - SITTING_ALLOWANCE)
-    return math.exp(min(logarithm, 700)) - 1
+    final = after_more_pairs(found, times)
+    quantile = t_quantile((1 + level) / 2, final.freedom)
+    margin = _reach(quantile, found.freedom, final.freedom, chance) - quantile
+    least = math.log1p(minimum_gain) + margin * final.error
+    within = math.hypot(quantile * final.error, found.rounding)
+    return math.exp(min(_least_mean(within, least), 700)) - 1
+
+
+def _least_mean(within: float, least: float) -> float:
+    """The mean whose interval begins at ``least``: the inverse of ``half_width``.
+
+    Args:
+        within: how far noise and rounding reach to either side.
+    """
+    rest = 1 - SITTING_ALLOWANCE**2
+    return (least + math.sqrt((SITTING_ALLOWANCE * least) ** 2 + rest * within**2)) / rest
+
+
+@lru_cache(maxsize=4096)
+def _reach(quantile: float, known: float, then: float, chance: float) -> float:
+    """How many of its errors a mean has to be above 0, to be found with probability ``chance``.
+
+    The error is an estimate, and so will be that of the interval to come: the probability is the
+    mean over what both may be. (With a known error, this is the noncentral t distribution.)
+
+    Args:
+        quantile: errors from the middle of the interval to its ends.
+        known: degrees of freedom of the error.
+        then: those of the error of the interval to come.
+    """
+    import numpy as np
+    from scipy.special import chdtri, ndtr
+
+    shares = (np.arange(_ERROR_POINTS) + 0.5) / _ERROR_POINTS
+    now, later = (np.sqrt(chdtri(freedom, shares) / freedom) for freedom in (known, then))
+    low, high = 0.0, 1.0
+    while np.mean(ndtr(high * now[:, None] - quantile * later)) < chance:
+        low, high = high, 2 * high
+    for _ in range(30):
+        middle = (low + high) / 2
+        is_found = np.mean(ndtr(middle * now[:, None] - quantile * later)) >= chance
+        low, high = (low, middle) if is_found else (middle, high)
+    return high

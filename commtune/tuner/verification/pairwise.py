@@ -8,7 +8,6 @@ A run that was lost (its node died, say) is neither side's fault: another block 
 from __future__ import annotations
 
 import math
-import random
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -25,7 +24,7 @@ from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Benchmark, Reporter
-from commtune.tuner.statistics.blocks import Pairs, estimate_pairs, pair_times
+from commtune.tuner.statistics.blocks import Pairs, balanced_order, estimate_pairs, pair_times
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
@@ -138,9 +137,7 @@ class PairwiseComparison:
 
     def _order(self, block: int) -> list[Arm]:
         """Who runs first: by a block's place, as both sides may be the same configuration."""
-        order = list(Arm)
-        random.Random(f"{self._runner.order_seed}:{block}").shuffle(order)
-        return order
+        return balanced_order(list(Arm), self._runner.order_seed, block)
 
     def _is_over(self) -> bool:
         blocks, used_s = self._blocks(), self._timer.used()

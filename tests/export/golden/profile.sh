@@ -10,11 +10,11 @@
 # Guard operations measured too, each at most 5 % slower: alltoall, broadcast.
 #
 #    size  state  default    tuned  speedup, simultaneous 95 % CI  pairs  finding
-# 256 KiB  fast   35.1 us  26.2 us  1.34x [1.31, 1.36]                22  allreduce: faster
-#   1 MiB  fast    142 us   101 us  1.41x [1.40, 1.42]                22  allreduce: faster
-#   1 MiB  slow    431 us   144 us  2.99x [2.80, 3.10]                22  allreduce: faster
-#   1 MiB  fast    100 us   100 us  1.00x [0.98, 1.02]                22  broadcast: no speedup shown
-#   1 MiB  fast    100 us   101 us  0.99x [0.96, 1.01]                22  alltoall: no speedup shown
+# 256 KiB  fast   35.1 us  26.2 us  1.31x to 1.36x (1.34x)            22  allreduce: faster
+#   1 MiB  fast    142 us   101 us  1.40x to 1.42x (1.41x)            22  allreduce: faster
+#   1 MiB  slow    431 us   144 us  2.80x to 3.10x (2.99x)            22  allreduce: faster
+#   1 MiB  fast    100 us   100 us  0.98x to 1.02x (1.00x)            22  broadcast: no speedup shown
+#   1 MiB  fast    100 us   101 us  0.96x to 1.01x (0.99x)            22  alltoall: no speedup shown
 #
 # The profile's variables: MPIR_CVAR_BCAST_INTRANODE_BUFFER_TOTAL_SIZE, MPIR_CVAR_REDUCE_INTRANODE_BUFFER_TOTAL_SIZE
 # Set in every run, the default's too: MPIR_CVAR_CH4_SHM_POSIX_TOPO_ENABLE

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 from confirmed_blocks import ONE_SPEED, SIZE, TWO_SPEEDS, A, B, blocks_of, run
 from made_up_runs import FAST_S, SLOW_S, block, plan_of, sizes
 
-from commtune.model import DEFAULT, Outcome
+from commtune.model import DEFAULT, Configuration, Outcome
 from commtune.tuner.statistics.blocks import (
     FEWEST_BLOCKS,
     block_order,
@@ -105,6 +106,22 @@ def test_the_order_of_a_block_is_shuffled_and_can_be_made_again() -> None:
     first = sum(order[0].is_default for order in orders)
     # A third of 200, within four standard deviations.
     assert 40 <= first <= 94
+
+
+def test_of_four_blocks_each_side_leads_in_two_also_after_another_has_left() -> None:
+    arrangements = set()
+    for first in range(0, 400, 4):
+        leads = [_leads(A, [A, B] if n < 2 else [A], first + n) for n in range(4)]
+        arrangements.add(tuple(leads))
+        assert sum(leads) == 2
+        assert sum(_leads(B, [A, B], first + n) for n in range(4)) == 2
+    # Two of four can be chosen in six ways, and none can be foreseen.
+    assert len(arrangements) == 6
+
+
+def _leads(candidate: Configuration, candidates: Sequence[Configuration], block: int) -> bool:
+    order = block_order(candidates, "1", block)
+    return order.index(candidate) < order.index(DEFAULT)
 
 
 @pytest.mark.parametrize(

@@ -241,8 +241,8 @@ def test_what_was_detectable_follows_from_the_noise_of_the_pairs() -> None:
     found = detectable_gains(looked(20, 20), comparison, RULES)
     estimate = estimates[8]
     assert estimate is not None
-    expected = detectable_gain(estimate.error, estimate.freedom, RULES.each, 0.02)
-    assert found[8] == pytest.approx(expected, rel=1e-3)
+    expected = detectable_gain(estimate, RULES.each, 0.02)
+    assert found[8] == pytest.approx(expected)
     # Four times the blocks, half of what is above the minimum.
     more = detectable_gains(looked(20, 80), comparison, RULES)
     assert (more[8] - 0.02) / (found[8] - 0.02) == pytest.approx(0.5, abs=0.1)
@@ -276,8 +276,7 @@ def test_what_was_detectable_is_of_the_noisiest_that_is_not_ruled_out(
     found = detectable_gains(Decision((A, B), 12, 0, 1.0, looks), comparison, RULES)
     open_ = estimates[B][8]
     assert open_ is not None
-    expected = detectable_gain(open_.error, open_.freedom, RULES.each, 0.02)
-    assert found == {8: pytest.approx(expected, rel=1e-3)}
+    assert found == {8: detectable_gain(open_, RULES.each, 0.02)}
 
 
 def test_nothing_was_detectable_where_a_rare_speed_leaves_nearly_no_freedom() -> None:

@@ -29,8 +29,8 @@ LIKELY = point(SIZES[0], 1.2, 0.97, 1.48, pairs=12)
 def test_a_likely_gain_is_told_with_its_interval_and_what_would_tell() -> None:
     said = describe_likely_gains(SIZES, plan(), found(LIKELY, 0.06))
     expected = (
-        r"likely, not proven: 1\.20x at 8 B \(0\.97 to 1\.48, n=12, "
-        r"about (\d+) more runs would tell\) by V=a$"
+        r"likely, not proven: 0\.97x to 1\.48x \(1\.20x\) at 8 B "
+        r"\(n=12, about (\d+) more runs would tell\) by V=a$"
     )
     told = re.match(expected, said)
     assert told, said
@@ -47,7 +47,7 @@ def test_the_default_stays_where_a_gain_is_only_likely() -> None:
     profiles = recommend_profiles(plan(), found(LIKELY, 0.06), {})
     assert profiles[0].configuration == DEFAULT
     assert profiles[0].verdict is Verdict.UNDECIDED
-    assert profiles[0].note.startswith("likely, not proven: 1.20x at 8 B")
+    assert profiles[0].note.startswith("likely, not proven: 0.97x to 1.48x (1.20x) at 8 B")
     silent = recommend_profiles(plan(), found(unknown(SIZES[0]), 0.2), {})
     assert "likely" not in silent[0].note
 
