@@ -70,6 +70,13 @@ def format_count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def format_many(count: int) -> str:
+    """A number of configurations, whole; of very many with two digits, ``1.2e+15``."""
+    if count < 10**12:
+        return f"{count:,}"
+    return f"{count:.1e}" if count < 10**300 else "more than 1e300"
+
+
 def format_node_hours(hours: float) -> str:
     """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
     if hours >= 99.95:

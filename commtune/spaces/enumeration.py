@@ -2,22 +2,32 @@
 
 The parameters are taken one after the other, each after those that its condition names. What
 the first ones can still mean for the rest is a small state: the values of those that a later
-condition or constraint looks at. Completions are counted once a state, so a space of 10^15
-configurations is counted at once, as long as few parameters hang together. The counts number
-all assignments from 0; drawing a number uniformly draws an assignment uniformly.
+condition looks at, and how far they go towards breaking each constraint. Completions are counted
+once a state, so a space of 10^15 configurations is counted at once, as long as few parameters hang
+together. The counts number all assignments from 0; drawing a number uniformly draws an assignment
+uniformly.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
+from commtune.errors import SpaceError
 from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 _Assignment = dict[str, Value]
+_State = tuple[object, ...]
+#: The values that a parameter may have in a state, each with its completions and the next state.
+_Options = tuple[tuple[Value, int, _State], ...]
+#: Values tried in all states together: some seconds.
+_MOST_STEPS = 200_000
 
 
 class Enumeration:
     """The legal assignments of parameters under constraints.
+
+    Its methods raise `SpaceError` where too many parameters hang together for them to be counted.
 
     Args:
         parameters: each after all that its condition depends on.
@@ -35,69 +45,121 @@ class Enumeration:
         self._fixed = fixed
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         self._checks = _by_last_name(constraints, place, len(self._parameters))
-        self._states = _live_names(self._parameters, self._checks)
+        self._live = _live_names(self._parameters, self._checks)
         # Parameters at whose value something later looks; the others have equal completions.
         self._matters = {
-            i for i, p in enumerate(parameters) if any(p.name in s for s in self._states[i + 1 :])
+            i for i, p in enumerate(parameters) if any(p.name in s for s in self._live[i + 1 :])
         }
-        self._found: dict[tuple[int, tuple[Value, ...]], tuple[tuple[Value, int], ...]] = {}
+        self._needed = _needed_names(self._parameters)
+        self._begun = _begun_constraints(self._checks, place)
 
     def count(self) -> int:
         """How many legal assignments there are."""
-        return self._completions(0, {}) if self._root_allowed() else 0
+        if any(check.broken(self._lookup({})) for check in self._checks[0]):
+            return 0
+        return self._table[1]
 
     def nth(self, number: int) -> _Assignment:
         """The assignment with a number, from 0 to count() - 1; number 0 leaves all unset."""
         if not 0 <= number < self.count():
             raise IndexError(number)
         chosen: _Assignment = {}
+        state = self._first_state
         for index, parameter in enumerate(self._parameters):
-            options = self._options(index, chosen)
+            options = self._table[0][index][state]
             # All values have as many completions, so that division finds the one that is meant.
             if index not in self._matters:
                 completions = options[0][1]
-                chosen[parameter.name] = options[number // completions][0]
+                chosen[parameter.name], _, state = options[number // completions]
                 number %= completions
                 continue
-            for value, completions in options:
+            for value, completions, after in options:
                 if number < completions:
-                    chosen[parameter.name] = value
+                    chosen[parameter.name], state = value, after
                     break
                 number -= completions
         return chosen
 
     def __iter__(self) -> Iterator[_Assignment]:
         """All assignments, in the order of their numbers, made as they are asked for."""
-        if self._root_allowed():
-            yield from self._extend(0, {})
-
-    def _extend(self, index: int, chosen: _Assignment) -> Iterator[_Assignment]:
-        if index == len(self._parameters):
-            yield chosen
+        if not self.count():
             return
-        name = self._parameters[index].name
+        if not self._parameters:
+            yield {}
+            return
+        table, last = self._table[0], len(self._parameters)
+        chosen: _Assignment = {}
+        untried = [iter(table[0][self._first_state])]
+        while untried:
+            found = next((one for one in untried[-1] if one[1]), None)
+            if found is None:
+                untried.pop()
+                continue
+            value, _, state = found
+            chosen[self._parameters[len(untried) - 1].name] = value
+            if len(untried) == last:
+                yield dict(chosen)
+            else:
+                untried.append(iter(table[len(untried)][state]))
+
+    @cached_property
+    def _first_state(self) -> _State:
+        return self._state(0, {})
+
+    @cached_property
+    def _table(self) -> tuple[list[dict[_State, _Options]], int]:
+        """For each parameter, the options in every state that can be before it; and the count."""
+        # Forward to the states that can be, then back with the completions of each.
+        ways = list(self._reachable())
+        completions: dict[_State, int] = {}
+        table: list[dict[_State, _Options]] = []
+        for found in reversed(ways):
+            options = {
+                # Behind the last parameter, all is said.
+                state: tuple((value, completions.get(after, 1), after) for value, after in each)
+                for state, each in found.items()
+            }
+            completions = {state: sum(n for _, n, _ in each) for state, each in options.items()}
+            table.append(options)
+        return table[::-1], completions.get(self._first_state, 1)
+
+    def _reachable(self) -> Iterator[dict[_State, list[tuple[Value, _State]]]]:
+        before: dict[_State, _Assignment] = {self._first_state: {}}
+        steps = 0
+        for index in range(len(self._parameters)):
+            after: dict[_State, _Assignment] = {}
+            found = {}
+            for state, chosen in before.items():
+                found[state] = self._ways(index, chosen, after)
+                steps += len(found[state])
+                if steps > _MOST_STEPS:
+                    raise _too_entangled(self._begun[index])
+            yield found
+            before = after
+
+    def _ways(
+        self, index: int, chosen: _Assignment, after: dict[_State, _Assignment]
+    ) -> list[tuple[Value, _State]]:
+        """The legal values in a state, each with the state behind it, which is noted."""
+        name, live = self._parameters[index].name, self._live[index + 1]
+        found: list[tuple[Value, _State]] = []
         for value in self._legal(index, chosen):
-            extended = chosen | {name: value}
-            if self._completions(index + 1, extended):
-                yield from self._extend(index + 1, extended)
-
-    def _completions(self, index: int, chosen: _Assignment) -> int:
-        if index == len(self._parameters):
-            return 1
-        return sum(completions for _, completions in self._options(index, chosen))
-
-    def _options(self, index: int, chosen: _Assignment) -> tuple[tuple[Value, int], ...]:
-        """The values that a parameter may have, each with its completions; found once a state."""
-        key = (index, tuple(chosen[name] for name in self._states[index]))
-        if key not in self._found:
-            name = self._parameters[index].name
-            legal = list(self._legal(index, chosen))
             # Where nothing later looks, the first stands for all.
-            asked = legal if index in self._matters else legal[:1]
-            counts = [self._completions(index + 1, chosen | {name: value}) for value in asked]
-            counts *= len(legal) // max(1, len(counts))
-            self._found[key] = tuple(zip(legal, counts, strict=True))
-        return self._found[key]
+            if found and index not in self._matters:
+                found.append((value, found[0][1]))
+                continue
+            extended = chosen | {name: value}
+            state = self._state(index + 1, extended)
+            if state not in after:
+                after[state] = {known: extended[known] for known in live}
+            found.append((value, state))
+        return found
+
+    def _state(self, index: int, chosen: _Assignment) -> _State:
+        """What the parameters before one mean for it and those behind."""
+        lookup = self._lookup(chosen)
+        values = [chosen[name] for name in self._needed[index]]
+        return (*values, *(c.progress(names, lookup) for c, names in self._begun[index]))
 
     def _legal(self, index: int, chosen: _Assignment) -> Iterator[Value]:
         parameter = self._parameters[index]
@@ -112,11 +174,17 @@ class Enumeration:
             if not any(check.broken(lookup) for check in self._checks[index + 1]):
                 yield value
 
-    def _root_allowed(self) -> bool:
-        return not any(check.broken(self._lookup({})) for check in self._checks[0])
-
     def _lookup(self, chosen: Mapping[str, Value]) -> Lookup:
         return lambda name: chosen[name] if name in chosen else self._fixed.get(name)
+
+
+def _too_entangled(begun: Sequence[_Begun]) -> SpaceError:
+    names = sorted({name for constraint, _ in begun for name in constraint.names})
+    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
+    return SpaceError(
+        f"rules between {shown} leave more than {_MOST_STEPS:,} cases to count",
+        hint="give these fewer values, or relate fewer of them",
+    )
 
 
 def _by_last_name(
@@ -134,10 +202,40 @@ def _live_names(
     parameters: Sequence[Parameter], checks: Sequence[Sequence[Constraint]]
 ) -> list[tuple[str, ...]]:
     # Which earlier parameters still matter when parameter i is about to get its value.
-    live: list[tuple[str, ...]] = []
+    live: list[tuple[str, ...]] = [()]
     later: set[str] = set()
     for index in range(len(parameters) - 1, -1, -1):
         later |= parameters[index].depends_on
         later |= {name for check in checks[index + 1] for name in check.names}
         live.append(tuple(p.name for p in parameters[:index] if p.name in later))
     return live[::-1]
+
+
+#: A constraint, and those of its parameters that have their values.
+_Begun = tuple[Constraint, frozenset[str]]
+
+
+def _needed_names(parameters: Sequence[Parameter]) -> list[tuple[str, ...]]:
+    # Which earlier parameters the conditions from parameter i on look at.
+    needed: list[tuple[str, ...]] = [()]
+    later: set[str] = set()
+    for index in range(len(parameters) - 1, -1, -1):
+        later |= parameters[index].depends_on
+        needed.append(tuple(p.name for p in parameters[:index] if p.name in later))
+    return needed[::-1]
+
+
+def _begun_constraints(
+    checks: Sequence[Sequence[Constraint]], place: Mapping[str, int]
+) -> list[list[_Begun]]:
+    # The constraints that can't be decided yet when parameter i is about to get its value, and
+    # for which one before it counts. What is fixed counts from the beginning.
+    begun: list[list[_Begun]] = []
+    for index in range(len(checks)):
+        waiting = [constraint for later in checks[index + 1 :] for constraint in later]
+        pairs = [
+            (constraint, frozenset(n for n in constraint.names if place.get(n, -1) < index))
+            for constraint in waiting
+        ]
+        begun.append([(constraint, names) for constraint, names in pairs if names])
+    return begun

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 
 from commtune.model import content_key
 
@@ -120,7 +121,7 @@ class Parameter:
         """Whether all values but unset are numbers, ascending."""
         return all(value in self.numbers for value in self.values if value is not None)
 
-    @property
+    @cached_property
     def variables(self) -> tuple[str, ...]:
         """The environment variables that it may set, in order of first mention."""
         names = dict.fromkeys(name for setting in self.settings.values() for name in setting)
@@ -179,6 +180,13 @@ class Forbidden:
         """Whether an assignment of all named parameters is ruled out."""
         return self.clause.holds(lookup)
 
+    def progress(self, known: Collection[str], lookup: Lookup) -> object:
+        """What the known ones of its parameters mean for whether the others will break it.
+
+        Equal for values that mean the same.
+        """
+        return all(lookup(n) in values for n, values in self.clause.allowed.items() if n in known)
+
     def explain(self, lookup: Lookup) -> str:
         """The rule and the offending values, for a person."""
         return f"{_shown(self.clause.allowed, lookup)} is forbidden: {self.why}"
@@ -211,6 +219,9 @@ class AtMost:
         high = self.numbers[self.upper].get(lookup(self.upper) or "")
         return low is not None and high is not None and low * self.times > high
 
+    def progress(self, known: Collection[str], lookup: Lookup) -> object:
+        return tuple(self.numbers[n].get(lookup(n) or "") for n in self.numbers if n in known)
+
     def explain(self, lookup: Lookup) -> str:
         shown = _shown((self.lower, self.upper), lookup)
         return f"{shown}: {self._multiple} must be at most {self.upper}: {self.why}"
@@ -237,6 +248,17 @@ class ProductAtMost:
         factors = [self.numbers[name].get(lookup(name) or "") for name in self.of]
         known = [factor for factor in factors if factor is not None]
         return len(known) == len(factors) and math.prod(known) > self.limit
+
+    def progress(self, known: Collection[str], lookup: Lookup) -> object:
+        factors = [self.numbers[name].get(lookup(name) or "") for name in self.of if name in known]
+        if None in factors:
+            return None
+        product = math.prod(factor for factor in factors if factor is not None)
+        return min(product, self.limit + 1) if self._only_grows else product
+
+    @cached_property
+    def _only_grows(self) -> bool:
+        return all(number >= 1 for numbers in self.numbers.values() for number in numbers.values())
 
     def explain(self, lookup: Lookup) -> str:
         shown = _shown(self.of, lookup)

@@ -105,7 +105,8 @@ def _tried(plan: Plan, report: CampaignResult) -> str:
     """The trials that ``status`` counts, and how far the search came in its space."""
     count = text.format_count(report.trials + report.later_trials, "trial")
     later = f", {report.later_trials} derived by ablation" if report.later_trials else ""
-    searched = f"{report.trials - 1} of {plan.space.count():,} configurations by the search"
+    many = text.format_many(plan.space.count())
+    searched = f"{report.trials - 1} of {many} configurations by the search"
     return f"{count} (the default, {searched}{later})"
 
 

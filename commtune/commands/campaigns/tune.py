@@ -294,7 +294,8 @@ def _outlook(spec: CampaignSpec) -> str:
         f"{plan.workload.operation}, "
         f"{text.format_ranks(plan.workload.ranks, plan.workload.nodes)}, "
         f"{text.format_count(len(plan.workload.sizes), 'size')}, "
-        f"{plan.space.count():,} configurations; budget: search {plan.budget.search_s:g} s, "
+        f"{text.format_many(plan.space.count())} configurations; "
+        f"budget: search {plan.budget.search_s:g} s, "
         f"ablation {plan.budget.ablation_s:g} s, confirmation {plan.budget.confirmation_s:g} s"
     )
 

@@ -14,19 +14,10 @@ from commtune.commands.reference.validation import validate_files
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError, UnknownName
-from commtune.formatting import format_table, wrap_text
+from commtune.formatting import format_many, format_table, wrap_text
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
-
-#: From here on a number of configurations is given with two digits.
-_MANY = 10**12
-
-
-def _counted(space: Space) -> str:
-    """How many configurations there are; of very many, only about."""
-    number = space.count()
-    return f"{number:,}" if number < _MANY else f"{number:.1e}"
 
 
 def _space_of(file: Path) -> Space:
@@ -111,7 +102,7 @@ def spaces_list_command(
         print(json.dumps([_brief(space) for space in spaces], indent=2))
         return
     rows = [
-        (s.name, s.library, s.versions, str(len(s.parameters)), _counted(s), s.summary)
+        (s.name, s.library, s.versions, str(len(s.parameters)), format_many(s.count()), s.summary)
         for s in spaces
     ]
     header = ("space", "library", "versions", "variables", "configurations", "for")
@@ -130,7 +121,7 @@ def spaces_show_command(
         print(json.dumps({**_brief(space), "parameters": parameters}, indent=2))
         return
     print(f"{space.name} {space.version}: {space.summary}")
-    print(f"for {space.library} {space.versions}; {_counted(space)} configurations")
+    print(f"for {space.library} {space.versions}; {format_many(space.count())} configurations")
     family = name.removesuffix("-quick").removesuffix("-thorough")
     sizes = {family, f"{family}-quick", f"{family}-thorough"} - {name}
     if others := [other for other in list_presets() if other in sizes]:
@@ -150,6 +141,6 @@ def spaces_validate_command(
     """Check space files."""
     validate_files(
         files,
-        lambda file: f", {_space_of(file).count():,} configurations",
+        lambda file: f", {format_many(_space_of(file).count())} configurations",
         json_output=json_output,
     )
