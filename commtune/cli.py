@@ -7,7 +7,6 @@ command is called or its help is asked for: ``commtune best`` answers in a tenth
 from __future__ import annotations
 
 import ast
-import os
 import sys
 from collections.abc import Callable
 from importlib import import_module
@@ -17,9 +16,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from commtune.errors import CommtuneError
+from commtune.errors import CommtuneError, explain_os_error
 from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
+from commtune.streams import drop_output, flush_output, plain_streams, unescaped
 
 #: click inherits none of it: each command and group is told.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -206,21 +206,35 @@ def make_app() -> TyperGroup:
 
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
+    with plain_streams():
+        _end_in_words()
+
+
+def _end_in_words() -> NoReturn:
     try:
         ON_STEP.set(_print_step)
         with signals_interrupt():
-            # What was interrupted comes back with its exit code, other commands with nothing.
-            sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
+            _run()
     except CommtuneError as error:
         _fail(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:
-        # The reader went away (| head); Python would complain at exit when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except BrokenPipeError:  # the reader went away (| head)
+        drop_output()
         sys.exit(141)
+    except OSError as error:
+        drop_output()
+        _fail(explain_os_error(error))
     except Exception as error:
         _usage_or_bug(error)
+
+
+def _run() -> NoReturn:
+    try:
+        # What was interrupted comes back with its exit code, other commands with nothing.
+        sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
+    finally:
+        flush_output()
 
 
 def _print_step(text: str, done: int, total: int) -> None:
@@ -232,7 +246,7 @@ def _print_step(text: str, done: int, total: int) -> None:
     count = f": {done} of {total}" if total else ""
     # The last step leaves an empty line for what comes next.
     line = "" if total and done == total else f"{text}{count}"
-    print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
+    print(f"\r\x1b[K{line}", end="", file=unescaped(sys.stderr), flush=True)
 
 
 def _fail(error: CommtuneError) -> NoReturn:

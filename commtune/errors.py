@@ -25,6 +25,8 @@ Only the command line turns errors into exit codes.
 
 from __future__ import annotations
 
+import errno
+import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -158,6 +160,35 @@ class EnvironmentFault(CommtuneError):
     def __init__(self, message: str, *, hint: str = "", transient: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.transient = transient
+
+
+_WHAT_TO_DO = {
+    errno.EACCES: "check its permissions and those of its folders, or name another place",
+    errno.EPERM: "check its permissions and those of its folders, or name another place",
+    errno.EROFS: "name a place that can be written",
+    errno.ENOSPC: "free some space, or name another place",
+    errno.EDQUOT: "free some space: your quota is used up",
+    errno.ENAMETOOLONG: "name a shorter path",
+    errno.ENOENT: "check the path",
+    errno.ENOTDIR: "check the path",
+    errno.EISDIR: "name a file",
+}
+
+
+def explain_os_error(error: OSError) -> EnvironmentFault:
+    """What the operating system refused, with the path and what to do.
+
+    For refusals that no one nearer has better words for.
+    """
+    path = "" if error.filename is None else os.fsdecode(error.filename)
+    shown = f"{path[:60]}...: " if len(path) > 300 else f"{path}: " if path else ""
+    return EnvironmentFault(shown + os_reason(error), hint=_WHAT_TO_DO.get(error.errno or 0, ""))
+
+
+def os_reason(error: OSError) -> str:
+    """Why the operating system refused, as it stands inside of a sentence."""
+    said = error.strerror or str(error) or type(error).__name__
+    return said[:1].lower() + said[1:]
 
 
 class MissingComponent(EnvironmentFault):

@@ -26,6 +26,7 @@ closed = sys.argv[1]
 os.chdir("/")
 os.environ |= {
     "HOME": closed + "/home", "XDG_DATA_HOME": closed + "/data", "PATH": closed + "/bin",
+    "XDG_CACHE_HOME": closed + "/cache",
     "COMMTUNE_MPI_PATH": closed + "/mpi", "LD_LIBRARY_PATH": closed + "/lib",
     "NCCL_CONF_FILE": closed + "/nccl.conf", "NCCL_HOME": closed, "CUDA_HOME": closed,
 }
@@ -56,5 +57,6 @@ def test_closed_places_are_lines_of_the_report(closed: Path) -> None:
     said = {(area, state): what for area, state, what in (li for li in lines if len(li) == 3)}
     assert said["mpi", "warning"].endswith(": Permission denied")
     assert said["database", "missing"].startswith("can't write to ")
+    assert said["cache", "missing"].startswith("can't write to ")
     # It goes on to the end.
     assert said["backend", "ok"]

@@ -121,6 +121,7 @@ def examine_machine(
         ("gpu", partial(_check_gpus, machine)),
         ("slurm", partial(_check_slurm, machine, os.environ)),
         ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
+        ("cache", partial(_check_cache, platformdirs.user_cache_path("commtune"))),
         ("environment", partial(_check_environment_settings, variables)),
         ("environment", partial(_check_settings_files, Path(variables.get("HOME", "/nowhere")))),
     ]
@@ -225,8 +226,7 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
 
 def _check_database_file(file: Path, mountinfo: str) -> Check:
     """Whether the database's file or folder can be written, has room, and is on a local disk."""
-    # os.access, as Path.exists raises in folders that are closed to us.
-    existing = next(f for f in file.absolute().parents if os.access(f, os.F_OK))
+    existing = _existing_part(file.parent)
     closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
     if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
         closed = file
@@ -242,6 +242,22 @@ def _check_database_file(file: Path, mountinfo: str) -> Check:
     if free < _LEAST_DISK_BYTES:
         return Check("database", Status.WARNING, what + ": little room")
     return Check("database", Status.OK, what)
+
+
+def _existing_part(folder: Path) -> Path:
+    """The folder, or the nearest one above it that is there for us."""
+    # os.access, as Path.exists raises in folders that are closed to us.
+    folder = folder.absolute()
+    return next(f for f in (folder, *folder.parents) if os.access(f, os.F_OK))
+
+
+def _check_cache(folder: Path) -> Iterator[Check]:
+    """Whether the benchmark can be built; silent where it can."""
+    existing = _existing_part(folder)
+    if not os.access(existing, os.W_OK | os.X_OK):
+        what = f"can't write to {existing}: the benchmark is built below it"
+        mend = f"export XDG_CACHE_HOME=/var/tmp/commtune-{os.getuid()}"
+        yield Check("cache", Status.MISSING, what, mend)
 
 
 def _check_environment_settings(variables: Mapping[str, str]) -> Check:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -19,10 +20,10 @@ def init_command(
     force: Annotated[bool, typer.Option("--force", help="overwrite the file")] = False,
 ) -> None:
     """Write a commented campaign file to start from."""
-    program = called_as()
+    program, named = called_as(), shlex.quote(str(file))
     if file.exists() and not force:
         raise UserError(
-            f"{file} exists already", hint=f"name another file, or: {program} init {file} --force"
+            f"{file} exists already", hint=f"name another file, or: {program} init {named} --force"
         )
     example = files("commtune.commands").joinpath("campaign_example.yaml").read_text("utf-8")
     example = _fitted(example)
@@ -30,7 +31,7 @@ def init_command(
         file.write_text(example, encoding="utf-8")
     except OSError as error:
         raise UserError(f"can't write {file}: {error.strerror}") from error
-    print(f"wrote {file}; edit it, then: {program} tune {file}")
+    print(f"wrote {file}; edit it, then: {program} tune {named}")
 
 
 def _fitted(example: str) -> str:

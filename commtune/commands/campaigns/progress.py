@@ -11,6 +11,7 @@ from typing import TextIO
 
 from commtune.app.progress import LineReporter, describe_progress
 from commtune.formatting import format_wall_time
+from commtune.streams import escape_text, unescaped
 from commtune.tuner.ports import Progress
 
 _REDRAW_EVERY_S = 0.2
@@ -31,7 +32,9 @@ class _TerminalReporter:
             TextColumn("{task.fields[phase]:<8}"),
             BarColumn(bar_width=24),
             TextColumn("{task.fields[numbers]}"),
-            console=Console(file=stream or sys.stderr, force_terminal=True, highlight=False),
+            console=Console(
+                file=unescaped(stream or sys.stderr), force_terminal=True, highlight=False
+            ),
             auto_refresh=False,
             transient=True,
         )
@@ -58,7 +61,7 @@ class _TerminalReporter:
         self._bar.refresh()
 
     def say(self, message: str) -> None:
-        self._bar.console.print(message, markup=False, soft_wrap=True)
+        self._bar.console.print(escape_text(message), markup=False, soft_wrap=True)
 
     def close(self) -> None:
         self._bar.stop()

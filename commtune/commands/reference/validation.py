@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from commtune.errors import CommtuneError
+from commtune.errors import CommtuneError, explain_os_error
 
 
 def validate_files(
@@ -22,7 +22,8 @@ def validate_files(
     for file in files:
         try:
             remark = check(file)
-        except CommtuneError as error:
+        except (CommtuneError, OSError) as caught:
+            error = explain_os_error(caught) if isinstance(caught, OSError) else caught
             said = {"message": error.message, "hint": error.hint}
             results.append({"file": str(file), "ok": False, **said})
             if not json_output:

@@ -9,6 +9,7 @@ from dataclasses import asdict
 
 from commtune.app.doctor import Check, Status, diagnose_machine
 from commtune.commands.options import DbOption, JsonOption
+from commtune.streams import escape_text, unescaped
 
 _STYLES = {Status.OK: "green", Status.MISSING: "bold red", Status.WARNING: "yellow"}
 #: Wider than any line: what is not a terminal, such as grep, gets each finding in one line.
@@ -33,9 +34,11 @@ def _print_checks(checks: Iterable[Check]) -> None:
 
     table = Table("area", "state", "what", box=None, pad_edge=False, header_style="")
     for check in checks:
-        table.add_row(check.area, Text(check.status, _STYLES[check.status]), Text(check.what))
+        said = Text(escape_text(check.what))
+        table.add_row(check.area, Text(check.status, _STYLES[check.status]), said)
     console = Console(width=None if sys.stdout.isatty() else _UNCUT, highlight=False)
     with console.capture() as printed:
         console.print(table)
     # Rich fills every line up to the longest one.
-    print("\n".join(line.rstrip() for line in printed.get().splitlines()))
+    lines = (line.rstrip() for line in printed.get().splitlines())
+    print("\n".join(lines), file=unescaped(sys.stdout))

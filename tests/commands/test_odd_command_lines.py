@@ -1,0 +1,77 @@
+"""Whatever stands behind a command, it ends with a result or with an error in words.
+
+``COMMTUNE_EXAMPLES=3000`` tries more than the default number of command lines.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from commtune import cli
+from commtune.errors import CommtuneError
+
+_EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "120"))
+
+#: Those that only read: others measure, build, or change what they are told to.
+_COMMANDS = (
+    "status", "show", "best", "profiles", "export", "report", "plot", "findings", "spaces list",
+    "spaces show", "spaces explain", "spaces validate", "systems list", "systems show",
+    "systems reference-settings", "systems validate", "db path",
+)  # fmt: skip
+_FLAGS = (
+    "--db", "--op", "--size", "--bytes", "--format", "-o", "--nodes", "--ranks", "--system",
+    "--json", "--help", "--nosuch", "-x",
+)  # fmt: skip
+_WORDS = (
+    "x", "a/b", "", "-", "--", "0", "-1", "9" * 5000, "1e400", "nan", "\udcff", "\x1b[2J",
+    "$(id)", "x" * 5000, "/" + "x" * 5000 + ".yaml", "/dev/zero", "/dev/null", "~nosuchuser/x",
+    "nccl", "mpich-host", "NCCL_ALGO", "NCCL_ALGO=²", "A=", "=", "perlmutter", "auto", "env",
+    "postgresql:/u:pw@h/x", "postgresql://u@h:port/x", "sqlite://", "sqlite:////x\udcff",
+    "allreduce", "bcast", "64KiB", "1 B", "²", "/dev/full/x", "2",
+)  # fmt: skip
+_LINES = st.tuples(
+    st.sampled_from(_COMMANDS),
+    st.lists(
+        st.one_of(
+            st.tuples(st.sampled_from(_WORDS)),
+            st.tuples(st.sampled_from(_FLAGS), st.sampled_from(_WORDS)),
+        ),
+        max_size=3,
+    ),
+).map(lambda line: [*line[0].split(), *(word for words in line[1] for word in words)])
+
+
+def test_odd_command_lines_end_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    application = cli.make_app()
+
+    @settings(max_examples=_EXAMPLES)
+    @given(_LINES)
+    # What once ended in a traceback.
+    @example(["status", "--db", "postgresql://u@h:port/x"])
+    @example(["status", "--db", "/tmp/\udcff.db"])
+    @example(["spaces", "validate", "/dev/zero"])
+    def end_in_words(words: list[str]) -> None:
+        monkeypatch.setattr(sys, "argv", ["commtune", *words])
+        out = io.TextIOWrapper(io.BytesIO(), errors="backslashreplace")
+        with redirect_stdout(out), redirect_stderr(out):
+            try:
+                application(words, standalone_mode=False)
+            except (CommtuneError, OSError, SystemExit):
+                pass
+            except Exception as error:
+                # Errors of usage know how they are shown.
+                if not hasattr(error, "show"):
+                    raise
+
+    end_in_words()
