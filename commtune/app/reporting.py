@@ -48,7 +48,7 @@ def write_campaign_report(
     url = database_url(db)
     described = describe_campaign(url, campaign)
     page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
-    with campaign_control.opened_database(db) as opened:
+    with campaign_control.readable_database(db) as opened:
         record = read_record(Store(opened), url, described)
     return write_report(record, page, pictures)
 

@@ -31,8 +31,11 @@ def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
 
     The flag says that jobs may be over by now: nobody watches them, and Slurm doesn't answer.
     """
-    with campaign_control.opened_database(db) as opened:
-        stored = Store(opened).campaigns()
+    try:
+        with campaign_control.readable_database(db) as opened:
+            stored = Store(opened).campaigns()
+    except NoAnswer:  # no database yet
+        return []
     unwatched = [job for one in stored if not one.locked_by for job in one.jobs]
     now = slurm_submission.jobs_now(unwatched)
     return [

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 
 from commtune import process
-from commtune.db.connection.engine import Database, open_database
+from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import database_url
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
@@ -17,6 +17,11 @@ from commtune.tuner.ports import Reporter
 def opened_database(option: str | None) -> closing[Database]:
     """The database, to be used in a with statement, which closes it."""
     return closing(open_database(database_url(option)))
+
+
+def readable_database(option: str | None) -> closing[Database]:
+    """The same, for reading only."""
+    return closing(open_readable(database_url(option)))
 
 
 @contextmanager

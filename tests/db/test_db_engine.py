@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -13,11 +14,10 @@ import pytest
 from sqlalchemy import create_engine, event, text
 from sqlalchemy.pool import NullPool
 
-from commtune.db.connection import engine
-from commtune.db.connection.engine import Database, open_database, upgrade_database
+from commtune.db.connection.engine import Database, open_database, open_readable, upgrade_database
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.storage.store import Store
-from commtune.errors import DatabaseFault, install_command
+from commtune.errors import DatabaseFault, NoAnswer, install_command
 from commtune.model import DEFAULT
 
 OPENER = """
@@ -127,6 +127,49 @@ def test_a_read_only_database(as_nobody: Path) -> None:
     assert not refusal.value.transient and refusal.value.hint
 
 
+def test_reading_needs_no_right_to_write(as_nobody: Path) -> None:
+    url = f"sqlite:///{as_nobody}/commtune.db"
+    database = open_database(url)
+    Store(database).open_campaign(given.campaign())
+    database.close()
+    (as_nobody / "commtune.db").chmod(0o400)
+    as_nobody.chmod(0o500)
+    with closing(open_readable(url)) as readable:
+        assert len(Store(readable).campaigns()) == 1
+
+
+def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "commtune.db"
+    url = f"sqlite:///{path}"
+    open_database(url).close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with closing(open_readable(url)) as readable:
+            assert Store(readable).campaigns() == []
+            with pytest.raises(DatabaseFault, match="read-only"), readable.write() as connection:
+                connection.execute(text("DELETE FROM campaigns"))
+
+
+def test_reading_makes_no_database(tmp_path: Path) -> None:
+    with pytest.raises(NoAnswer, match="there is no database"):
+        open_readable(f"sqlite:///{tmp_path}/new/commtune.db")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_attempt_waits_no_longer_than_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.3")
+    path = tmp_path / "commtune.db"
+    open_database(f"sqlite:///{path}").close()
+    with closing(sqlite3.connect(path, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        began = time.monotonic()
+        with pytest.raises(DatabaseFault, match="another program writes"):
+            open_database(f"sqlite:///{path}")
+        assert time.monotonic() - began < 8  # it was 10 s whatever was asked
+
+
 def test_a_full_disk_is_said_and_may_pass(tmp_path: Path) -> None:
     database = open_database(f"sqlite:///{tmp_path}/commtune.db")
     store = Store(database)
@@ -154,7 +197,7 @@ def test_a_full_disk_is_said_and_may_pass(tmp_path: Path) -> None:
 def test_a_busy_database_is_said_and_may_pass(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
+    monkeypatch.setenv("COMMTUNE_DB_WAIT", "0.1")
     path = tmp_path / "commtune.db"
     database = open_database(f"sqlite:///{path}")
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -205,6 +248,7 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
         ("postgresql+nodriver://ann:s3cret@db/x", "is not understood"),
         ("postgresql+asyncpg://ann:s3cret@db/x", "needs the Python package asyncpg"),
         ("://ann:s3cret@db", "is not understood"),
+        ("postgresql+psycopg://ann:s3cret@db:port/x", "is not understood"),
     ],
 )
 def test_urls_that_lead_nowhere(url: str, words: str) -> None:

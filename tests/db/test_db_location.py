@@ -63,6 +63,21 @@ def test_sqlite_urls() -> None:
     assert sqlite_path("postgresql+psycopg://db/x") is None
 
 
+@pytest.mark.parametrize(
+    "url", ["postgresql:/ann:s3cret@db/x", "postgres:ann:s3cret@db/x", "sqlite:/x.db"]
+)
+def test_a_url_without_its_slashes_is_no_file(url: str) -> None:
+    with pytest.raises(UserError, match=r"begins with \w+:/? and not with \w+://") as refusal:
+        database_url(url)
+    assert "s3cret" not in refusal.value.message + refusal.value.hint
+    assert database_url(f"./{url}").startswith("sqlite:///")
+
+
+def test_a_name_that_is_no_text_is_refused() -> None:
+    with pytest.raises(UserError, match="is no plain text"):
+        database_url("/tmp/\udcff.db")
+
+
 @pytest.mark.parametrize("url", ["sqlite://", "sqlite:///:memory:", "sqlite://x.db"])
 def test_an_sqlite_url_without_a_file_is_refused(url: str) -> None:
     with pytest.raises(DatabaseFault, match="names no file"):

@@ -13,7 +13,7 @@ import database_values as given
 import pytest
 from sqlalchemy.exc import OperationalError
 
-from commtune.db.connection import engine, location
+from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
@@ -33,7 +33,7 @@ connection.execute("ROLLBACK")
 @pytest.fixture
 def file(sqlite_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Database]:
     """An SQLite file whose single attempts to write are short."""
-    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
+    monkeypatch.setattr(location, "_ATTEMPT_S", 0.1)
     opened = open_database(sqlite_url)
     yield opened
     opened.close()

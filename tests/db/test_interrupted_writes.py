@@ -13,7 +13,7 @@ from types import FrameType
 import pytest
 from sqlalchemy import text
 
-from commtune.db.connection import engine
+from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import open_database
 from commtune.errors import DatabaseFault
@@ -51,7 +51,7 @@ def test_who_handles_it_can_write(tmp_path: Path) -> None:
 def test_a_wait_for_another_program_can_be_interrupted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "_BUSY_S", 0.1)
+    monkeypatch.setattr(location, "_ATTEMPT_S", 0.1)
     database = open_database(f"sqlite:///{tmp_path}/test.db")
     other = sqlite3.connect(tmp_path / "test.db", isolation_level=None)
     said: list[str] = []

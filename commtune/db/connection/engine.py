@@ -21,10 +21,11 @@ from sqlalchemy.pool import NullPool
 from commtune import filesystems
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.read_only import connect_for_reading
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 
-_BUSY_S = 10
+_CONNECT_S = 10
 _WRITES = "commtune_writes"
 #: Any number, as long as it is ours: PostgreSQL's key for "one makes the tables at a time".
 _SCHEMA_LOCK = 0x636F6D6D
@@ -138,6 +139,38 @@ def open_database(url: str) -> Database:
     return Database(engine, location.shown_url(url), tuple(warnings), _file_of(engine.url))
 
 
+def open_readable(url: str) -> Database:
+    """Opens a database for reading only; it is neither created nor upgraded.
+
+    Raises:
+        NoAnswer: there is none yet, or it is empty.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    path = location.sqlite_path(url)
+    with _faults(url):
+        engine = _engine(url)[0] if path is None else _reading_engine(path)
+        try:
+            with _begin(engine, writes=False) as connection:
+                _require_schema(connection, location.shown_url(url))
+        except BaseException:
+            engine.dispose()
+            raise
+    return Database(engine, location.shown_url(url))
+
+
+def _reading_engine(path: Path) -> Engine:
+    engine = create_engine(
+        "sqlite://", creator=lambda: connect_for_reading(path), poolclass=NullPool
+    )
+    _set_up_sqlite(engine, careful=False, foreign_keys=False)
+    return engine
+
+
+def _require_schema(connection: Connection, shown: str) -> None:
+    names = set(inspect(connection).get_table_names())
+    location.check_revision(_stored_revision(connection, names), names, shown)
+
+
 def upgrade_database(url: str) -> None:
     """Brings a database to our schema, keeping what it holds.
 
@@ -159,10 +192,7 @@ def open_reader(url: str) -> Iterator[location.Rows]:
     with _faults(url):
         engine, _ = _engine(url, lone=True)
         with _begin(engine, writes=False) as connection:
-            names = set(inspect(connection).get_table_names())
-            location.check_revision(
-                _stored_revision(connection, names), names, location.shown_url(url)
-            )
+            _require_schema(connection, location.shown_url(url))
             yield _as_rows(connection)
 
 
@@ -181,13 +211,13 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     path = location.sqlite_path(url)
     pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
     if path is None:
-        return _server_engine(make_url(url), pool), ""
+        return _server_engine(_parsed(url), pool), ""
     _make_folder(path.parent, url)
     network = filesystems.network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         json_serializer=_dump_json,
-        connect_args={"timeout": _BUSY_S},
+        connect_args={"timeout": location.busy_s()},
         **pool,
     )
     # While a table is rebuilt by a migration, others refer to one that is not there.
@@ -195,10 +225,17 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     return engine, network
 
 
+def _parsed(url: str) -> URL:
+    try:
+        return make_url(url)
+    except ValueError as error:  # a port that is no number
+        raise exc.ArgumentError(str(error)) from error
+
+
 def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     arguments: dict[str, Any] = {}
     if url.get_backend_name() == "postgresql" and "connect_timeout" not in url.query:
-        arguments["connect_timeout"] = _BUSY_S
+        arguments["connect_timeout"] = _CONNECT_S
     return create_engine(
         url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **pool
     )

@@ -26,10 +26,13 @@ VERSION_TABLE = "commtune_schema"
 #: Names how long a campaign waits for an SQLite file that another program holds, in seconds.
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
+_ATTEMPT_S = 10.0
 
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
 
 _REVISION = re.compile(r"r\d{4}")
+#: ``postgresql:/user@host``: a slash too few.
+_NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
 _SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
 
 
@@ -48,7 +51,17 @@ def database_url(option: str | None) -> str:
         import platformdirs
 
         chosen = str(Path(platformdirs.user_data_dir("commtune")) / "commtune.db")
+    if not chosen.isprintable():  # bytes that are no text among them
+        raise UserError(
+            f"the database's name {chosen[:60]!r} is no plain text",
+            hint="name another one with --db or COMMTUNE_DB",
+        )
     if "://" not in chosen:
+        if scheme := _NEARLY_URL.match(chosen):
+            raise UserError(
+                f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
+                hint=f"write {scheme[1]}://..., or a path in front for a file: ./{scheme[0]}...",
+            )
         return f"sqlite:///{Path(chosen).expanduser().absolute()}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
 
@@ -83,6 +96,15 @@ def wait_s() -> float:
             hint=f"a number from 0 up; without it, {_WAIT_S:.0f}",
         )
     return seconds
+
+
+def busy_s() -> float:
+    """How long one attempt waits for a database that is busy or far away, seconds.
+
+    Raises:
+        UserError: as `wait_s`.
+    """
+    return min(_ATTEMPT_S, wait_s())
 
 
 def sqlite_path(url: str) -> Path | None:

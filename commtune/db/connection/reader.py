@@ -6,12 +6,9 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from urllib.parse import quote
 
 from commtune.db.connection import location
-from commtune.errors import NoAnswer
-
-_BUSY_S = 10
+from commtune.db.connection.read_only import connect_for_reading
 
 
 @contextmanager
@@ -36,33 +33,13 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
 
 @contextmanager
 def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
-    if not path.exists():
-        raise NoAnswer(
-            f"there is no database at {path} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
     try:
-        with closing(_connect(path)) as connection:
+        with closing(connect_for_reading(path)) as connection:
+            connection.row_factory = sqlite3.Row
             _check_sqlite(connection, shown)
             yield lambda statement, given: connection.execute(statement, given).fetchall()
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    """Opens read-only; as a still picture where even the log's index can't be made."""
-    name = f"file:{quote(str(path))}?mode=ro"
-    connection = sqlite3.connect(name, uri=True, timeout=_BUSY_S)
-    try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
-    except sqlite3.OperationalError:
-        connection.close()
-        if Path(f"{path}-wal").exists() or not path.is_file():
-            raise
-        # Nobody writes (there is no log), and we may not write beside the file.
-        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
-    connection.row_factory = sqlite3.Row
-    return connection
 
 
 def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:

@@ -1,0 +1,34 @@
+"""Connections to an SQLite file that can't change it, and need no right to."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from urllib.parse import quote
+
+from commtune.db.connection import location
+from commtune.errors import NoAnswer
+
+
+def connect_for_reading(path: Path) -> sqlite3.Connection:
+    """Opens read-only; as a still picture where even the log's index can't be made.
+
+    Raises:
+        NoAnswer: there is no such file.
+    """
+    if not path.exists():
+        raise NoAnswer(
+            f"there is no database at {path} yet",
+            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
+        )
+    name = f"file:{quote(str(path))}?mode=ro"
+    connection = sqlite3.connect(name, uri=True, timeout=location.busy_s())
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.OperationalError:
+        connection.close()
+        if Path(f"{path}-wal").exists() or not path.is_file():
+            raise
+        # Nobody writes (there is no log), and we may not write beside the file.
+        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
+    return connection
