@@ -14,6 +14,7 @@ from commtune.app.remeasuring import find_profile, rebuild_on_slurm
 from commtune.campaign.patterns import PatternFields
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription
+from commtune.documents.files import read_file
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
@@ -188,7 +189,7 @@ def _from_words(written: str) -> Configuration:
 
 def _from_file(path: Path) -> Configuration:
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_file(path).decode("utf-8").splitlines()
     except OSError as error:
         raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
     except UnicodeDecodeError as error:

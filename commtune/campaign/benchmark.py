@@ -11,6 +11,7 @@ from pathlib import Path
 
 from commtune.campaign.schema import BenchmarkPart, CampaignFile
 from commtune.campaign.workload import RANKS_WORDS
+from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError
@@ -77,8 +78,10 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
         command, where = tuple(part.command), str(folder.resolve())
         return OwnBenchmark(command=command, output=part.output, folder=where)
     written, kind = _split(part.python)
-    path = (folder / Path(written).expanduser()).resolve()
-    if not path.is_file():
+    with document.placing("benchmark", "python"):
+        path = resolve_path(written, folder).resolve()
+        is_file = path.is_file()
+    if not is_file:
         raise document.error(
             f"there is no pattern file {path}",
             ("benchmark", "python"),
@@ -190,7 +193,8 @@ def _check_program(
     document: Document, part: BenchmarkPart, folder: Path, *, on_slurm: bool
 ) -> None:
     program = part.command[0]
-    found = (folder / program).is_file() if "/" in program else shutil.which(program)
+    with document.placing("benchmark", "command"):
+        found = (folder / program).is_file() if "/" in program else shutil.which(program)
     # On a cluster, modules may bring it where jobs run.
     if not found and not on_slurm:
         raise document.error(
@@ -253,7 +257,7 @@ def _check_pattern_file(path: Path, kind: str) -> None:
         CampaignError: with the file and, where there is one, its line.
     """
     try:
-        tree = ast.parse(path.read_bytes(), str(path))
+        tree = ast.parse(read_file(path), str(path))
     except SyntaxError as error:
         line = (error.text or "").strip()
         raise CampaignError(

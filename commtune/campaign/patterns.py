@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import stat
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import quote_value
-from commtune.errors import CampaignError, InvalidKey, WriteKey
+from commtune.errors import CampaignError, InvalidKey, UserError, WriteKey, os_reason
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
 from commtune.model.operations import ACTIVE, GROUPED, IN_PYTHON, MIXED
 
@@ -108,14 +108,9 @@ def matrix_path(written: str | None, folder: Path) -> Path | None:
     if not written:
         return None
     try:
-        return folder / Path(written).expanduser()
-    except RuntimeError as error:
-        home = Path(written).parts[0]
-        raise InvalidKey(
-            "matrix",
-            f"{home} is not the home folder of any user here",
-            f"write ./{home} for such a folder",
-        ) from error
+        return resolve_path(written, folder)
+    except UserError as error:
+        raise InvalidKey("matrix", error.message, error.hint) from error
 
 
 def check_operation(operation: Operation, backend: Backend, key: str) -> None:
@@ -259,19 +254,7 @@ def _content(asked: PatternFields) -> Matrix | None:
     if asked.matrix is None:
         return None
     try:
-        found = asked.matrix.stat()
-        # Devices and pipes have no size, and some never end.
-        if not stat.S_ISREG(found.st_mode) and not asked.matrix.is_dir():
-            raise InvalidKey(
-                "matrix", f"the matrix file {asked.matrix} is not a file", "lines: FROM TO BYTES"
-            )
-        if found.st_size > _LARGEST_FILE:
-            raise InvalidKey(
-                "matrix",
-                f"the matrix file {asked.matrix} is longer than 16 MiB",
-                f"{_MOST_MESSAGES:,} messages are the most",
-            )
-        text = asked.matrix.read_text(encoding="utf-8")
+        text = read_file(asked.matrix, _LARGEST_FILE).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidKey(
             "matrix", f"the matrix file {asked.matrix} is not text", "lines: FROM TO BYTES"
@@ -279,7 +262,7 @@ def _content(asked: PatternFields) -> Matrix | None:
     except OSError as error:
         raise InvalidKey(
             "matrix",
-            f"the matrix file {asked.matrix} can't be read: {(error.strerror or '').lower()}",
+            f"the matrix file {asked.matrix} can't be read: {os_reason(error)}",
             "in a campaign, paths start at the campaign file's folder",
         ) from error
     return _parse_matrix(text, asked.matrix, asked.ranks)

@@ -11,6 +11,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from commtune.campaign import value_types
+from commtune.documents.files import resolve_path
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError, UserError
@@ -307,8 +308,10 @@ def _uneven(document: Document, nodes: int, ranks: int) -> DocumentError:
 def _templates(document: Document, written: str, folder: Path) -> Path | None:
     if not written:
         return None
-    path = (folder / Path(written).expanduser()).resolve()
-    if not path.is_dir():
+    with document.placing("slurm", "templates"):
+        path = resolve_path(written, folder).resolve()
+        is_folder = path.is_dir()
+    if not is_folder:
         raise document.error(
             f"there is no folder of templates {path}",
             ("slurm", "templates"),

@@ -27,9 +27,8 @@ def require_within(low: float, high: float, words: str = "") -> AfterValidator:
 
     def check(value: float) -> float:
         if not low <= value <= high:
-            raise QuantityError(
-                f"{value:.15g} is out of range", hint=words or f"from {low} to {high}"
-            )
+            shown = f"{value:.15g}" if abs(value) < 1e300 else quote_value(value)
+            raise QuantityError(f"{shown} is out of range", hint=words or f"from {low} to {high}")
         return value
 
     return AfterValidator(check)
@@ -93,11 +92,11 @@ def load_named(
         shipped: how to find what is shipped, for the hint.
     """
     key, kind = what
-    if is_path(name) and not (folder / name).exists():
-        raise document.error(
-            f"there is no {kind} {folder / name}",
-            (key,),
-            hint=f"paths start at the campaign file's folder; {shipped}",
-        )
     with document.placing(key):
+        if is_path(name) and not (folder / name).exists():
+            raise document.error(
+                f"there is no {kind} {folder / name}",
+                (key,),
+                hint=f"paths start at the campaign file's folder; {shipped}",
+            )
         return load(folder / name if is_path(name) else name)

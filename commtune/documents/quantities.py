@@ -13,7 +13,8 @@ from commtune.errors import UserError
 
 _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
-_NUMBER_AND_UNIT = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
+_WHOLE = re.compile(r"-?[0-9]{1,20}")
+_NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
 #: Named as what was probably meant, and never read.
 _LOOSE_TIMES = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s", "m": "min", "mins": "min",
@@ -24,6 +25,11 @@ _LOOSE_TIMES = {
 
 class QuantityError(UserError, ValueError):
     """A size, time or share that can't be read; the hint is the nearest legal way to write it."""
+
+
+def whole_number(text: str) -> int | None:
+    """The number that a text is in decimal digits; ``None`` where it is none, or beyond use."""
+    return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _split(text: str, example: str) -> tuple[str, str]:
@@ -140,7 +146,7 @@ _DECIMAL = {"M": 10**6, "G": 10**9, "T": 10**12}
 _BANDWIDTH_UNITS = {f"{prefix}b/s": factor / 8 for prefix, factor in _DECIMAL.items()} | {
     f"{prefix}B/s": float(factor) for prefix, factor in _DECIMAL.items()
 }
-_BANDWIDTH = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*(\S+)\Z")
+_BANDWIDTH = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?)\s*(\S+)\Z")
 _LOOSE_BANDWIDTH = re.compile(r"([MGT])(b|bit|B|byte)s?(?:ps|/s|/sec)\Z")
 _BANDWIDTH_HINT = "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (bytes)"
 

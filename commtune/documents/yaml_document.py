@@ -25,8 +25,9 @@ from typing import Any
 
 import yaml
 
+from commtune.documents.files import read_file
 from commtune.documents.nearest import find_nearest, quote_value
-from commtune.errors import DocumentError, InvalidKey, UserError
+from commtune.errors import DocumentError, InvalidKey, UserError, explain_os_error, os_reason
 
 #: Keys and list indices from the top of a document down to a value.
 Where = tuple[str | int, ...]
@@ -34,10 +35,15 @@ Where = tuple[str | int, ...]
 #: libyaml, where PyYAML was built with it.
 _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENDINGS = (".yaml", ".yml")
-_MAX_NODES = 100_000  # aliases can make a small file enormous
+_MOST_NODES = 50_000  # aliases can make a small file enormous
+_DEEPEST = 50
+#: Half a character, or none: neither an environment variable nor a database takes it.
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+#: Characters of a number: 2^64 has 20.
+_LONGEST_NUMBER = 24
 _TAG = "tag:yaml.org,2002:"
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\Z")
-_FRACTION = re.compile(r"-?[0-9]+\.[0-9]*([eE][-+]?[0-9]+)?\Z")
+_FRACTION = re.compile(r"-?[0-9]+\.[0-9]*([eE][-+]?[0-9]{1,2})?\Z")
 _HINTS = (
     ("'\\t'", "indent with spaces; YAML does not allow tabs"),
     ("mapping values are not allowed", "put a value that contains ': ' in quotes"),
@@ -192,7 +198,7 @@ class Document:
 
     @contextmanager
     def placing(self, *where: str | int) -> Iterator[None]:
-        """What is wrong with a name, a key or an amount, as an error of this document."""
+        """What is wrong with a name, a key, an amount or a file, as an error of this document."""
         try:
             yield
         except InvalidKey as error:
@@ -201,6 +207,9 @@ class Document:
             if isinstance(error, DocumentError):
                 raise
             raise self.error(error.message, where, hint=error.hint) from error
+        except OSError as error:
+            fault = explain_os_error(error)
+            raise self.error(fault.message, where, hint=fault.hint) from error
 
 
 @dataclass(frozen=True)
@@ -231,12 +240,11 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
         DocumentError: of the given class, when it can't be read or is not proper YAML.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_file(path).decode("utf-8")
     except UnicodeDecodeError as e:
         raise error_class("not UTF-8 text", file=path, hint="save it as UTF-8") from e
     except OSError as e:
-        reason = (e.strerror or str(e)).lower()
-        raise error_class(f"can't be read: {reason}", file=path, hint=_beside(path)) from e
+        raise error_class(f"can't be read: {os_reason(e)}", file=path, hint=_beside(path)) from e
     return parse_document(text, path, error_class)
 
 
@@ -267,12 +275,11 @@ def parse_document(
         DocumentError: of the given class, when it is not proper YAML.
     """
     try:
-        node = yaml.compose(text, Loader=_QUICK if quick else yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_QUICK if quick else _LimitedLoader)
     except yaml.YAMLError as e:
         raise _syntax_error(e, file, error_class) from e
-    except RecursionError as e:
-        problem, hint = "nested too deeply", "close brackets that are open"
-        raise error_class(problem, file=file, hint=hint) from e
+    except _TooMuch as e:
+        raise error_class(str(e), file=file, line=e.line, hint=e.hint) from e
     reader = _Reader(file, error_class)
     data = None if node is None else reader.read(node, ())
     return Document(data, file, error_class, reader.lines)
@@ -293,6 +300,32 @@ def _syntax_error(
     )
 
 
+class _TooMuch(Exception):
+    """A document is too deep or too long."""
+
+    def __init__(self, message: str, hint: str, line: int) -> None:
+        super().__init__(message)
+        self.hint, self.line = hint, line
+
+
+class _LimitedLoader(yaml.SafeLoader):
+    """Stops where a document gets too deep or too long, before all of it is read."""
+
+    _depth = _count = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self._depth += 1
+        self._count += 1
+        line = self.line + 1  # of what was read last
+        if self._depth > _DEEPEST:
+            raise _TooMuch("nested too deeply", "close brackets that are open", line)
+        if self._count > _MOST_NODES:
+            raise _TooMuch(f"more than {_MOST_NODES:,} entries", "leave some out", line)
+        node: yaml.Node | None = super().compose_node(parent, index)
+        self._depth -= 1
+        return node
+
+
 class _Reader:
     """Turns YAML nodes into plain data, noting lines."""
 
@@ -307,8 +340,10 @@ class _Reader:
     def read(self, node: yaml.Node, where: Where) -> Any:
         self.lines.setdefault(where, node.start_mark.line + 1)
         self._count += 1
-        if self._count > _MAX_NODES or id(node) in self._open:
+        if self._count > _MOST_NODES or id(node) in self._open:
             raise self._error("aliases make the document endless", node, "write it out")
+        if len(where) > _DEEPEST:  # aliases nest what was not nested
+            raise self._error("nested too deeply", node, "write aliases out")
         if not node.tag.startswith(_TAG) or node.tag.startswith(_TAG + "python"):
             raise self._error(
                 f"tag {quote_value(node.tag)} is not used here", node, "leave the tag out"
@@ -323,7 +358,7 @@ class _Reader:
             return self._mapping(node, where)
         if isinstance(node, yaml.SequenceNode):
             return [self.read(item, (*where, i)) for i, item in enumerate(node.value)]
-        return _scalar(node)
+        return self._scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, where: Where) -> dict[str, Any]:
         data: dict[str, Any] = {}
@@ -343,25 +378,34 @@ class _Reader:
     def _key(self, node: yaml.Node) -> str:
         if not isinstance(node, yaml.ScalarNode) or node.tag == _TAG + "merge":
             raise self._error("a key must be a plain word", node, "write `key: value`")
-        return str(node.value)
+        return self._text(node)
+
+    def _text(self, node: yaml.Node) -> str:
+        text = str(node.value)
+        if found := _NO_TEXT.search(text):
+            what = "a NUL character" if found[0] == "\0" else "half a character (a surrogate)"
+            raise self._error(f"{what} can't stand here", node, "leave it out")
+        return text
+
+    def _scalar(self, node: yaml.Node) -> Any:
+        text, kind = self._text(node), node.tag.removeprefix(_TAG)
+        if getattr(node, "style", None):  # quoted, or a block of text
+            return text
+        is_whole = kind == "int" and _DECIMAL.match(text)
+        if is_whole or (kind == "float" and _FRACTION.match(text)):
+            if len(text) > _LONGEST_NUMBER:
+                raise self._error(
+                    f"the number {quote_value(text)} is too long", node, "put text in quotes"
+                )
+            return int(text) if is_whole else _WrittenFloat(text)
+        if kind == "bool":
+            lower = text.lower()
+            return lower == "true" if lower in ("true", "false") else _AmbiguousWord(text)
+        return None if kind == "null" else text
 
     def _error(self, message: str, node: yaml.Node, hint: str) -> DocumentError:
         line = node.start_mark.line + 1
         return self.error_class(message, file=self.file, line=line, hint=hint)
-
-
-def _scalar(node: yaml.Node) -> Any:
-    text, kind = str(node.value), node.tag.removeprefix(_TAG)
-    if getattr(node, "style", None):  # quoted, or a block of text
-        return text
-    if kind == "int" and _DECIMAL.match(text):
-        return int(text)
-    if kind == "float" and _FRACTION.match(text):
-        return _WrittenFloat(text)
-    if kind == "bool":
-        lower = text.lower()
-        return lower == "true" if lower in ("true", "false") else _AmbiguousWord(text)
-    return None if kind == "null" else text
 
 
 @cache

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import io
 import json
 import math
 import zlib
@@ -28,12 +29,14 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from commtune.documents.files import read_file
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
 _HEAD_LINES = 2
+_LARGEST_FILE = 2**28  # packed or not; 8 KiB a run make it 32,000 runs
 _PER_SECOND = 1e9  # nanoseconds, so that most times need no exponent
 
 
@@ -241,9 +244,9 @@ def load_grid(path: Path) -> Grid:
         UserError: there is no such file, or it is no whole recording of this version.
     """
     try:
-        content = path.read_bytes()
+        content = read_file(path, _LARGEST_FILE)
         digest = hashlib.sha256(content).hexdigest()
-        plain = gzip.decompress(content) if content[:2] == b"\x1f\x8b" else content
+        plain = _unpacked(content) if content[:2] == b"\x1f\x8b" else content
         return Grid.parse(plain.decode(), digest)
     except OSError as error:  # gzip's own error is one, too
         raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
@@ -254,6 +257,14 @@ def load_grid(path: Path) -> Grid:
             f"{path} is not a recording that this version of commtune reads: {error}",
             hint="recordings are made by 'commtune record'",
         ) from error
+
+
+def _unpacked(content: bytes) -> bytes:
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        plain = packed.read(_LARGEST_FILE + 1)
+    if len(plain) > _LARGEST_FILE:
+        raise ValueError("unpacked, it is larger than 256 MiB")
+    return plain
 
 
 def _header(data: dict[str, Any]) -> GridHeader:

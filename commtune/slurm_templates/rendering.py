@@ -142,6 +142,12 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
             f"template {name}: {e.message}",
             hint="a template knows job, and steps and place, or command",
         ) from e
+    except UserError:
+        raise
+    except Exception as e:  # a template is a program of its user, and can fail in any way
+        raise UserError(
+            f"template {name}: {type(e).__name__}: {e}", hint="see the template language's manual"
+        ) from e
     if not text.isascii():
         raise UserError(
             f"template {name}: text beyond ASCII", hint="such text may stand in values only"

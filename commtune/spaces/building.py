@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import whole_number
 from commtune.documents.yaml_document import Place
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
@@ -115,7 +116,7 @@ def _spelled(model: schema.ParameterDocument, at: Place) -> _Spelled:
 
 def _with_special(numbers: _Spelled, special: Sequence[str], at: Place) -> _Spelled:
     _refuse_doubles([*numbers, *special], at, first=len(numbers))
-    whole = {text: int(text) for text in special if text.lstrip("-").isdigit()}
+    whole = {text: n for text in special if (n := whole_number(text)) is not None}
     words: _Spelled = {text: None for text in special if text not in whole}
     ascending = sorted((numbers | whole).items(), key=lambda item: item[1] or 0)
     return words | dict(ascending)
@@ -250,10 +251,9 @@ def _as_number(text: str) -> int | None:
         number = number.removesuffix(suffix)
     if number[-1:].upper() in ("K", "M", "G"):
         number, letter = number[:-1], number[-1].upper()
-    if not number.strip().lstrip("-").isdigit():
-        return None
+    whole = whole_number(number.strip())
     power = "KMG".index(letter) + 1 if letter else 0
-    return int(number) << (10 * power)
+    return None if whole is None else whole << (10 * power)
 
 
 def resolve_clause(

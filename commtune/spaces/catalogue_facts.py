@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from commtune.documents.nearest import find_nearest, quote_value
-from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
@@ -122,7 +122,7 @@ def _listed(words: Sequence[str]) -> dict[str, Any]:
 
 
 def _is_whole(word: str) -> bool:
-    return word.lstrip("-").isdigit() and str(int(word)) == word
+    return str(whole_number(word)) == word
 
 
 def _steps(range_: Range, *, sizes: bool) -> list[int]:
@@ -182,8 +182,9 @@ def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
     """Risks and opting in, as far as the space doesn't say it; ``opt_in: false`` is an answer."""
     risks = list(dict.fromkeys(_RISKS[d] for d in variable.dangers if d in _RISKS))
     found: dict[str, Any] = {}
-    values = [str(value) for value in said.get("values", [])]
-    restricted = [value for value in variable.restricted if value in values]
+    values = said.get("values")
+    words = [str(value) for value in values] if isinstance(values, list) else []
+    restricted = [value for value in variable.restricted if value in words]
     if "restricted" not in said and restricted:
         grave = [str(r) for r in risks if r.needs_opt_in] or ["abort"]
         why = " ".join((variable.caution or variable.meaning).split())

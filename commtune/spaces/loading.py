@@ -18,6 +18,7 @@ from commtune.documents.yaml_document import (
     Place,
     Where,
     is_path,
+    list_shipped,
     load_document,
     load_shipped,
     parse_document,
@@ -51,6 +52,11 @@ def list_presets() -> list[str]:
 def _families() -> tuple[str, ...]:
     names = [entry.name for entry in _PRESETS.iterdir()]
     return tuple(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
+
+
+@cache
+def _includable() -> frozenset[str]:
+    return frozenset((*_families(), *list_shipped("spaces/presets/parts")))
 
 
 @cache
@@ -176,7 +182,7 @@ class _Building:
 
     def _included(self, document: Document, name: str, where: Where) -> Document:
         if not is_path(name):
-            if _entry(name).is_file():
+            if name in _includable():
                 return _shipped(name)
             raise document.error(
                 f"no space is called {quote_value(name)}",

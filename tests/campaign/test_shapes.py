@@ -113,7 +113,12 @@ def test_groups_are_those_of_a_node_unless_it_is_said_otherwise() -> None:
             "operation matrix needs a file of messages",
             "matrix: FILE",
         ),
-        ("operation: matrix\n  matrix: /dev/zero", 2, "/dev/zero is not a file", "FROM TO BYTES"),
+        (
+            "operation: matrix\n  matrix: /dev/zero",
+            2,
+            "/dev/zero can't be read: it is a pipe or a device",
+            "folder",
+        ),
         (
             "operation: matrix\n  matrix: ~no-such-user/m",
             2,

@@ -184,7 +184,7 @@ def test_empty_and_foreign_documents() -> None:
     for text, message in {
         "": "x.yaml: the document is empty",
         "[]": "x.yaml:1: the document is not a mapping",
-        "[" * 10_000: "x.yaml: nested too deeply",
+        "[" * 10_000: "x.yaml:1: nested too deeply",
         "a: &a [*a]": "x.yaml:1: aliases make the document endless",
         "a: 1\n---\nb: 2": "x.yaml:2: not proper YAML: expected a single document in the stream, "
         "but found another document",

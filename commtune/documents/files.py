@@ -1,0 +1,60 @@
+"""Reads files that people name: regular ones only, and no more of them than is sensible."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from pathlib import Path
+
+from commtune.errors import UserError
+from commtune.formatting import format_size
+
+#: Bytes of a text that a person writes.
+_MOST_TEXT = 2**20
+
+
+def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
+    """The content of a regular file.
+
+    Args:
+        most: bytes that it may have.
+
+    Raises:
+        OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
+    """
+    with open(path, "rb", opener=_open_regular) as file:  # takes an opener
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it is larger than {format_size(most)}", str(path))
+    return content
+
+
+def _open_regular(path: str, flags: int) -> int:
+    # Without O_NONBLOCK, opening a pipe waits for someone who writes into it.
+    handle = os.open(path, flags | os.O_NONBLOCK)
+    mode = os.fstat(handle).st_mode
+    # Python itself refuses folders.
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return handle
+    os.close(handle)
+    raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
+
+
+def resolve_path(written: str, folder: Path) -> Path:
+    """Where a file is that a document names; ``~`` is a home folder.
+
+    Args:
+        folder: where a relative path starts.
+
+    Raises:
+        UserError: nobody has that home.
+    """
+    try:
+        return folder / Path(written).expanduser()
+    except RuntimeError as error:
+        home = Path(written).parts[0]
+        raise UserError(
+            f"{home} is not the home folder of any user here",
+            hint=f"write ./{home} for such a folder",
+        ) from error
