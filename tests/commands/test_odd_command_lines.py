@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from commtune import cli
 from commtune.errors import CommtuneError
 
-_EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "120"))
+_EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "60"))
 
 #: Those that only read: others measure, build, or change what they are told to.
 _COMMANDS = (

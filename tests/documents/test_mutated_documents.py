@@ -26,7 +26,7 @@ from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.loading import build_space
 from commtune.systems.loading import build_system
 
-_EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "80"))
+_EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "40"))
 #: Generous: machines may be busy. What this is about took minutes or the whole memory.
 _SOON_S = 60.0
 
