@@ -10,6 +10,7 @@ import pandas  # type: ignore[import-untyped,unused-ignore]
 import pytest
 
 import commtune as ct
+from commtune.db.queries.profiles import load_profile
 from commtune.errors import ExportRefused, MissingComponent, NoAnswer, UserError
 
 
@@ -86,9 +87,10 @@ def test_a_size_that_was_not_measured_comes_with_both_neighbours(
 
 
 def test_a_profile_comes_with_its_details(store: ct.Store, result: ct.Result) -> None:
-    ranged = [one for one in result.profiles if one.name != "all-sizes"]
-    assert len(ranged) < 2 or all(one.boundaries for one in ranged)
-    assert any(one.contributions for one in store.profiles())
+    for one in store.profiles(result.campaign):
+        stored = load_profile(store.url, str(one.number), with_details=True).profile
+        assert (one.boundaries, one.contributions) == (stored.boundaries, stored.contributions)
+    assert any(one.boundaries or one.contributions for one in result.profiles)
 
 
 def test_what_was_replayed_is_not_exported(result: ct.Result, tmp_path: Path) -> None:
