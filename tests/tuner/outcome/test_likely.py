@@ -56,7 +56,7 @@ def test_what_is_likely_is_a_profile_of_its_own() -> None:
     (likely,) = list_likely_profiles(plan(), found(LIKELY, 0.06))
     assert (likely.name, likely.verdict) == ("allreduce-8-8-likely", Verdict.LIKELY)
     assert (likely.bytes_low, likely.bytes_high, likely.configuration) == (8, 8, A)
-    assert likely.note.startswith("likely, not proven: 1.20x at 8 B")
+    assert likely.note.startswith("likely, not proven: 0.97x to 1.48x (1.20x) at 8 B")
     assert list_likely_profiles(plan(), found(LIKELY, 0.2)) == []
 
 
