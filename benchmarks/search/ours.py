@@ -10,7 +10,7 @@ import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Outcome, Profile, Run
-from commtune.tuner.campaign import Campaign
+from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
@@ -63,11 +63,8 @@ def whole_campaign(
     halves: Halves, seed: int, runs: int, strategy: str = "", *, with_likely: bool = False
 ) -> Played:
     """Search, ablation and confirmation within the runs; its own pick is what it recommends."""
-    whole_s = runs * halves.run_s
-    budget = Budget(_SEARCH * whole_s, _ABLATION * whole_s, _CONFIRMATION * whole_s)
-    plan, runner = _begin(halves, seed, budget, strategy)
     began = time.process_time()
-    result = Campaign(plan, runner, Silent()).run()
+    result, runner = run_whole_campaign(halves, seed, runs, strategy)
     played = _played(halves, runner, time.process_time() - began)
     made = len(played.configurations)
     taken = (*result.profiles, *(result.likely if with_likely else ()))
@@ -76,6 +73,16 @@ def whole_campaign(
     played.own[made] = np.array([index[p.configuration] if p else halves.default for p in found])
     played.claims[made] = np.array([0.0 if p is None else 1.0 for p in found])
     return played
+
+
+def run_whole_campaign(
+    halves: Halves, seed: int, runs: int, strategy: str = ""
+) -> tuple[CampaignResult, Runner]:
+    """A whole campaign within so many runs, its time shared as where nobody says otherwise."""
+    whole_s = runs * halves.run_s
+    budget = Budget(_SEARCH * whole_s, _ABLATION * whole_s, _CONFIRMATION * whole_s)
+    plan, runner = _begin(halves, seed, budget, strategy)
+    return Campaign(plan, runner, Silent()).run(), runner
 
 
 def _begin(halves: Halves, seed: int, budget: Budget, strategy: str) -> tuple[Plan, Runner]:
