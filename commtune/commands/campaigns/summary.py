@@ -15,7 +15,7 @@ from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
-from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
 from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
@@ -166,6 +166,9 @@ def _use(profile: Profile, point: PointEvidence) -> str:
     # By its interval alone, as it is printed, an inconclusive row can look like a shown one.
     if profile.verdict is Verdict.FASTER:
         return profile.name
+    against = slower_state(point.bytes, profile.points, profile.minimum_gain)
+    if against is not None:
+        return f"the default, slower in the {against.speed} state"
     is_open = point.verdict is Verdict.UNDECIDED
     return f"the default, {wording.INCONCLUSIVE}" if is_open else "the default"
 

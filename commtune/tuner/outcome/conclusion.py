@@ -29,7 +29,7 @@ from commtune.model.conclusion import (
 from commtune.tuner.confirmation.comparison import Comparison, Rules, more_pairs
 from commtune.tuner.effective.canonical import is_credited
 from commtune.tuner.execution.reruns import is_disturbed
-from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, blocks_to_decide, detectable_gain
@@ -242,7 +242,9 @@ def more_runs(
     for place, candidate in enumerate(decision.candidates):
         for size, point in overall_points(comparison.points[candidate]).items():
             estimate = comparison.estimates[candidate][size]
-            is_open = point.verdict is Verdict.UNDECIDED and size not in faster
+            points = comparison.points[candidate]
+            against = slower_state(size, points, rules.minimum_gain)
+            is_open = point.verdict is Verdict.UNDECIDED and size not in faster and not against
             if estimate is None or not is_open or point.gain.ratio <= 1 + rules.minimum_gain:
                 continue
             pairs = blocks_to_decide(estimate, level, rules.minimum_gain)

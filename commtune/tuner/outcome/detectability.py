@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from commtune import formatting
 from commtune.model import PointEvidence
-from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 
 #: An interval that allows for a gain as large says nothing.
 _HOPELESS = 9.0
@@ -20,7 +20,7 @@ def describe_detectability(
 ) -> str:
     """The largest speedup that is not ruled out at some sizes, and at which of them.
 
-    Empty where nothing is known.
+    And what kept one from being shown. Empty where nothing is known.
 
     Args:
         sizes: bytes, at least one.
@@ -28,6 +28,27 @@ def describe_detectability(
             came as far as being compared.
         found: by size, the gain that the confirmation would have found in 9 of 10 cases.
     """
+    states = {size: slower_state(size, points, minimum_gain) for size in sizes}
+    slower = [_describe_slower(state) for state in states.values() if state is not None]
+    rest = [size for size, state in states.items() if state is None]
+    said = _describe_rest(rest, points, minimum_gain, found) if rest else ""
+    return "; ".join(part for part in (*slower, said) if part)
+
+
+def _describe_slower(state: PointEvidence) -> str:
+    at = f"at {formatting.format_size(state.bytes)}"
+    return (
+        f"faster {at}, but not in the {state.speed} machine state: {state.gain.ratio:.2f}x there "
+        f"({state.gain.pairs} pairs)"
+    )
+
+
+def _describe_rest(
+    sizes: Sequence[int],
+    points: Sequence[PointEvidence],
+    minimum_gain: float,
+    found: Mapping[int, float],
+) -> str:
     compared = {point.bytes for point in points} & set(sizes)
     known = {size: point for size, point in overall_points(points).items() if size in sizes}
     could = _found(sizes, found)

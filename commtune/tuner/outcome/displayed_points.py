@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commtune.model import PointEvidence
+from commtune.model import PointEvidence, Verdict
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -12,6 +12,22 @@ from commtune.tuner.statistics.machine_states import ALL
 def overall_points(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
     """The points over all machine states, by size, if they rest on enough pairs."""
     return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
+
+
+def slower_state(
+    size: int, points: Sequence[PointEvidence], minimum_gain: float
+) -> PointEvidence | None:
+    """The machine state that kept a speedup at a size (bytes) from being shown, where one did.
+
+    Over all states the interval is above the minimum gain, and the verdict is open all the same.
+    """
+    overall = overall_points(points).get(size)
+    if overall is None or overall.verdict is not Verdict.UNDECIDED:
+        return None
+    if overall.gain.low <= 1 + minimum_gain:
+        return None
+    states = [p for p in points if p.bytes == size and p.speed != ALL and p.gain.pairs > 1]
+    return min(states, key=lambda state: state.gain.ratio, default=None)
 
 
 def displayed_points(points: Sequence[PointEvidence]) -> list[PointEvidence]:

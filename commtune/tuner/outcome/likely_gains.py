@@ -11,7 +11,7 @@ from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.model.conclusion import LOOK_SHARES, error_share
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range
 from commtune.tuner.statistics.intervals import (
     Estimate,
@@ -67,7 +67,9 @@ def _find_likely(
     for configuration, points in comparison.points.items():
         for size, point in overall_points(points).items():
             estimate = comparison.estimates.get(configuration, {}).get(size)
-            is_open = size in sizes and point.verdict is Verdict.UNDECIDED
+            # Where a machine state speaks against it, nobody should accept it as likely.
+            against = slower_state(size, points, plan.minimum_gain)
+            is_open = size in sizes and point.verdict is Verdict.UNDECIDED and against is None
             if is_open and estimate is not None and _is_likely(estimate, plan.minimum_gain):
                 pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
                 yield point, configuration, 2 * pairs

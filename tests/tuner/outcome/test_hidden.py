@@ -83,3 +83,20 @@ def test_what_is_ruled_out_at_a_size() -> None:
     points = (point(SMALL, 1.41), point(LARGE, 1.01))
     assert [is_ruled_out(size, points, 0.02) for size in SIZES] == [False, True]
     assert not is_ruled_out(64, points, 0.02)
+
+
+def test_a_machine_state_that_speaks_against_a_speedup_is_named() -> None:
+    overall = PointEvidence(
+        "allreduce", LARGE, "all", 1e-5, 1e-5, Interval(1.14, 1.05, 1.23, 37), Verdict.UNDECIDED
+    )
+    states = [
+        PointEvidence("allreduce", LARGE, speed, 1e-5, 1e-5, gain, Verdict.UNDECIDED)
+        for speed, gain in (
+            ("slow", Interval(1.4, 1.26, 1.55, 9)),
+            ("fast", Interval(0.94, 0.92, 0.96, 3)),
+        )
+    ]
+    said = "faster at 1 MiB, but not in the fast machine state: 0.94x there (3 pairs)"
+    assert describe_detectability((LARGE,), [overall, *states], 0.02, FOUND) == said
+    both = describe_detectability(SIZES, [POINTS[0], overall, *states], 0.02, FOUND)
+    assert both.startswith(f"{said}; no speedup was shown at 8 B; up to 41%")

@@ -74,6 +74,17 @@ def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
     assert (likely.configuration, likely.bytes_low, likely.bytes_high) == (B, *sizes)
 
 
+def test_what_a_machine_state_speaks_against_is_not_likely() -> None:
+    shown = point(SIZES[0], 1.2, 1.05, 1.37, pairs=12)
+    overall = replace(shown, verdict=Verdict.UNDECIDED)
+    against = replace(overall, speed="fast", gain=replace(shown.gain, ratio=0.9, pairs=3))
+    vetoed = found(overall, 0.06)
+    vetoed.points[A] = (*vetoed.points[A], against)
+    assert list_likely_profiles(plan(), vetoed) == []
+    (note, *_) = (profile.note for profile in recommend_profiles(plan(), vetoed, {}))
+    assert note == "faster at 8 B, but not in the fast machine state: 0.90x there (3 pairs)"
+
+
 def test_nothing_is_likely_where_a_gain_is_proven() -> None:
     proven = comparison({A: [faster(size) for size in SIZES]})
     assert list_likely_profiles(plan(), proven) == []
