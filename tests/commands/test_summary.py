@@ -186,7 +186,7 @@ def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> No
     sure, outside = (1.23, 1.10, 1.37, 12), (9.0, 8.0, 10.0, 12)
     found = ablated(("A", {8: sure, 1024: noise, 1 << 20: outside}), ("B", {1024: noise}))
     said = summary._brings(found, "A")
-    assert said == "   (1.10x to 1.37x (1.23x) at 8 B, 12 pairs, derived by ablation)"
+    assert said == "   (1.10x to 1.37x at 8 B, 12 pairs, derived by ablation)"
     assert summary._brings(found, "B") == ""
 
 

@@ -215,9 +215,10 @@ def _brings(profile: Profile, name: str) -> str:
         return ""
     best = max(telling, key=lambda size: telling[size].low)
     hurt = [text.format_size(size) for size, gain in telling.items() if gain.high < 1]
+    gain = telling[best]
     said = (
-        f"   ({text.format_ratio(telling[best])} at {text.format_size(best)}, "
-        f"{telling[best].pairs} pairs, derived by ablation"
+        f"   ({gain.low:.2f}x to {gain.high:.2f}x at {text.format_size(best)}, "
+        f"{gain.pairs} pairs, derived by ablation"
     )
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
 
