@@ -36,6 +36,8 @@ _VARIABLE = 0.001
 #: One more candidate has to add so much to the table. It can't be much: 4x at large sizes
 #: outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
+#: And so much, if it would take the time in which idle variables are found.
+_WORTH_ABLATION = 0.1
 #: It counts at sizes where it is ahead by so many standard errors: of many that are alike, one
 #: always is by luck. With 1.0, replayed campaigns found 1 % less; with 0, candidates that are
 #: alike took the time of ablation from each other.
@@ -126,8 +128,14 @@ class Prospects:
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
             found = self._cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
-            best = found if found[0] > (1 + _WORTH_A_RUN) * best[0] else best
+            costs_ablation = self._has_ablation(best[1], runs) > self._has_ablation(found[1], runs)
+            least = _WORTH_ABLATION if costs_ablation else _WORTH_A_RUN
+            best = found if found[0] > (1 + least) * best[0] else best
         return best
+
+    def _has_ablation(self, chosen: Sequence[int], runs: int) -> bool:
+        candidates = [self.standings[index].configuration for index in chosen]
+        return count_ablation_runs(runs, candidates) > 0
 
     def _cover(self, worth: _Table, count: int) -> tuple[float, list[int]]:
         """What so many rows cover at most, chosen one after the other, and which they are.

@@ -15,6 +15,7 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Workload
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
+    count_ablation_runs,
     measure_spread,
     share_sizes,
 )
@@ -75,6 +76,20 @@ def test_of_two_alike_the_smaller_goes_on() -> None:
     larger = Configuration({**SMALL, "V5": "1", "V6": "1", "V7": "1"})
     even = (1.5, 1.5, 1.5, 1.5)
     assert chosen(standing(larger, *even), standing(SMALL, *even)) == [SMALL]
+
+
+def test_what_adds_little_does_not_take_the_time_of_ablation() -> None:
+    first = standing(Configuration({"V1": "1", "V2": "1"}), 1.5, 1.5, 1.5, 1.5)
+    six = Configuration({f"V{number}": "2" for number in range(1, 7)})
+    further = standing(six, 0.9, 0.9, 0.9, 1.65)
+    alone, both = ([one.configuration for one in those] for those in ([first], [first, further]))
+    # Each variable of both can be left out in 300 runs; in 100, those of the first alone.
+    assert count_ablation_runs(300, both) > 0 == count_ablation_runs(100, both)
+    assert count_ablation_runs(100, alone) > 0
+    assert chosen(first, further, runs=300) == both
+    assert chosen(first, further, runs=100) == alone
+    much = standing(six, 0.9, 0.9, 0.9, 2.5)
+    assert len(chosen(first, much, runs=100)) == 2
 
 
 def test_a_lucky_single_run_stays_behind_what_is_known_well() -> None:
