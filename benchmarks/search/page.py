@@ -24,7 +24,7 @@ _BUDGETS = (2, 5, 10, 20, 50)
 _DRAWN = {
     "random": "mean", "random+rerun": "lcb", "tpe": "lcb", "tpe-by-size": "lcb", "gp": "lcb",
     "smac3": "lcb", "acclaim": "own", "racing": "own", "halving": "lcb",
-    "search": "own", "whole": "own",
+    "search": "own", "whole": "own", "whole+likely": "own",
 }  # fmt: skip
 
 Row = dict[str, Any]
@@ -68,7 +68,7 @@ def draw(grid: str, rows: Sequence[Row]) -> Figure:
             if (row["method"], row["pick"]) == (method, pick)
         )
         if mine:
-            ours = method in ("search", "whole")
+            ours = method in ("search", "whole", "whole+likely")
             label = f"commtune, {method}" if ours else method
             axes.plot(*zip(*mine, strict=True), marker="o", markersize=3, label=label,
                       linewidth=2.2 if ours else 1.0)  # fmt: skip
