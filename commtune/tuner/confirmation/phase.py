@@ -98,7 +98,7 @@ class ConfirmationPhase:
             self._session.reporter.say(
                 f"confirmation needs at least {decision.blocks} blocks of "
                 f"{len(candidates) + 1} runs: about {decision.blocks * block_s:.0f} s, "
-                f"not {budget_s:g} s"
+                f"not {budget_s:.0f} s"
             )
         return decision
 
