@@ -62,8 +62,8 @@ def render_profile(
 
 
 _NOT_PROVEN = [
-    "WARNING: NOT PROVEN. The speedup is likely; the campaign could not show it. One such profile",
-    "in twenty may bring nothing. commtune verify measures it in fresh runs.",
+    "WARNING: NOT PROVEN. The speedup is likely; the campaign could not show it. Where there is",
+    "no speedup, one size in twenty looks like this. commtune verify measures it in fresh runs.",
     "",
 ]
 _UNGUARDED = [
