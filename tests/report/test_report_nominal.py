@@ -146,6 +146,10 @@ def test_parts_stand_beside_the_whole(tmp_path: Path) -> None:
     assert split.default_s == pytest.approx(translate.default_s / 2)
     assert split.default_s == pytest.approx(point.evidence.default_s / 4, rel=0.05)
     assert split.tuned_s == pytest.approx(point.evidence.tuned_s / 4, rel=0.05)
+    searched = Made("searched", trials=5, blocks=0, workload=workload, parts=parts)
+    page, words = page_of(tmp_path, searched)
+    assert "No size was confirmed." in words
+    assert "Its parts, each by itself" in words
     page, words = page_of(tmp_path, Made("plain", trials=5))
     assert page.steps == ()
     assert "Its parts" not in words
