@@ -5,7 +5,8 @@
 Simulated. Pairs of runs in blocks of the default and one candidate that does nothing, in the order
 that campaigns use, a random one of four places of it first. Printed is the share of intervals that
 leave out 1, of a level of 99.5 %: by right, 0.5 %. Below is how often a gain as large as the
-minimum detectable effect, which other pairs of the same noise gave, is found: by right, 90 %.
+minimum detectable effect, which other pairs of the same noise gave, is found: by right, 90 %. Last
+is how often a gain of 10 % is found.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from __future__ import annotations
 import argparse
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache
 
 from commtune.tuner.statistics.blocks import balanced_order
@@ -28,6 +29,8 @@ LEVEL = 0.995
 MINIMUM_GAIN = 0.02
 PAIRS = (5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 18, 20, 40)
 POWER_PAIRS = (8, 12, 20, 40)
+FOUND_PAIRS = (7, *POWER_PAIRS)
+_GAIN = math.log(1.1)
 #: So many campaigns have orders of their own.
 SEEDS = 300
 
@@ -76,8 +79,10 @@ def with_memory(rng: random.Random, count: int) -> list[float]:
     return found
 
 
-#: Gives the log ratios of so many pairs.
-Draws = Callable[[int], list[float]]
+#: Log ratios of pairs, and for each whether the default ran first.
+Drawn = tuple[list[float], list[bool]]
+#: Gives so many pairs.
+Draws = Callable[[int], Drawn]
 
 NOISES: dict[str, Noise] = {
     "normal": normal,
@@ -98,24 +103,33 @@ def order(seed: int, block: int) -> list[str]:
     return balanced_order(("default", "candidate"), seed, block)
 
 
-def log_ratios(noise: Noise, rng: random.Random, pairs: int) -> list[float]:
+def log_ratios(noise: Noise, rng: random.Random, pairs: int) -> Drawn:
     """Log ratios of default and candidate in successive blocks."""
-    seed, start = rng.randrange(SEEDS), rng.randrange(4)
+    orders = draw_orders(rng, pairs)
     times = iter(noise(rng, 2 * pairs))
     found = []
-    for block in range(start, start + pairs):
-        of = dict(zip(order(seed, block), times, strict=False))
+    for members in orders:
+        of = dict(zip(members, times, strict=False))
         found.append(of["default"] - of["candidate"])
-    return found
+    return found, [members[0] == "default" for members in orders]
 
 
-def coins(rng: random.Random, pairs: int) -> list[float]:
+def draw_orders(rng: random.Random, pairs: int) -> list[list[str]]:
+    """Of successive blocks of a campaign."""
+    seed, start = rng.randrange(SEEDS), rng.randrange(4)
+    return [order(seed, block) for block in range(start, start + pairs)]
+
+
+def coins(rng: random.Random, pairs: int) -> Drawn:
     """Pairs that are all the same but for the sign, each by the toss of a coin."""
-    return [rng.choice((-0.1, 0.1)) for _ in range(pairs)]
+    is_first = [members[0] == "default" for members in draw_orders(rng, pairs)]
+    return [rng.choice((-0.1, 0.1)) for _ in range(pairs)], is_first
 
 
-def estimated(logs: Sequence[float]) -> Estimate:
-    found = estimate_ratio(logs)
+def estimated(drawn: Drawn, gain: float = 0.0) -> Estimate:
+    """Of pairs to which the logarithm of a gain is added."""
+    logs, is_first = drawn
+    found = estimate_ratio([gain + one for one in logs], is_first)
     assert found is not None
     return found
 
@@ -134,9 +148,15 @@ def power(draw: Draws, pairs: int, cases: int) -> float:
     count = 0
     for _ in range(cases):
         gain = math.log1p(detectable_gain(estimated(draw(pairs)), LEVEL, MINIMUM_GAIN))
-        found = interval_of_ratio(estimated([gain + one for one in draw(pairs)]), LEVEL)
+        found = interval_of_ratio(estimated(draw(pairs), gain), LEVEL)
         count += found.low > 1 + MINIMUM_GAIN
     return count / cases
+
+
+def finds(draw: Draws, pairs: int, cases: int) -> float:
+    """The share of gains of 10 % that are found."""
+    gains = (interval_of_ratio(estimated(draw(pairs), _GAIN), LEVEL) for _ in range(cases))
+    return sum(gain.low > 1 + MINIMUM_GAIN for gain in gains) / cases
 
 
 def main() -> None:
@@ -154,6 +174,10 @@ def main() -> None:
     for name, draw in list(draws.items())[:5]:
         shares = (power(draw, pairs, cases) for pairs in POWER_PAIRS)
         print(f"{name:26}" + "".join(f"{100 * share:6.1f}" for share in shares), flush=True)
+    print("\n10 % found, by pairs" + " " * 6 + "".join(f"{pairs:6}" for pairs in FOUND_PAIRS))
+    for name, draw in draws.items():
+        shares = (finds(draw, pairs, cases) for pairs in FOUND_PAIRS)
+        print(f"{name:26}" + "".join(f"{100 * share:6.0f}" for share in shares), flush=True)
 
 
 def _drawing(noise: Noise, rng: random.Random) -> Draws:

@@ -16,7 +16,7 @@ from itertools import product
 
 from gpu_launches import markdown
 
-from commtune.tuner.statistics.intervals import combine_strata, t_quantile
+from commtune.tuner.statistics.intervals import combine_strata, estimate_ratio, t_quantile
 
 _MANY = (30, 12)
 _FEW = (2, 3, 4, 5, 8)
@@ -32,7 +32,7 @@ def missed(many: int, few: int, noise: float, level: float, rounds: int, seed: i
             [draw.gauss(0, 1) for _ in range(many)],
             [draw.gauss(0, noise) for _ in range(few)],
         ]
-        found = combine_strata(strata)
+        found = combine_strata(map(estimate_ratio, strata))
         assert found is not None  # each has two pairs at least
         # Rounded, so that quantiles are kept; by less than matters.
         within = t_quantile((1 + level) / 2, round(found.freedom, 2)) * found.error

@@ -18,8 +18,8 @@ from functools import partial
 from itertools import product
 from statistics import median
 
-from commtune.tuner.statistics.blocks import Pairs, estimate_pairs
 from commtune.tuner.statistics.intervals import Estimate, half_width
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
 from commtune.tuner.statistics.rounding import smallest_step
 
 _DEFAULTS_US, _STEP_US, _RATIO = (0.40, 0.25), 0.01, 1.025
@@ -33,9 +33,9 @@ def _pairs(printed_us: float, count: int, noise: float, rng: random.Random) -> P
     def printed_s(true_us: float) -> float:
         return float(f"{true_us * math.exp(rng.gauss(0, noise)):.2f}") * 1e-6
 
-    found = Pairs((printed_s(default_us), printed_s(default_us / _RATIO)) for _ in range(count))
-    found.step_s = partial(smallest_step, found.times)
-    return found
+    times_s = [(printed_s(default_us), printed_s(default_us / _RATIO)) for _ in range(count)]
+    step_s = partial(smallest_step, [time_s for both in times_s for time_s in both])
+    return Pairs(times_s, step_s=step_s)
 
 
 def _held(found: Sequence[Estimate], level: float) -> str:

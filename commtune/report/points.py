@@ -12,10 +12,11 @@ from commtune.model import DEFAULT, Configuration, Outcome, Phase, PointEvidence
 from commtune.report.record import CampaignRecord
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.operations import stored_fabric, stored_nominal
-from commtune.tuner.statistics.blocks import pair_times, whole_blocks
+from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
+from commtune.tuner.statistics.pairs import pair_times
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
@@ -151,9 +152,9 @@ def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[
         number = block[DEFAULT].block
         for candidate in block.keys() - {DEFAULT}:
             by_cell = pair_times([block], DEFAULT, candidate, record.speeds)
-            for (size, speed), times_s in by_cell.items():
+            for (size, speed), pairs in by_cell.items():
                 for cell in {(size, speed), (size, ALL)}:
-                    found[candidate, cell] += [_Pair(number, *both) for both in times_s]
+                    found[candidate, cell] += [_Pair(number, *both) for both in pairs.times_s]
     return {key: tuple(made) for key, made in found.items()}
 
 

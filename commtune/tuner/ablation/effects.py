@@ -15,14 +15,14 @@ from statistics import fmean
 from commtune.model import Configuration
 from commtune.model.conclusion import SizeEffect, VariableEffect
 from commtune.spaces.space import Space
-from commtune.tuner.statistics.blocks import Blocks, Pairs, estimate_pairs, log_ratios, pair_times
+from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    estimate_ratio,
     interval_of_ratio,
     t_quantile,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
 
 #: The probability that a variable that does nothing is kept, all variables together.
 _PASSENGER = 0.05
@@ -67,10 +67,8 @@ def measure_effects(
     speeds: MachineStates,
 ) -> Effects:
     """Log ratios slow/fast at each size, over all machine states."""
-    by_size: dict[int, list[float]] = {}
-    for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
-        by_size.setdefault(size, []).extend(log_ratios(found))
-    means = {size: estimate_ratio(logs) for size, logs in sorted(by_size.items())}
+    strata = _strata_by_size(blocks, slow, fast, speeds)
+    means = {size: join_pairs(parts).estimate() for size, parts in strata.items()}
     return Effects({size: mean for size, mean in means.items() if mean is not None})
 
 
@@ -85,14 +83,21 @@ def effects_by_size(
 
     A size with a single pair is absent: its interval would have no end.
     """
-    strata: dict[int, list[Pairs]] = {}
-    for (size, _), found in pair_times(blocks, slow, fast, speeds).items():
-        strata.setdefault(size, []).append(found)
     return tuple(
         SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
-        for size, parts in sorted(strata.items())
+        for size, parts in _strata_by_size(blocks, slow, fast, speeds).items()
         if (mean := estimate_pairs(parts)) is not None
     )
+
+
+def _strata_by_size(
+    blocks: Blocks, slow: Configuration, fast: Configuration, speeds: MachineStates
+) -> dict[int, list[Pairs]]:
+    """Pairs of each machine state, by size in bytes."""
+    found: dict[int, list[Pairs]] = {}
+    for (size, _), pairs in sorted(pair_times(blocks, slow, fast, speeds).items()):
+        found.setdefault(size, []).append(pairs)
+    return found
 
 
 def describe_variables(

@@ -10,10 +10,10 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist, fmean, median
+from statistics import NormalDist
 
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
-from commtune.tuner.statistics.blocks import Blocks, Pairs, estimate_pairs, log_ratios, pair_times
+from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
     Estimate,
@@ -25,6 +25,7 @@ from commtune.tuner.statistics.intervals import (
     judge_interval,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
 
 #: A candidate's points, and the estimates behind them by size.
 Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
@@ -95,7 +96,7 @@ def _points(
     estimate: Estimate | None,
     rules: Rules,
 ) -> list[PointEvidence]:
-    together = Pairs(pair for found in parts.values() for pair in found)
+    together = join_pairs([*parts.values()])
     gain = _interval(estimate, together, rules.each)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
@@ -105,8 +106,7 @@ def _points(
     said = judge_interval(gain, rules.minimum_gain)
     if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
         said = Verdict.UNDECIDED
-    default, tuned = _medians(together)
-    return [PointEvidence(operation, size, ALL, default, tuned, gain, said), *by_speed]
+    return [PointEvidence(operation, size, ALL, *together.medians_s, gain, said), *by_speed]
 
 
 def _point(
@@ -115,13 +115,13 @@ def _point(
     """What one machine state says: an interval by itself, which no claim is made from."""
     gain = _interval(estimate_pairs([found]), found, rules.level)
     said = judge_interval(gain, rules.minimum_gain)
-    return PointEvidence(operation, size, speed, *_medians(found), gain, said, share)
+    return PointEvidence(operation, size, speed, *found.medians_s, gain, said, share)
 
 
 def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
     """The interval of a ratio; with too few pairs for one, the ratio that they had."""
     gain = interval_of_ratio(found, level, len(of))
-    return gain if found is not None else replace(gain, ratio=math.exp(fmean(log_ratios(of))))
+    return gain if found is not None else replace(gain, ratio=of.ratio)
 
 
 def _warns(point: PointEvidence, rules: Rules) -> bool:
@@ -132,10 +132,6 @@ def _warns(point: PointEvidence, rules: Rules) -> bool:
     if point.gain.pairs >= FEWEST_PAIRS:
         return point.gain.high < 1
     return point.gain.pairs > 1 and point.gain.ratio < 1 - rules.tolerance
-
-
-def _medians(found: Pairs) -> tuple[float, float]:
-    return median(pair[0] for pair in found), median(pair[1] for pair in found)
 
 
 def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:

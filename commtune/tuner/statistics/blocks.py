@@ -1,25 +1,21 @@
-"""Blocks of runs, and the pairs that come from them.
+"""Blocks of runs: in which order they are made, how many, and which are whole.
 
 A block runs the default and every candidate once, close together, in an order that is random and
-balanced over blocks: what a place in the order does to a run cancels. Candidate and
-default of one block make a pair at each size, if both had the same machine state there.
+balanced over blocks: what a place in the order does to a run cancels.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import cache, partial
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from commtune.model import DEFAULT, BlockPlan, Configuration, Outcome, Run
-from commtune.tuner.statistics.evidence import Cell, median_times
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, combine_strata
+from commtune.model import DEFAULT, BlockPlan, Configuration, Run
+from commtune.tuner.statistics.evidence import median_times
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
-from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
+from commtune.tuner.statistics.pairs import pair_times
 
 #: More blocks than this change no verdict that matters.
 _MOST_BLOCKS = 400
@@ -36,21 +32,6 @@ GUARD_BLOCKS = 10
 Blocks = Sequence[Mapping[Configuration, Run]]
 #: By what a block tells its runs apart: their configurations, or the arms of a comparison.
 _Side = TypeVar("_Side")
-
-
-class Pairs(list[tuple[float, float]]):
-    """Times (seconds) of two configurations that ran in the same block.
-
-    Attributes:
-        step_s: gives the step of which times of these runs are multiples, at any size; 0 for none.
-    """
-
-    step_s: Callable[[], float] = float
-
-    @property
-    def times(self) -> list[float]:
-        """Of both, seconds."""
-        return [time_s for pair in self for time_s in pair]
 
 
 def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
@@ -129,48 +110,3 @@ def lacks_pairs(
         if found  # of one that fails every time there will be no pairs
         for size, name in {cell for cell in cells if cell[1] in often}
     )
-
-
-def pair_times(
-    blocks: Sequence[Mapping[_Side, Run]], one: _Side, other: _Side, speeds: MachineStates
-) -> dict[Cell, Pairs]:
-    """Times (seconds) of two sides of each block, by size and speed, block by block.
-
-    Failed runs, and sizes at which the two had different speeds, make no pair.
-    """
-    found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
-    for block in blocks:
-        both = [block.get(one), block.get(other)]
-        if all(run is not None and run.outcome is Outcome.OK for run in both):
-            first, second = median_times(block[one], speeds), median_times(block[other], speeds)
-            for cell in first.keys() & second.keys():
-                found[cell].append((first[cell], second[cell]))
-    # All sizes are timed by one clock, and printed in one format.
-    times_s = [time_s for pairs in found.values() for time_s in pairs.times]
-    of_all = cache(partial(smallest_step, times_s))
-    for (size, _), pairs in found.items():
-        pairs.step_s = partial(_step_s, pairs.times, size, of_all)
-    return found
-
-
-def _step_s(times_s: Sequence[float], size: int, of_all: Callable[[], float]) -> float:
-    return step_of_bandwidths(times_s, size) or of_all()
-
-
-def log_ratios(found: Iterable[tuple[float, float]]) -> list[float]:
-    return [math.log(one / other) for one, other in found]
-
-
-def estimate_pairs(strata: Sequence[Pairs]) -> Estimate | None:
-    """The mean log ratio of pairs of each machine state, with all that it may be off by."""
-    found = combine_strata([log_ratios(pairs) for pairs in strata])
-    if found is None:
-        return None
-    believed = [pairs for pairs in strata if len(pairs) > 1]
-    total = sum(map(len, believed))
-    rounding = sum(
-        len(pairs) / total * rounding_error([pair[side] for pair in pairs], pairs.step_s)
-        for pairs in believed
-        for side in (0, 1)
-    )
-    return replace(found, rounding=rounding)

@@ -6,6 +6,9 @@ as fast and half as fast are the same distance from 1. Inside a block the order 
 the candidate changes nothing the log ratio is symmetric about 0, whatever the shape of the noise:
 two hidden modes, a heavy tail or a drift are in both arms alike.
 
+Where the first run of a block is slower, or the second, that is estimated from both orders and
+taken out.
+
 Other load on a machine makes some pairs worthless: one of the two runs was disturbed. So the
 ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
 deviation; Sankhya A 25, 1963): from 20 pairs on, a fifth may be wild on either side. With fewer
@@ -21,9 +24,10 @@ configuration that changes nothing has no gain to move; a real gain varies by a 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import fmean
 
 from commtune.model import Interval, Verdict
 
@@ -38,6 +42,12 @@ _NORMAL_95 = 1.96
 SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
 #: Points of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64
+#: Pairs with each order that it takes to tell what the order does.
+_FEWEST_OF_AN_ORDER = 3
+#: What the order does is taken out where the squared error is so many times smaller without it:
+#: by chance, 5 % of 6 normal pairs come to that, 1 % of 8 and 0.1 % of 12. Taken out always, it
+#: would cost a degree of freedom, and wild pairs would spread to others.
+_ORDER_SHOWN = 3
 
 
 @dataclass(frozen=True)
@@ -61,17 +71,47 @@ def corrected_level(level: float, comparisons: int) -> float:
     return 1 - (1 - level) / max(1, comparisons)
 
 
-def estimate_ratio(logs: Sequence[float]) -> Estimate | None:
-    """The trimmed mean of log ratios, or ``None`` for fewer than two."""
-    ordered = sorted(logs)
-    count = len(ordered)
+def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Estimate | None:
+    """The trimmed mean of log ratios, or ``None`` for fewer than two.
+
+    Where it shows that the first or the second run of a block is slower, that is taken out.
+    Balanced orders keep it out of the mean, but not out of the error.
+
+    Args:
+        is_first: for each whether the first side of its pair ran first; empty if not known.
+    """
+    count = len(logs)
     if count < 2:
         return None
+    found = _trimmed_mean(logs)
+    before = [x for x, first in zip(logs, is_first, strict=False) if first]
+    after = [x for x, first in zip(logs, is_first, strict=False) if not first]
+    if min(len(before), len(after)) < _FEWEST_OF_AN_ORDER:
+        return found
+    effect = (_middle_mean(before) - _middle_mean(after)) / 2
+    even = [x - effect if first else x + effect for x, first in zip(logs, is_first, strict=True)]
+    rest = _trimmed_mean(even)
+    if _ORDER_SHOWN * rest.error**2 >= found.error**2:
+        return found
+    # One more number was estimated from the same pairs.
+    error = rest.error * math.sqrt((count - 1) / (count - 2))
+    return replace(rest, error=error, freedom=rest.freedom - 1)
+
+
+def _trimmed_mean(logs: Sequence[float]) -> Estimate:
+    ordered = sorted(logs)
+    count = len(ordered)
     cut = _trimmed_pairs(count)
     kept = ordered[cut : count - cut]
     squares = _winsorized_squares(ordered, cut)
     error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
     return Estimate(math.fsum(kept) / len(kept), error, _freedom(count), count)
+
+
+def _middle_mean(values: Sequence[float]) -> float:
+    """The mean of the middle half; of a few, without the smallest and the largest."""
+    cut = max(1, len(values) // 4)
+    return fmean(sorted(values)[cut : len(values) - cut])
 
 
 def _trimmed_pairs(pairs: int) -> int:
@@ -100,12 +140,12 @@ def after_more_pairs(found: Estimate, times: float) -> Estimate:
     return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
 
 
-def combine_strata(strata: Sequence[Sequence[float]]) -> Estimate | None:
-    """One estimate over strata of log ratios, each with the share that it has of all pairs.
+def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
+    """One estimate over those of strata, each with the share that it has of all pairs.
 
-    A stratum of one pair has no error of its own and is left out.
+    A stratum of one pair has no error of its own, hence no estimate, and is left out.
     """
-    found = [part for part in map(estimate_ratio, strata) if part is not None]
+    found = [part for part in strata if part is not None]
     if len(found) <= 1:
         return found[0] if found else None
     total = sum(part.pairs for part in found)

@@ -13,7 +13,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from statistics import median
 
 from commtune import model
 from commtune.campaign.plan import Plan
@@ -24,7 +23,7 @@ from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Benchmark, Reporter
-from commtune.tuner.statistics.blocks import Pairs, balanced_order, estimate_pairs, pair_times
+from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.intervals import (
     FEWEST_PAIRS,
@@ -32,6 +31,7 @@ from commtune.tuner.statistics.intervals import (
     interval_of_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
 
 
 class Arm(StrEnum):
@@ -204,16 +204,17 @@ def _differences(
 
 
 def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> Difference:
-    together = [pair for part in parts for pair in part]
+    together = join_pairs(parts)
     if not together:
         return Difference(size, speed)
+    a_s, b_s = together.medians_s
     ratio = interval_of_ratio(estimate_pairs(parts), level, len(together))
     known = ratio.pairs >= FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
         bytes=size,
         speed=speed,
-        a_s=median(a for a, _ in together),
-        b_s=median(b for _, b in together),
+        a_s=a_s,
+        b_s=b_s,
         ratio=ratio,
         faster=_faster(ratio) if known and speed == ALL else None,
         hidden=max(ratio.high, 1 / ratio.low) - 1 if known else None,

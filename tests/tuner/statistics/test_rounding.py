@@ -8,8 +8,8 @@ from functools import partial
 
 import pytest
 
-from commtune.tuner.statistics.blocks import Pairs, estimate_pairs
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, interval_of_ratio
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 
@@ -54,15 +54,15 @@ def test_equal_times_are_off_by_half_a_step_and_unequal_ones_by_less() -> None:
 def printed(count: int, noise: float, rng: random.Random) -> Pairs:
     """Runs that truly take 0.25 us and 1.025x less, of which two decimals are printed."""
     default_us = rng.uniform(0.245, 0.255)
-    found = Pairs(
+    times_s = [
         (
             round(default_us * math.exp(rng.gauss(0, noise)), 2) * 1e-6,
             round(default_us / 1.025 * math.exp(rng.gauss(0, noise)), 2) * 1e-6,
         )
         for _ in range(count)
-    )
-    found.step_s = partial(smallest_step, found.times)
-    return found
+    ]
+    step_s = partial(smallest_step, [time_s for both in times_s for time_s in both])
+    return Pairs(times_s, step_s=step_s)
 
 
 @pytest.mark.parametrize("noise", [0.0, 0.002, 0.01, 0.05])
@@ -75,10 +75,10 @@ def test_intervals_of_printed_times_hold(noise: float) -> None:
 
 
 def test_each_machine_state_has_its_share_of_what_rounding_does() -> None:
-    fast, slow = Pairs([(4e-7, 4e-7)] * FEWEST_PAIRS), Pairs([(8e-7, 8e-7)] * FEWEST_PAIRS)
-    alone = Pairs([(2e-7, 1e-7)])
-    for pairs in (fast, slow, alone):
-        pairs.step_s = partial(float, 1e-8)
+    step_s = partial(float, 1e-8)
+    fast = Pairs([(4e-7, 4e-7)] * FEWEST_PAIRS, step_s=step_s)
+    slow = Pairs([(8e-7, 8e-7)] * FEWEST_PAIRS, step_s=step_s)
+    alone = Pairs([(2e-7, 1e-7)], step_s=step_s)
     found = estimate_pairs([fast, slow, alone])
     assert found is not None
     assert found.rounding == pytest.approx(2 * (0.0125 + 0.00625) / 2)

@@ -72,7 +72,7 @@ def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None
 
 def test_strata_are_put_together_by_their_shares() -> None:
     fast, slow = [0.30, 0.32, 0.31, 0.29], [1.0, 1.1]
-    found = combine_strata([fast, slow, [5.0]])
+    found = combine_strata(map(estimate_ratio, [fast, slow, [5.0]]))
     assert found is not None
     assert found.pairs == 6
     assert found.mean == pytest.approx((4 * 0.305 + 2 * 1.05) / 6)
@@ -147,6 +147,21 @@ def test_a_run_that_is_slow_by_its_place_is_no_gain(pairs: int) -> None:
         gain = interval_of_ratio(found, 0.995)
         missed += not gain.low <= 1 <= gain.high
     assert missed == 0
+
+
+@pytest.mark.parametrize("pairs", [8, 12, 20])
+def test_a_gain_is_found_where_the_first_run_of_a_block_is_slower(pairs: int) -> None:
+    rng, found, missed = random.Random(pairs), 0, 0
+    for seed in range(400):
+        blocks = range(seed % 4, seed % 4 + pairs)
+        is_first = [balanced_order("AB", seed, block)[0] == "A" for block in blocks]
+        noise = [rng.gauss(0.1 if first else -0.1, 0.02) for first in is_first]
+        gain = interval_of_ratio(estimate_ratio([0.1 + x for x in noise], is_first), 0.995)
+        found += gain.low > 1.02
+        missed += not gain.low <= math.exp(0.1) <= gain.high
+    # Without the order's effect taken out, none is. Missed: 0.5 % are right, 2 are expected.
+    assert found >= 360
+    assert missed <= 8
 
 
 @pytest.mark.parametrize("pairs", [8, 10, 12, 15])

@@ -1,0 +1,112 @@
+"""Pairs of runs: candidate and default of one block, at a size and a machine state.
+
+Which of the two ran first is kept with a pair: the first run of a block may be slower, whatever
+its configuration.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache, partial
+from statistics import fmean, median
+from typing import TypeVar
+
+from commtune.model import Outcome, Run
+from commtune.tuner.statistics.evidence import Cell, median_times
+from commtune.tuner.statistics.intervals import Estimate, combine_strata, estimate_ratio
+from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
+
+#: By what a block tells its runs apart: their configurations, or the arms of a comparison.
+_Side = TypeVar("_Side")
+
+
+@dataclass
+class Pairs:
+    """Times of two sides that ran in the same blocks.
+
+    Attributes:
+        times_s: of both, seconds, block by block.
+        is_first: whether the first side ran before the other one, block by block.
+        step_s: gives the step of which times of these runs are multiples, at any size; 0 for none.
+    """
+
+    times_s: list[tuple[float, float]] = field(default_factory=list)
+    is_first: list[bool] = field(default_factory=list)
+    step_s: Callable[[], float] = float
+
+    def __len__(self) -> int:
+        return len(self.times_s)
+
+    @property
+    def log_ratios(self) -> list[float]:
+        """Of the first side's time to the other's."""
+        return [math.log(one / other) for one, other in self.times_s]
+
+    @property
+    def medians_s(self) -> tuple[float, float]:
+        """Of each side by itself, seconds."""
+        return median(one for one, _ in self.times_s), median(other for _, other in self.times_s)
+
+    @property
+    def ratio(self) -> float:
+        """The geometric mean of all ratios, outliers included."""
+        return math.exp(fmean(self.log_ratios))
+
+    def estimate(self) -> Estimate | None:
+        """The mean log ratio; ``None`` for fewer than two pairs."""
+        return estimate_ratio(self.log_ratios, self.is_first)
+
+
+def join_pairs(parts: Sequence[Pairs]) -> Pairs:
+    """Those of several machine states as one."""
+    return Pairs(
+        [times_s for pairs in parts for times_s in pairs.times_s],
+        [is_first for pairs in parts for is_first in pairs.is_first],
+    )
+
+
+def pair_times(
+    blocks: Sequence[Mapping[_Side, Run]], one: _Side, other: _Side, speeds: MachineStates
+) -> dict[Cell, Pairs]:
+    """Pairs of two sides of each block, by size and speed, block by block.
+
+    Failed runs, and sizes at which the two had different speeds, make no pair.
+    """
+    found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
+    for block in blocks:
+        both = [block.get(one), block.get(other)]
+        if all(run is not None and run.outcome is Outcome.OK for run in both):
+            first, second = median_times(block[one], speeds), median_times(block[other], speeds)
+            for cell in first.keys() & second.keys():
+                found[cell].times_s.append((first[cell], second[cell]))
+                found[cell].is_first.append(block[one].position < block[other].position)
+    # All sizes are timed by one clock, and printed in one format.
+    times_s = [time_s for pairs in found.values() for both in pairs.times_s for time_s in both]
+    of_all = cache(partial(smallest_step, times_s))
+    for (size, _), pairs in found.items():
+        pairs.step_s = partial(_step_s, pairs, size, of_all)
+    return found
+
+
+def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:
+    times_s = [time_s for both in pairs.times_s for time_s in both]
+    return step_of_bandwidths(times_s, size) or of_all()
+
+
+def estimate_pairs(strata: Sequence[Pairs]) -> Estimate | None:
+    """The mean log ratio of pairs of each machine state, with all that it may be off by."""
+    found = combine_strata([pairs.estimate() for pairs in strata])
+    if found is None:
+        return None
+    believed = [pairs for pairs in strata if len(pairs) > 1]
+    total = sum(map(len, believed))
+    rounding = sum(
+        len(pairs) / total * rounding_error([both[side] for both in pairs.times_s], pairs.step_s)
+        for pairs in believed
+        for side in (0, 1)
+    )
+    return replace(found, rounding=rounding)
