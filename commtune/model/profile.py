@@ -62,8 +62,8 @@ class Profile:
         points: evidence for the tuned operation, per size and machine state.
         guards: evidence for other operations measured under the same configuration.
         level: confidence level of every interval, after correction for all that was looked at.
-        note: for a person: where the default stays, the minimum detectable effect; else which
-            variables were not shown to contribute.
+        note: for a person: where the default stays, the minimum detectable effect; else whether
+            it has more slow runs, and which variables were not shown to contribute.
         contributions: what each variable of the configuration brings, derived by ablation.
         boundaries: what decided the range's ends.
     """

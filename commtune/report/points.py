@@ -17,6 +17,7 @@ from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_times
+from commtune.tuner.statistics.tails import Tail, measure_tail
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
@@ -67,6 +68,11 @@ class SizePoint:
     def state_rank(self) -> int:
         """The place of its machine state where several are listed."""
         return _SPEED_ORDER.get(self.evidence.speed, len(_SPEED_ORDER))
+
+    @property
+    def tail(self) -> Tail:
+        """Slow runs among its pairs, of which there are some."""
+        return measure_tail([[(pair.default_s, pair.tuned_s) for pair in self.pairs]])
 
     @property
     def is_recommended(self) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
 from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
@@ -26,6 +26,7 @@ from commtune.tuner.statistics.intervals import (
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
+from commtune.tuner.statistics.tails import Tail, measure_tail
 
 #: A candidate's points, and the estimates behind them by size.
 Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
@@ -43,6 +44,7 @@ class Comparison:
         estimates: what lies behind the points over all speeds, by configuration and size.
         levels: level of each interval, after correction, by configuration.
         stopped: why a candidate's blocks ended.
+        tails: slow runs, by configuration and size.
     """
 
     operation: str
@@ -50,6 +52,7 @@ class Comparison:
     estimates: dict[Configuration, dict[int, Estimate | None]]
     levels: dict[Configuration, float]
     stopped: dict[Configuration, str]
+    tails: dict[Configuration, dict[int, Tail]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,16 @@ def compare_one(
         estimates[size] = estimate_pairs(list(parts.values()))
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates
+
+
+def measure_tails(
+    blocks: Blocks, candidate: Configuration, speeds: MachineStates
+) -> dict[int, Tail]:
+    """Slow runs of a candidate and of the default, by size in bytes."""
+    strata: defaultdict[int, list[list[tuple[float, float]]]] = defaultdict(list)
+    for (size, _), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
+        strata[size].append(found.times_s)
+    return {size: measure_tail(parts) for size, parts in strata.items()}
 
 
 def _points(

@@ -15,6 +15,7 @@ from commtune.tuner.confirmation.comparison import (
     Rules,
     compare_one,
     is_settled,
+    measure_tails,
     stop_reason,
 )
 from commtune.tuner.execution.dispatch import Dispatch
@@ -231,6 +232,7 @@ class ConfirmationPhase:
             sizes = decision.sizes_of(candidate, self._plan.workload.sizes)
             compared = self._compare(blocks, candidate, sizes, rules, speeds)
             found.points[candidate], found.estimates[candidate] = compared
+            found.tails[candidate] = measure_tails(blocks, candidate, speeds)
             found.levels[candidate] = rules.each
             found.stopped[candidate] = why
         return found

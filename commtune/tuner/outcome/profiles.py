@@ -14,6 +14,7 @@ from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.likely_gains import describe_likely_gains, find_likely_ranges
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
+from commtune.tuner.outcome.slow_runs import describe_slow_runs
 from commtune.tuner.statistics.intervals import corrected_level
 
 ALL_SIZES = "all-sizes"
@@ -108,8 +109,12 @@ def _profile(
             if is_whole or boundary.below == high or boundary.above == low
         ),
     )
+    if part.configuration.is_default:
+        return made
     unproven = ", ".join(made.unproven_variables)
-    return replace(made, note=f"not shown to contribute: {unproven}") if unproven else made
+    contribution = f"not shown to contribute: {unproven}" if unproven else ""
+    slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
+    return replace(made, note="; ".join(said for said in (slow, contribution) if said))
 
 
 def _contributions(

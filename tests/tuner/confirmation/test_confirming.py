@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
+from commtune.tuner.outcome.profiles import recommend_profiles
 from commtune.tuner.ports import Progress, Reporter
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.machine_states import ALL
@@ -65,15 +68,18 @@ class Confirmation:
     def __post_init__(self) -> None:
         self.store.seed = str(self.seed)
 
-    def phase(self) -> ConfirmationPhase:
-        """A new session over the same store."""
-        plan = Plan(
+    def plan(self) -> Plan:
+        return Plan(
             "confirmation",
             SPACE,
             Workload(Operation.ALLREDUCE, SIZES),
             budget=Budget(1, 1, self.blocks * (len(self.candidates) + 1)),
             guards=self.guards,
         )
+
+    def phase(self) -> ConfirmationPhase:
+        """A new session over the same store."""
+        plan = self.plan()
         runner = Runner(plan, 1, self.benchmark, self.store, clock=self.benchmark.clock)
         runner.recover()
         runner.load()
@@ -103,6 +109,26 @@ def noise(kind: str, seed: int, spread: float = 0.03) -> MadeUpNoise:
 
 def runs_of(store: InMemoryStore) -> Counter[Configuration]:
     return Counter(run.configuration for run in store.stored)
+
+
+def test_a_gain_that_comes_with_slow_runs_says_so() -> None:
+    """Faster by 40 % in the middle, and ten times slower in some runs: slower in the mean."""
+    turns = itertools.cycle([False] * 21 + [True] * 3)
+
+    def effect(configuration: Configuration, size: int) -> float:
+        del size
+        return (math.log(10) if next(turns) else -math.log(1.4)) if configuration == A else 0.0
+
+    made = Confirmation(SimulatedBenchmark(noise("normal", 1, spread=0.001), effect), (A,), 40)
+    comparison, _ = made.run()
+    recommended = [
+        profile
+        for profile in recommend_profiles(made.plan(), comparison, {})
+        if not profile.configuration.is_default
+    ]
+    assert recommended
+    assert all(re.match(r"slow runs: \d+ of \d+ took", one.note) for one in recommended)
+    assert all(tail.mean_ratio < 1 for tail in comparison.tails[A].values())
 
 
 # Looks

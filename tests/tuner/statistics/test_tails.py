@@ -1,0 +1,44 @@
+"""Slow runs of a candidate beside those of the default."""
+
+from __future__ import annotations
+
+import pytest
+
+from commtune.tuner.outcome.slow_runs import describe_slow_runs
+from commtune.tuner.statistics.tails import measure_tail
+
+
+def times(slow: int, default_slow: int, pairs: int = 20) -> list[tuple[float, float]]:
+    """The default takes 1.1 s and the candidate 1 s; so many runs of each three times as long."""
+    defaults = [3.3] * default_slow + [1.1] * (pairs - default_slow)
+    candidates = [1.0] * (pairs - slow) + [3.0] * slow
+    return list(zip(defaults, candidates, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("slow", "default_slow", "expected"),
+    [(0, 0, False), (1, 0, False), (2, 0, True), (3, 1, False), (4, 1, True), (1, 4, False)],
+)
+def test_a_tail_is_heavier_where_chance_would_rarely_make_it_so(
+    slow: int, default_slow: int, expected: bool
+) -> None:
+    tail = measure_tail([times(slow, default_slow)])
+    assert (tail.slow, tail.default_slow, tail.pairs) == (slow, default_slow, 20)
+    assert tail.is_heavier is expected
+
+
+def test_a_slower_machine_state_is_no_tail() -> None:
+    fast, slow = times(0, 0), [(2 * a, 2 * b) for a, b in times(1, 0, pairs=8)]
+    tail = measure_tail([fast, slow])
+    assert (tail.slow, tail.pairs) == (1, 28)
+    assert tail.mean_ratio == pytest.approx((20 * 1.1 + 8 * 2.2) / (20 + 7 * 2 + 6))
+
+
+def test_the_size_that_is_worst_off_is_described() -> None:
+    tails = {8: measure_tail([times(3, 0)]), 64: measure_tail([times(4, 0)])}
+    assert describe_slow_runs(tails, (8, 64, 512)) == (
+        "slow runs: 4 of 20 took over 1.5 times their median at 64 B (the default: 0), "
+        "and at 1 more; the mean of all runs there is 0.79x"
+    )
+    assert describe_slow_runs(tails, (512,)) == ""
+    assert describe_slow_runs({8: measure_tail([times(1, 1)])}, (8,)) == ""
