@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from threadpoolctl import threadpool_limits
+
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
@@ -82,6 +84,11 @@ class Campaign:
 
     def run(self) -> CampaignResult:
         """Goes on from wherever the campaign stands, to its end."""
+        # BLAS's threads go on spinning for a while, on the cores that the next run needs.
+        with threadpool_limits(1, user_api="blas"):
+            return self._run()
+
+    def _run(self) -> CampaignResult:
         clock = self.runner.clock
         started = clock()
         self.runner.recover()
