@@ -55,7 +55,8 @@ _COMMANDS = {
         "trace": "measure.trace",
     },
     "Reference": {
-        "findings": "reference.findings",
+        "findings list": "reference.findings",
+        "findings reproduce": "reference.findings",
         "spaces list": "reference.spaces",
         "spaces show": "reference.spaces",
         "spaces explain": "reference.explain",
@@ -79,6 +80,7 @@ _COMMANDS = {
 
 #: Groups of commands, with their help.
 _GROUPS = {
+    "findings": "Published results for the described systems, and campaigns that repeat them.",
     "spaces": "Search spaces and their variables.",
     "systems": "Descriptions of machines and the settings that they recommend.",
     "mpi": "Find MPI libraries, or install them from wheels.",
@@ -87,6 +89,8 @@ _GROUPS = {
 
 #: Names that commands had before: they work, and no help lists them.
 _OLD_NAMES = {"systems baselines": "systems reference-settings"}
+#: Groups that were one command before: without a word of their own, they still are.
+_OLD_COMMANDS = {"findings": "list"}
 
 
 def _function_of(command: str) -> str:
@@ -125,6 +129,13 @@ class _LazyGroup(TyperGroup):
     prefix = ""
     modules: dict[str, str]
     headings: dict[str, list[str]]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        old = _OLD_COMMANDS.get(self.prefix.strip())
+        is_help = {"-h", "--help"} & set(args[:1])
+        if old and not is_help and (not args or args[0].startswith("-")):
+            args = [old, *args]
+        return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [name for names in self.headings.values() for name in names]

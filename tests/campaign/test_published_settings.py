@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
-from commtune.errors import CampaignError
-from commtune.systems.findings import all_findings
+from commtune.campaign.reproducing import write_reproduction
+from commtune.errors import CampaignError, UserError
+from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.loading import load_system
 from commtune.systems.used_settings import used_settings
 
@@ -59,6 +60,42 @@ def test_what_a_finding_set_can_be_tried_and_pinned(
     assert spec.plan.space.check(first) == []
     pinned = campaign(system, space, f"pin: {{{written(setting)}}}\n").plan.space.pinned
     assert dict(first).items() <= pinned.items()
+
+
+@pytest.mark.parametrize(
+    ("named", "system"),
+    [
+        pytest.param(one, system, id=f"{one.name} {system}")
+        for one in all_findings()
+        if one.finding.setting
+        for system in one.finding.systems
+    ],
+)
+def test_a_finding_is_repeated_by_the_campaign_that_is_written_for_it(
+    named: NamedFinding, system: str
+) -> None:
+    found = named.finding
+    spec = parse_campaign(write_reproduction(named, system), Path())
+    (first,) = spec.plan.first
+    assert dict(first) in (found.setting, *found.also)
+    assert spec.plan.budget.trials == 1
+    workload = spec.plan.workload
+    assert not found.operations or workload.operation in found.operations
+    assert (found.least_nodes or 1) <= workload.nodes <= (found.most_nodes or 2)
+    assert max(workload.sizes) <= (found.most_bytes or 1 << 30)
+    assert spec.plan.space.library in found.libraries
+    # No opt-in beyond what the site itself asks for.
+    assert "opt_in" not in write_reproduction(named, system)
+    assert spec.slurm is not None
+
+
+def test_an_observation_is_not_repeated() -> None:
+    observation = next(one for one in all_findings() if one.name == "service-level")
+    with pytest.raises(UserError, match="is an observation"):
+        write_reproduction(observation, "leonardo")
+    effect = next(one for one in all_findings() if one.finding.setting)
+    with pytest.raises(UserError, match="was not measured on summit"):
+        write_reproduction(effect, "summit")
 
 
 @pytest.mark.parametrize(

@@ -116,3 +116,22 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
     )
     assert json.loads(environment) == kept[0]["tried"]
     assert origin == "user"
+
+
+def test_the_campaign_of_a_finding_is_written(commtune: CommandLine) -> None:
+    said = commtune("findings", "reproduce", "no-sdma", "-o", "sdma.yaml", "--account", "p1")
+    assert said.code == 0, said.err
+    assert said.out == "wrote sdma.yaml; on lumi: commtune submit sdma.yaml\n"
+    assert "first: [{HSA_ENABLE_SDMA:" in (commtune.folder / "sdma.yaml").read_text()
+    assert commtune("spaces", "validate", "sdma.yaml").code == 0
+    again = commtune("findings", "reproduce", "no-sdma", "-o", "sdma.yaml")
+    assert (again.code, again.err.splitlines()[0]) == (2, "commtune: sdma.yaml exists already")
+    said = commtune("findings", "reproduce", "affinity-alltoall")
+    assert "--system alps" in said.err
+    said = commtune("findings", "reproduce", "affinty-alltoall")
+    assert "nearest: affinity-alltoall" in said.err
+    # The list needs no word of its own.
+    assert (
+        commtune("findings", "--system", "lumi").out
+        == commtune("findings", "list", "--system", "lumi").out
+    )

@@ -118,7 +118,7 @@ def test_wrong_files_are_refused(
 
 
 def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    command.findings_command("lumi", json_output=False)
+    command.findings_list_command("lumi", json_output=False)
     said = capsys.readouterr().out
     assert "NCCL_NCHANNELS_PER_PEER=32: 3.5x in bandwidth" in said
     assert said.index("channels-per-peer") < said.index("\nobservations") < said.index("gpu-pairs")
@@ -126,11 +126,11 @@ def test_the_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lumi; rccl; ping-pong, bidirectional, stream; to 1 node [1, III-B]" in said
     assert said.count("De Sensi") == 1
     assert said.index("gpu-pairs") < said.index("\nsources\n  [1] De Sensi et al.")
-    command.findings_command(None, json_output=True)
+    command.findings_list_command(None, json_output=True)
     found = json.loads(capsys.readouterr().out)
     assert [one["name"] for one in found] == [one.name for one in all_findings()]
-    command.findings_command("summit", json_output=False)
+    command.findings_list_command("summit", json_output=False)
     assert capsys.readouterr().out == "no paper that commtune knows measured on summit\n"
     with pytest.raises(UnknownName) as error:
-        command.findings_command("lumy", json_output=False)
+        command.findings_list_command("lumy", json_output=False)
     assert "nearest: lumi" in error.value.hint

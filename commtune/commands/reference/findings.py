@@ -1,16 +1,22 @@
-"""``commtune findings``."""
+"""``commtune findings list`` and ``reproduce``."""
 
 from __future__ import annotations
 
 import json
+import shlex
+import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
+from commtune.commands.options import JsonOption, called_as
 from commtune.documents.nearest import quote_value, suggest
-from commtune.errors import UnknownName
+from commtune.errors import UnknownName, UserError, explain_os_error
 from commtune.formatting import format_count, format_size, wrap_text
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.systems.loading import list_systems
@@ -63,7 +69,7 @@ def _wrap(line: str, first: str = "      ") -> str:
     return wrap_text(line, first=first, indent="      ")
 
 
-def findings_command(
+def findings_list_command(
     system: Annotated[
         str | None, typer.Option(help="only those on this system, by its name in 'systems list'")
     ] = None,
@@ -85,3 +91,65 @@ def findings_command(
         print(f"no paper that commtune knows measured on {system}")
     else:
         print("\n".join(_lines(found)))
+
+
+def findings_reproduce_command(
+    name: Annotated[str, typer.Argument(help="a finding with a setting, by its name in 'list'")],
+    system: Annotated[
+        str | None, typer.Option(help="the system, where the paper measured on several")
+    ] = None,
+    account: Annotated[str, typer.Option(help="your project, for Slurm")] = YOUR_PROJECT,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="file to write; else it is printed")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="print the job script of the campaign instead")
+    ] = False,
+) -> None:
+    """Write the campaign that repeats a published result on its system."""
+    known = {one.name: one for one in all_findings()}
+    if name not in known:
+        raise UnknownName(
+            f"there is no finding {quote_value(name)}",
+            hint=suggest(name, known) or f"{called_as()} findings list",
+        )
+    chosen = _system(known[name], system)
+    text = write_reproduction(known[name], chosen, account)
+    spec = parse_campaign(text, Path())
+    if dry_run:
+        print(_job_script(spec), end="")
+    elif output is None:
+        print(text, end="")
+    else:
+        _write_new(output, text)
+        file = shlex.quote(str(output))
+        edit = f"put your project for {YOUR_PROJECT}, then " if account == YOUR_PROJECT else ""
+        print(f"wrote {output}; {edit}on {chosen}: {called_as()} submit {file}")
+
+
+def _system(named: NamedFinding, asked: str | None) -> str:
+    on = named.finding.systems
+    if asked or len(on) == 1:
+        return asked or on[0]
+    raise UserError(
+        f"{named.name} was measured on {' and '.join(on)}",
+        hint=f"{called_as()} findings reproduce {named.name} --system {on[0]}",
+    )
+
+
+def _job_script(spec: CampaignSpec) -> str:
+    from commtune.app.progress import LineReporter
+    from commtune.app.tuning import prepare_on_slurm
+
+    said = LineReporter(partial(print, file=sys.stderr))
+    return prepare_on_slurm(spec, None, said).example_script(None, block=False)
+
+
+def _write_new(file: Path, text: str) -> None:
+    try:
+        with file.open("x", encoding="utf-8") as opened:
+            opened.write(text)
+    except FileExistsError as error:
+        raise UserError(f"{file} exists already", hint="name another file") from error
+    except OSError as error:
+        raise explain_os_error(error) from error
