@@ -45,7 +45,18 @@ def export_profile(
             the format.
         UserError: the file can't be written; the hint makes a missing folder.
     """
-    document = ExportDocument(
+    document = document_of(answer)
+    rendered = render_profile(
+        format, document, allow_unguarded=allow_unguarded, accept_likely=accept_likely
+    )
+    if file is not None:
+        write_text(file, rendered)
+    return rendered
+
+
+def document_of(answer: ProfileAnswer) -> ExportDocument:
+    """A stored profile as exporters are given it."""
+    return ExportDocument(
         profile=answer.profile,
         campaign=answer.campaign,
         system=answer.system.name,
@@ -57,15 +68,14 @@ def export_profile(
         level=answer.level,
         unset=tuple(v for v in answer.variables if v not in answer.profile.configuration),
     )
-    rendered = render_profile(
-        format, document, allow_unguarded=allow_unguarded, accept_likely=accept_likely
-    )
-    if file is not None:
-        _write(file, rendered)
-    return rendered
 
 
-def _write(file: Path, rendered: str) -> None:
+def write_text(file: Path, rendered: str) -> None:
+    """Writes a file for people to load.
+
+    Raises:
+        UserError: it can't be written; the hint makes a missing folder.
+    """
     try:
         file.write_text(rendered, encoding="utf-8")
     except OSError as error:

@@ -104,6 +104,12 @@ def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
     for name, value in variables.items():
         if not _NAME.fullmatch(name):
             raise ExportRefused(f"{name!r} is not a valid name for an environment variable")
+        if not name.startswith(chosen.prefixes or ""):
+            beginnings = " and ".join(f"{prefix}..." for prefix in chosen.prefixes)
+            raise ExportRefused(
+                f"format {chosen.name} can't carry {name}: only {beginnings} are read from it",
+                hint="a format for all variables: sh, env",
+            )
         reason = _impossible(value) or chosen.unfit(value)
         if reason:
             raise ExportRefused(

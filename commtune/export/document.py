@@ -61,7 +61,7 @@ class ExportDocument:
         lines = [
             f"For {self.profile.operation} in that range of sizes only: that is what was "
             "measured.",
-            *self._borders(),
+            *self.borders(),
             "The settings change every operation of a program that starts under them.",
         ]
         if guards.unharmed:
@@ -74,7 +74,7 @@ class ExportDocument:
             lines.append("No guard operations were measured: others may be slower under them.")
         return lines
 
-    def _borders(self) -> Iterator[str]:
+    def borders(self) -> Iterator[str]:
         """Where the range ends at another one: nobody knows where between two measured sizes."""
         profile = self.profile
         for border in profile.boundaries:
@@ -129,6 +129,7 @@ class Format:
         undo: how to take the settings back; gets the names of the variables.
         unfit: why the form can't carry a value; empty where it can.
         general: made to be loaded for everything, so that it needs guard operations.
+        prefixes: beginnings of the names that the file's reader takes; empty for all.
     """
 
     name: str
@@ -137,6 +138,7 @@ class Format:
     undo: Callable[[Sequence[str]], str]
     unfit: Callable[[str], str] = lambda _: ""
     general: bool = False
+    prefixes: tuple[str, ...] = ()
 
 
 def profile_remarks(

@@ -3,7 +3,8 @@
 For shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), values stand in single quotes, where
 each has its own few special characters. An env file has ``NAME=value`` lines, as ``docker
 --env-file`` and ``podman --env-file`` read them: no quotes, no escapes, all to the end of the
-line. JSON, for programs, has the evidence in numbers (seconds, bytes). Module files are Lua for
+line. Libraries' own files of settings have such lines too. JSON,
+for programs, has the evidence in numbers (seconds, bytes). Module files are Lua for
 Lmod, and Tcl for Environment Modules, which Lmod reads as well.
 """
 
@@ -201,6 +202,29 @@ def _module(name: str, write: _Writer, unfit: Callable[[str], str], file: str) -
     return Format(name, write, load, lambda _: "module unload FILE", unfit, general=True)
 
 
+_MCA = "OMPI_MCA_"
+_SETTING = re.compile(r"[A-Za-z0-9_@%+=:,./^-]+")
+_PLAIN = _writer("{name}={value}", str)
+
+
+def _unfit_settings(value: str) -> str:
+    return "" if _SETTING.fullmatch(value) else "it has other than letters, digits and _@%+=:,./-^"
+
+
+def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -> Format:
+    """A library's own file of settings; the environment wins over what is in it."""
+    return Format(
+        name, write, load, lambda _: "remove the file", _unfit_settings, prefixes=prefixes
+    )
+
+
+def _write_mca(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
+    settings = document.variables().items()
+    return _comment_lines(lines, "#") + "".join(
+        f"{name.removeprefix(_MCA)} = {value}\n" for name, value in settings
+    )
+
+
 FORMATS = (
     Format(
         "env",
@@ -235,4 +259,13 @@ FORMATS = (
     ),
     _module("lmod", _write_lmod, _unfit_lmod, "FILE.lua"),
     _module("tcl", _write_tcl, _unfit_tcl, "FILE"),
+    _settings(
+        "nccl-conf",
+        ("NCCL_",),
+        "~/.nccl.conf is read, or from 2.23 on: export NCCL_CONF_FILE=FILE",
+        _PLAIN,
+    ),
+    _settings("rccl-conf", ("NCCL_", "RCCL_"), "~/.rccl.conf is read", _PLAIN),
+    _settings("ucx-conf", ("UCX_",), "export UCX_CONFIG_DIR=FOLDER, for FOLDER/ucx.conf", _PLAIN),
+    _settings("mca-params", (_MCA,), "~/.openmpi/mca-params.conf is read", _write_mca),
 )

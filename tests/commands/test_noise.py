@@ -10,7 +10,7 @@ from typing import Any
 
 import database_values as given
 import pytest
-from export_documents import DOCUMENT
+from export_documents import DOCUMENT, FOR_ALL_NAMES
 
 from commtune import formatting
 from commtune.commands.campaigns import status
@@ -18,7 +18,7 @@ from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
-from commtune.export import _FORMATS, render_profile
+from commtune.export import render_profile
 from commtune.model import Aggressor, AggressorPattern, Conditions, Verdict
 
 NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
@@ -135,7 +135,7 @@ def test_why_nothing_is_known_stands_apart_from_it(
     assert noise == f"measured {WORDS}"
 
 
-@pytest.mark.parametrize("name", _FORMATS)
+@pytest.mark.parametrize("name", FOR_ALL_NAMES)
 def test_exported_files_tell_of_it(name: str) -> None:
     profile = replace(DOCUMENT.profile, note="and more", conditions=Conditions(WORDS))
     document = replace(DOCUMENT, profile=profile)

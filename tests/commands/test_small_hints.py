@@ -8,7 +8,7 @@ import pytest
 
 from commtune.app.benchmarking import list_settings_remarks
 from commtune.app.comparison import _read_operand
-from commtune.app.profile_use import _write
+from commtune.app.profile_use import write_text
 from commtune.app.progress import LineReporter
 from commtune.app.reporting import _places
 from commtune.campaign.loading import load_campaign, parse_campaign
@@ -63,7 +63,7 @@ def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_there_is_named(tmp_path: Path) -> None:
     with pytest.raises(UserError) as raised:
-        _write(tmp_path / "no such" / "x", "text")
+        write_text(tmp_path / "no such" / "x", "text")
     assert raised.value.hint == f"mkdir -p '{tmp_path}/no such'"
 
 

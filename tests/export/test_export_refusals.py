@@ -9,7 +9,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from export_documents import DOCUMENT, GOOD_GUARDS, HURT, PROFILE, UNCLEAR, with_values
+from export_documents import (
+    DOCUMENT,
+    FOR_ALL_NAMES,
+    GOOD_GUARDS,
+    HURT,
+    PROFILE,
+    UNCLEAR,
+    with_values,
+)
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import _FORMATS, ExportDocument, render_profile
@@ -24,7 +32,7 @@ def with_guards(*guards: PointEvidence) -> ExportDocument:
     return replace(DOCUMENT, profile=replace(PROFILE, guards=guards))
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_the_whole_file_is_as_recorded(format: str) -> None:
     """COMMTUNE_WRITE_GOLDEN=1 writes the files anew; look at the difference before committing."""
     text = render_profile(format, DOCUMENT)
@@ -34,7 +42,7 @@ def test_the_whole_file_is_as_recorded(format: str) -> None:
     assert text == file.read_text()
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_every_file_says_where_it_comes_from_and_what_it_is_for(format: str) -> None:
     text = render_profile(format, DOCUMENT)
     for words in (
@@ -45,7 +53,7 @@ def test_every_file_says_where_it_comes_from_and_what_it_is_for(format: str) -> 
         assert words in text
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_every_file_says_where_another_range_begins_at_an_unknown_size(format: str) -> None:
     borders = tuple(RangeBoundary(size // 2, size) for size in (2**16, 2**18, 2**21, 2**23))
     profile = replace(PROFILE, boundaries=borders)
@@ -56,7 +64,7 @@ def test_every_file_says_where_another_range_begins_at_an_unknown_size(format: s
     assert said.count("Not measured between") == 2 * said.count("For allreduce in that range")
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_no_file_unsets_what_the_profile_leaves_unset(format: str) -> None:
     document = replace(DOCUMENT, unset=("SOMEBODYS_OWN",))
     lines = [
@@ -68,7 +76,7 @@ def test_no_file_unsets_what_the_profile_leaves_unset(format: str) -> None:
     )
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 @pytest.mark.parametrize("verdict", [Verdict.DEFAULT, Verdict.UNDECIDED])
 def test_a_profile_without_a_gain_is_refused(format: str, verdict: Verdict) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, verdict=verdict))
@@ -82,7 +90,7 @@ LIKELY = replace(
 )
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_a_likely_profile_is_written_only_where_that_is_accepted(format: str) -> None:
     document = replace(DOCUMENT, profile=LIKELY)
     with pytest.raises(ExportRefused, match="p-likely is likely, not proven: about 9") as refusal:
@@ -100,21 +108,21 @@ def test_what_is_accepted_as_likely_still_needs_its_guards() -> None:
         render_profile("lmod", document, accept_likely=True)
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_an_empty_configuration_is_refused_whatever_its_verdict(format: str) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, configuration=DEFAULT))
     with pytest.raises(ExportRefused, match="nothing to export"):
         render_profile(format, document)
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_a_simulated_profile_is_refused(format: str) -> None:
     document = replace(DOCUMENT, profile=replace(PROFILE, simulated=True))
     with pytest.raises(ExportRefused, match="simulated"):
         render_profile(format, document, allow_unguarded=True)
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 @pytest.mark.parametrize("name", ["", "1A", "A B", "A=B", "A-B", "A;touch x", "Ä", "A\nB", "A\n"])
 def test_a_name_that_is_none_is_refused(format: str, name: str) -> None:
     with pytest.raises(ExportRefused) as refusal:
@@ -122,7 +130,7 @@ def test_a_name_that_is_none_is_refused(format: str, name: str) -> None:
     assert repr(name) in refusal.value.message
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 @pytest.mark.parametrize("value", ["a\0b", "\udc80"])
 def test_a_value_that_no_environment_holds_is_refused(format: str, value: str) -> None:
     with pytest.raises(ExportRefused, match="value of THE_NAME"):
@@ -233,13 +241,13 @@ def test_the_level_of_the_campaign_is_that_of_the_table() -> None:
     assert "speedup, 99.9 % CI each" in alone
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_every_file_says_how_to_verify_it(format: str) -> None:
     text = render_profile(format, replace(DOCUMENT, campaign="my campaign"))
     assert "commtune verify 'my campaign/allreduce-256k-1m'" in text
 
 
-@pytest.mark.parametrize("format", _FORMATS)
+@pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_text_in_comments_cannot_leave_them(format: str) -> None:
     evil = "x\nexport EVIL=1\r\nsetenv EVIL 1\u2028]]\\"
     profile = replace(PROFILE, name=evil, note=evil)

@@ -12,13 +12,21 @@ import typer
 from commtune import process
 from commtune.app.profile_use import apply_profile, export_profile
 from commtune.app.remeasuring import find_profile
-from commtune.commands.options import DbOption, ProfileArgument
+from commtune.app.rule_files import prepare_rules, write_rules
+from commtune.commands.options import DbOption
+from commtune.export.rules import RULE_FORMATS
 
 
 def export_command(
-    profile: ProfileArgument,
+    profile: Annotated[
+        str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number; for rules: CAMPAIGN")
+    ],
     format_: Annotated[
-        str, typer.Option("--format", help="env, sh, csh, fish, json, lmod or tcl")
+        str,
+        typer.Option(
+            "--format",
+            help="env, sh, csh, fish, json, lmod or tcl; rules by size: openmpi-rules, mpich-json",
+        ),
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
     allow_unguarded: Annotated[
@@ -32,9 +40,14 @@ def export_command(
         Literal["proven", "likely"],
         typer.Option(help="'likely': also a profile whose speedup is not proven"),
     ] = "proven",
+    mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
     db: DbOption = None,
 ) -> None:
-    """Write a profile as a file that shells, programs or module systems load."""
+    """Write a profile, or a campaign's rules by size, as a file to load."""
+    if format_ in RULE_FORMATS:
+        rules = prepare_rules(profile, format_, db=db, mpi=mpi, accept_likely=accept == "likely")
+        print(write_rules(rules, output), end="")
+        return
     answer, _ = find_profile(profile, db, with_details=True)
     rendered = export_profile(
         answer,

@@ -1,1 +1,68 @@
 """Files of rules: what a library uses at which size, for switching at run time."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+
+from commtune.errors import ExportRefused
+from commtune.export.rules.mpich import MPICH
+from commtune.export.rules.openmpi import OPENMPI
+from commtune.export.rules.rule_file import (
+    RuleExport,
+    RuleFormat,
+    common_settings,
+    refuse_inexpressible,
+    rule_remarks,
+)
+from commtune.export.rules.table import RuleTable
+from commtune.model import Configuration
+from commtune.spaces.loading import is_version_in
+
+RULE_FORMATS = {chosen.name: chosen for chosen in (OPENMPI, MPICH)}
+
+
+def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> RuleExport:
+    """A table as the files of a format.
+
+    Args:
+        library: folder of the library that reads them, where a format copies something of it.
+
+    Raises:
+        ExportRefused: the format is another library's, or can't say what the rules do.
+        MissingComponent: the library is not there.
+    """
+    _refuse_another_library(format, table)
+    expressible = {name for word in table.operations for name in format.expressible(word)}
+    # What all rules set alike holds for the process. What a file can say stays there, so that
+    # sizes that were not measured are left alone.
+    process = {n: v for n, v in common_settings(table).items() if n not in expressible}
+    rules = [replace(rule, settings=_without(rule.settings, process)) for rule in table.rules]
+    by_size = replace(table, rules=tuple(rules))
+    refuse_inexpressible(by_size, format)
+    environment = {**table.documents[0].pinned, **process, **format.switches}
+    draft = RuleExport(tuple(format.write(by_size, [], library)), environment)
+    remarks = rule_remarks(table, format, draft.load(Path("FILE")))
+    return RuleExport(tuple(format.write(by_size, remarks, library)), environment)
+
+
+def _without(settings: Configuration, names: Collection[str]) -> Configuration:
+    return Configuration({name: value for name, value in settings.items() if name not in names})
+
+
+def _refuse_another_library(format: RuleFormat, table: RuleTable) -> None:
+    measured = f"{table.library} {table.version}"
+    if table.library == format.library and is_version_in(table.version, format.versions):
+        return
+    fitting = [
+        name
+        for name, one in RULE_FORMATS.items()
+        if one.library == table.library and is_version_in(table.version, one.versions)
+    ]
+    raise ExportRefused(
+        f"{format.name} is for {format.library} {format.versions}; the campaign measured "
+        f"{measured}",
+        hint=f"for {measured}: "
+        + (", ".join(fitting) or "no file of rules; export a profile by itself: --format sh"),
+    )

@@ -1,0 +1,181 @@
+"""A campaign's recommended profiles as a file of rules by size, and such files read again."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.app.profile_use import document_of, write_text
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.records import CampaignDescription, ProfileAnswer
+from commtune.errors import ExportRefused, UserError
+from commtune.export.rules import RULE_FORMATS, render_rules
+from commtune.export.rules.rule_file import RuleExport, RuleFormat
+from commtune.export.rules.table import RuleTable
+from commtune.model import Backend, MpiFlavour, MpiInstallation
+from commtune.wiring import benchmark_setup
+
+_FIRST_LINE = re.compile(r"\W* commtune rules of campaign (\S+) \(([\w-]+)\): .*")
+
+
+@dataclass(frozen=True)
+class CampaignRules:
+    """A campaign's rules in a format.
+
+    Attributes:
+        answers: the profiles that the rules are made from.
+    """
+
+    format: RuleFormat
+    table: RuleTable
+    export: RuleExport
+    stored: CampaignDescription
+    answers: tuple[ProfileAnswer, ...]
+
+    def load(self, file: Path) -> dict[str, str]:
+        """The variables that load the files from an absolute path."""
+        return self.export.load(file.absolute())
+
+
+def prepare_rules(
+    campaign: str,
+    format: str,
+    *,
+    db: str | None = None,
+    mpi: str | None = None,
+    accept_likely: bool = False,
+) -> CampaignRules:
+    """A campaign's recommended profiles as rules.
+
+    Args:
+        format: a name of ``RULE_FORMATS``.
+        mpi: the library, where files copy something of it; the campaign's by default.
+        accept_likely: also speedups that are likely and not proven.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign.
+        ExportRefused: the format can't say what the profiles do, or they claim nothing.
+    """
+    url = database_url(db)
+    stored = describe_campaign(url, campaign)
+    profiles = find_profiles(url, campaign)
+    answers = tuple(load_profile(url, str(one.id), with_details=True) for one in profiles)
+    chosen = RULE_FORMATS[format]
+    table = RuleTable.of_documents(
+        [document_of(answer) for answer in answers],
+        *_library(stored),
+        accept_likely=accept_likely,
+    )
+    library = None
+    if chosen.copies and chosen.library == table.library:
+        found = find_library(stored, mpi)
+        _refuse_other_release(table, found)
+        library = found.prefix
+    export = render_rules(chosen, table, library)
+    behind = {document.profile.name for document in table.documents}
+    used = tuple(answer for answer in answers if answer.profile.name in behind)
+    return CampaignRules(chosen, table, export, stored, used)
+
+
+def _library(stored: CampaignDescription) -> tuple[str, str]:
+    """Name and version of what the campaign's operations are done by."""
+    workload, description = stored.what["workload"], stored.stack.description
+    if not str(workload["backend"]).startswith("mpi-") and workload["backend"] != (
+        Backend.PYTHON_HOST
+    ):
+        raise ExportRefused(f"no file of rules can be made for the backend {workload['backend']}")
+    return MpiFlavour(description["mpi"]).library, str(description["version"])
+
+
+def find_library(stored: CampaignDescription, mpi: str | None) -> MpiInstallation:
+    """The MPI that is named, or else the campaign's."""
+    return benchmark_setup.find_named_mpi(mpi or stored.settings.get("mpi") or "auto")
+
+
+def _refuse_other_release(table: RuleTable, mpi: MpiInstallation) -> None:
+    if (mpi.flavour.library, mpi.version) != (table.library, table.version):
+        raise ExportRefused(
+            f"the file copies {table.library} {table.version}, and the MPI found is "
+            f"{mpi.flavour.library} {mpi.version}",
+            hint="export where that is, or name it: --mpi PREFIX",
+        )
+
+
+def write_rules(rules: CampaignRules, file: Path | None) -> str:
+    """Writes the files; what to print: how to load them, or without a file the text itself.
+
+    Raises:
+        ExportRefused: there are several files, and no name for them.
+        UserError: one can't be written.
+    """
+    files = rules.export.files
+    if file is None:
+        if len(files) > 1:
+            raise ExportRefused(
+                f"{rules.format.name} writes {len(files)} files here: they need a name",
+                hint="add -o FILE",
+            )
+        return files[0].text
+    paths = rules.export.paths(file)
+    for one, path in zip(files, paths, strict=True):
+        write_text(path, one.text)
+    return "".join(f"wrote {path}\n" for path in paths) + _load_lines(rules.load(file))
+
+
+def _load_lines(load: Mapping[str, str]) -> str:
+    return "".join(f"export {name}={shlex.quote(value)}\n" for name, value in load.items())
+
+
+def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> CampaignRules:
+    """The rules that a file holds, which must be whole.
+
+    Raises:
+        UserError: it can't be read, or is not what the export writes; with the difference.
+        UnknownName, NoAnswer: its campaign is not in the database.
+    """
+    text = _read(file)
+    found = _FIRST_LINE.match(text)
+    if found is None or found[2] not in RULE_FORMATS:
+        raise UserError(
+            f"{file} does not begin as files of rules by commtune export do",
+            hint="write it again: commtune export CAMPAIGN --format " + "|".join(RULE_FORMATS),
+        )
+    rules = prepare_rules(found[1], found[2], db=db, mpi=mpi, accept_likely="NOT PROVEN" in text)
+    for one, path in zip(rules.export.files, rules.export.paths(file), strict=True):
+        if why := _difference(_read(path), one.text):
+            raise UserError(
+                f"{path} {why}",
+                hint=f"write it again: commtune export {found[1]} --format {found[2]} -o {file}",
+            )
+    return rules
+
+
+def _read(file: Path) -> str:
+    try:
+        text = file.read_bytes().decode()
+    except OSError as error:
+        raise UserError(f"can't read {file}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{file} is not text") from error
+    if not text:
+        raise UserError(f"{file} is empty: the library would ignore it, or fail")
+    return text
+
+
+def _difference(text: str, expected: str) -> str:
+    """How a file is not what the export writes; empty where it is."""
+    if text == expected:
+        return ""
+    if "\r\n" in text:
+        return "has line ends of Windows (CRLF)"
+    if expected.startswith(text):
+        lines = len(expected.splitlines())
+        return f"is cut off in line {len(text.splitlines())} of {lines}"
+    both = zip(text.splitlines(), expected.splitlines(), strict=False)
+    number = next((n for n, (one, other) in enumerate(both, 1) if one != other), 0)
+    return f"is not what the export writes for this campaign and library, from line {number} on"

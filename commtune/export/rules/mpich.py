@@ -1,0 +1,219 @@
+"""MPICH's selection of algorithms in JSON: the library's own tree, with one subtree replaced.
+
+A file takes the place of all that MPICH knows, so what is not tuned is copied from the library
+itself, where its trees are stored as text. Guards keep operations from algorithms that can't do
+them. Which keys there are was read in csel.c and csel_container.c of 5.0.1.
+"""
+
+from __future__ import annotations
+
+import json
+import mmap
+import re
+from pathlib import Path
+from typing import Any
+
+from commtune.errors import ExportRefused, MissingComponent
+from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.table import RuleTable
+from commtune.model import Configuration
+
+_Tree = dict[str, Any]
+_PREFIX = "MPIR_CVAR_"
+_WORDS = {
+    "allgather": "allgather",
+    "allreduce": "allreduce",
+    "alltoall": "alltoall",
+    "broadcast": "bcast",
+    "reduce": "reduce",
+    "reduce-scatter": "reduce_scatter_block",
+}
+#: How MPICH counts bytes as commtune does: allgather and its like by all ranks' together.
+_TOTAL = ("allgather", "alltoall", "reduce-scatter")
+_REDUCTIONS = ("allreduce", "reduce", "reduce-scatter")
+_SHARED = ("allreduce", "broadcast", "reduce")
+#: Algorithms with parameters: those in the file, with their variables and what MPICH has without.
+#: A parameter that is not in the file would be whatever memory held.
+_ONCE = ("single_phase_recv", "RECEXCH_SINGLE_PHASE_RECV", "0")
+_PARAMETERS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
+    ("allreduce", "recursive_multiplying"): (("k", "RECURSIVE_MULTIPLYING_KVAL", "2"),),
+    ("allreduce", "recexch"): (("k", "RECEXCH_KVAL", "2"), _ONCE),
+    ("allreduce", "k_reduce_scatter_allgather"): (("k", "RECEXCH_KVAL", "2"), _ONCE),
+    ("allgather", "k_brucks"): (("k", "BRUCKS_KVAL", "2"),),
+    ("allgather", "recexch_doubling"): (("k", "RECEXCH_KVAL", "2"), _ONCE),
+    ("allgather", "recexch_halving"): (("k", "RECEXCH_KVAL", "2"), _ONCE),
+    ("alltoall", "k_brucks"): (("k", "BRUCKS_KVAL", "2"),),
+}
+#: Algorithms that need parameters of which the file can't have all that variables set.
+_REFUSED = ("tree", "pipelined_tree", "ccl", "auto", "smp", "noncommutative")
+_TRUTH = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
+_PAGE = 4096
+
+
+def _own_prefix(operation: str) -> str:
+    return f"{_PREFIX}{_WORDS[operation].upper()}_"
+
+
+def _posix_name(operation: str) -> str:
+    return f"{_own_prefix(operation)}POSIX_INTRA_ALGORITHM"
+
+
+def _expressible(operation: str) -> frozenset[str]:
+    if operation not in _WORDS:
+        return frozenset()
+    own = _own_prefix(operation)
+    names = {
+        own + variable
+        for (word, _), parameters in _PARAMETERS.items()
+        if word == operation
+        for _, variable, _ in parameters
+    }
+    shared = {_posix_name(operation)} if operation in _SHARED else set()
+    return frozenset({f"{own}INTRA_ALGORITHM", *names, *shared})
+
+
+def _write(table: RuleTable, remarks: list[str], folder: Path | None) -> list[RuleFile]:
+    if any(rule.nodes > 1 for rule in table.rules):
+        raise ExportRefused(
+            "mpich-json is for one node: between nodes MPICH makes one operation of several, "
+            "on communicators of other sizes",
+            hint="export a profile by itself: --format sh",
+        )
+    trees = _find_trees(folder)
+    main = {**trees["mpir"]}
+    posix = {**trees["posix"]}
+    for operation in table.operations:
+        for tree, leaf in ((main, _main_leaf), (posix, _posix_leaf)):
+            _replace_operation(tree, table, operation, leaf)
+    files = [_file(f"{_PREFIX}COLL_SELECTION_TUNING_JSON_FILE", main, remarks)]
+    if posix != trees["posix"]:
+        name = f"{_PREFIX}CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
+        files.append(_file(name, posix, remarks))
+    return files
+
+
+def _replace_operation(tree: _Tree, table: RuleTable, operation: str, leaf: Any) -> None:
+    key = f"collective={_WORDS[operation]}"
+    if key not in tree:
+        return
+    own = tree[key]["comm_type=intra"]
+    ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
+    _refuse_odd_doubling(table, operation, ranks)
+    usual = _for_ranks(own, ranks)
+    spans = table.spans(operation)
+    said = [leaf(operation, span.settings, usual) for span in spans]
+    if all(one == usual for one in said):
+        return
+    kind = "total_msg_size" if operation in _TOTAL else "avg_msg_size"
+    by_size = {
+        f"{kind}=any" if span.last is None else f"{kind}<={span.last}": one
+        for span, one in zip(spans, said, strict=True)
+    }
+    chosen = {f"comm_size<={ranks - 1}": own, f"comm_size<={ranks}": by_size, "comm_size=any": own}
+    tree[key] = {**tree[key], "comm_type=intra": chosen}
+
+
+def _refuse_odd_doubling(table: RuleTable, operation: str, ranks: int) -> None:
+    words = {r.settings.get(f"{_own_prefix(operation)}INTRA_ALGORITHM") for r in table.rules}
+    if operation == "allgather" and "recursive_doubling" in words and ranks & (ranks - 1):
+        raise ExportRefused(
+            f"MPICH has no recursive doubling for allgather with {ranks} ranks: with the variable "
+            "it took another algorithm, with a file it would fail"
+        )
+
+
+def _for_ranks(tree: _Tree, ranks: int) -> _Tree:
+    """A tree as it is for so many ranks on one node, without conditions on their number."""
+    for key, below in tree.items():
+        if found := re.fullmatch(r"comm_size(<=|<|=)(\w+)", key):
+            sign, word = found.groups()
+            fits = {
+                "any": True,
+                "pow2": ranks & (ranks - 1) == 0,
+                "node_comm_size": True,
+            }.get(word)
+            if fits is None:
+                fits = ranks <= int(word) if sign == "<=" else ranks < int(word)
+            if fits:
+                return _for_ranks(below, ranks)
+    if any(key.startswith("comm_size") for key in tree):
+        raise ExportRefused(f"MPICH's own tree says nothing of {ranks} ranks")
+    return {key: _for_ranks(below, ranks) for key, below in tree.items()}
+
+
+def _main_leaf(operation: str, settings: Configuration, usual_tree: _Tree) -> _Tree:
+    own = _own_prefix(operation)
+    word = settings.get(f"{own}INTRA_ALGORITHM")
+    parameters = _PARAMETERS.get((operation, word or ""), ())
+    rest = set(settings) - {f"{own}INTRA_ALGORITHM", _posix_name(operation)}
+    unused = sorted(rest - {own + variable for _, variable, _ in parameters})
+    if word in _REFUSED or unused:
+        names = ", ".join(unused) or f"{own}INTRA_ALGORITHM={word}"
+        raise ExportRefused(
+            f"mpich-json can't say {names}", hint="export that profile by itself: --format sh"
+        )
+    if word is None:
+        return usual_tree
+    name = f"{_WORDS[operation].capitalize()}_{'allcomm' if word == 'nb' else 'intra'}_{word}"
+    values = [(key, settings.get(own + variable, usual)) for key, variable, usual in parameters]
+    leaf: _Tree = {
+        f"algorithm=MPIR_{name}": {f"{key}={_TRUTH.get(v.lower(), v)}": {} for key, v in values}
+    }
+    if operation in _REDUCTIONS:
+        return _reducing(word, leaf, usual_tree)
+    if operation == "alltoall":
+        return {"is_sendbuf_inplace=yes": usual_tree, "is_sendbuf_inplace=no": leaf}
+    return leaf
+
+
+def _reducing(word: str, leaf: _Tree, usual: _Tree) -> _Tree:
+    if word in ("reduce_scatter_allgather", "reduce_scatter_gather"):
+        # They part the data among the ranks.
+        leaf = {"count<pow2": usual, "count=any": leaf}
+        return {"is_op_built_in=no": usual, "is_op_built_in=yes": leaf}
+    return {"is_commutative=no": usual, "is_commutative=yes": leaf}
+
+
+def _posix_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree:
+    word = settings.get(_posix_name(operation), "auto")
+    if word == "auto" or word == "release_gather":
+        return usual
+    if word != "mpir":
+        raise ExportRefused(f"mpich-json can't say {_posix_name(operation)}={word}")
+    # A condition that never holds: then shared memory is left out, and the main file decides.
+    name = f"algorithm=MPIDI_POSIX_mpi_{_WORDS[operation]}_release_gather"
+    return {"is_multi_threaded=yes": {"is_multi_threaded=no": {name: {}}}}
+
+
+def _file(variable: str, tree: _Tree, remarks: list[str]) -> RuleFile:
+    head = "".join(f"// {line}".rstrip() + "\n" for line in remarks)
+    text = head + json.dumps(tree, indent=1) + "\n"
+    # MPICH maps the file and reads on to a zero byte. One that fills its last page has none.
+    return RuleFile(variable, text if len(text.encode()) % _PAGE else text + "\n")
+
+
+def _find_trees(folder: Path | None) -> dict[str, _Tree]:
+    """MPICH's own trees, from the library in a folder."""
+    files = sorted(folder.glob("lib*/libmpi.so.*")) if folder else []
+    for file in files:
+        with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=1) as content:
+            found = [
+                content[match.start() : content.find(b"\0", match.start())]
+                for match in re.finditer(rb'\{"collective=bcast"', content)
+            ]
+        trees = {_kind(text): json.loads(text) for text in found}
+        if trees.keys() >= {"mpir", "posix"}:
+            return trees
+    raise MissingComponent(
+        f"MPICH's own rules were not found in {folder or 'the library'}: mpich-json copies them",
+        hint="export where the MPICH is that the campaign was measured with: --mpi PREFIX",
+    )
+
+
+def _kind(text: bytes) -> str:
+    if b"composition=" in text:
+        return "ch4"
+    return "posix" if b"MPIDI_POSIX" in text else "mpir"
+
+
+MPICH = RuleFormat("mpich-json", "mpich", ">=5.0,<5.1", _expressible, _write, {}, copies=True)

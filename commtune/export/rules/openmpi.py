@@ -1,0 +1,146 @@
+"""Open MPI's rules for coll/tuned, in the classic form: numbers, read by 4.1 and 5.x.
+
+By largest communicator size and largest message size that are not above those of a call; algorithm
+0 leaves the choice to Open MPI. Counts and bytes are as tuned counts them, which for the
+operations here is as commtune does (coll_tuned_decision_dynamic.c of 4.1.4, 5.0.9). A form with a
+version in its first line is read from 5.0.7 on, and needed for ``max_requests`` only; JSON comes
+with 6.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from commtune.errors import ExportRefused
+from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.table import RuleTable, Span
+from commtune.formatting import format_size
+from commtune.model import Configuration
+
+_SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
+_PREFIX = "OMPI_MCA_coll_tuned_"
+#: Number in the file, name in variables, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
+_COLLECTIVES: dict[str, tuple[int, str, tuple[str, ...]]] = {
+    "allgather": (
+        0,
+        "allgather",
+        ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc", "sparbit"),
+    ),
+    "allreduce": (
+        2,
+        "allreduce",
+        (
+            "basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring",
+            "rabenseifner",
+        ),
+    ),
+    "alltoall": (
+        3, "alltoall", ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc")
+    ),
+    "broadcast": (
+        7,
+        "bcast",
+        (
+            "basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree", "binomial",
+            "knomial", "scatter_allgather", "scatter_allgather_ring",
+        ),
+    ),
+    "reduce": (
+        11,
+        "reduce",
+        (
+            "linear", "chain", "pipeline", "binary", "binomial", "in-order_binary",
+            "rabenseifner",
+        ),
+    ),
+    "reduce-scatter": (
+        13,
+        "reduce_scatter_block",
+        ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),
+    ),
+}  # fmt: skip
+#: What a chain has without its variable; 0 in a file would make it one chain.
+_CHAINS = 4
+_SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
+
+
+def _names(operation: str) -> tuple[str, str, str]:
+    """The variables of an operation's algorithm, its segments, and its chains."""
+    base = f"{_PREFIX}{_COLLECTIVES[operation][1]}_algorithm"
+    return base, f"{base}_segmentsize", f"{base}_chain_fanout"
+
+
+def _expressible(operation: str) -> frozenset[str]:
+    if operation not in _COLLECTIVES:
+        return frozenset()
+    return frozenset((_SWITCH, *_names(operation)))
+
+
+def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
+    lines = [*(f"# {line}".rstrip() for line in remarks), f"{len(table.operations)} # collectives"]
+    for operation in table.operations:
+        lines += _collective(operation, table)
+    return [RuleFile(f"{_PREFIX}dynamic_rules_filename", "\n".join(lines) + "\n")]
+
+
+def _collective(operation: str, table: RuleTable) -> Iterator[str]:
+    ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
+    yield f"{_COLLECTIVES[operation][0]} # {operation}"
+    yield "3 # sizes of communicators"
+    yield from _left_alone(0)
+    yield f"{ranks} # ranks"
+    yield from _sizes(operation, table.spans(operation))
+    yield from _left_alone(ranks + 1)
+
+
+def _left_alone(ranks: int) -> Sequence[str]:
+    return f"{ranks} # ranks and more", "1", "0 0 0 0 # Open MPI's own choice"
+
+
+def _sizes(operation: str, spans: Sequence[Span]) -> Iterator[str]:
+    yield f"{len(spans)} # sizes of messages: from bytes, algorithm, chains, segment"
+    for span in spans:
+        words = str(span.settings) if span.settings else "Open MPI's own choice"
+        numbers = " ".join(str(n) for n in (span.first, *_choice(operation, span.settings)))
+        yield f"{numbers} # from {format_size(span.first)}: {words}"
+
+
+def _choice(operation: str, settings: Configuration) -> tuple[int, int, int]:
+    """Algorithm, chains and segment size (bytes), as the variables would set them."""
+    algorithm_name, segment_name, chains_name = _names(operation)
+    rest = sorted(set(settings) - {_SWITCH})
+    if not rest:
+        return 0, 0, 0
+    algorithms = _COLLECTIVES[operation][2]
+    word = settings.get(algorithm_name, "")
+    number = algorithms.index(word) + 1 if word in algorithms else _number(word)
+    if number is None or not 1 <= number <= len(algorithms):
+        raise ExportRefused(
+            f"openmpi-rules needs an algorithm for {', '.join(rest)}: {algorithm_name} is "
+            f"{word!r}",
+            hint="set one of " + ", ".join(algorithms),
+        )
+    chained = algorithms[number - 1] == "chain"
+    chains = _number(settings.get(chains_name, str(_CHAINS))) if chained else 0
+    segment = _number(settings.get(segment_name, "0"))
+    if chains is None or segment is None:
+        raise ExportRefused(f"openmpi-rules needs whole numbers: {settings}")
+    return number, chains, segment
+
+
+def _number(word: str) -> int | None:
+    """A whole number of Open MPI's variables, which may end in k, m or g."""
+    factor = _SUFFIXES.get(word[-1:].lower(), 1)
+    digits = word if factor == 1 else word[:-1]
+    return int(digits) * factor if digits.isascii() and digits.isdigit() else None
+
+
+OPENMPI = RuleFormat(
+    "openmpi-rules",
+    "openmpi",
+    ">=4.1,<6",
+    _expressible,
+    _write,
+    {_SWITCH: "1"},
+)

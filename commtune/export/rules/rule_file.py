@@ -1,0 +1,132 @@
+"""What every format of rules is made of: files, the variables that load them, and remarks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune import formatting as text
+from commtune.errors import ExportRefused
+from commtune.export.document import ExportDocument, one_line
+from commtune.export.rules.table import RuleTable
+from commtune.model import Configuration, Verdict
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.wording import format_speedup
+
+
+@dataclass(frozen=True)
+class RuleFile:
+    """A file, and the variable that its path is the value of."""
+
+    variable: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RuleFormat:
+    """A form that a table of rules can be written in.
+
+    Attributes:
+        library, versions: whose files these are, such as ``mpich`` and ``>=5.0,<5.1``.
+        expressible: names of variables that a file can say for an operation, by its word.
+        write: the files, the main one first; gets the table, remarks, and the library's folder.
+        switches: variables that make the library read files at all.
+        copies: whether the files copy something of the library, so that they are for one version.
+    """
+
+    name: str
+    library: str
+    versions: str
+    expressible: Callable[[str], frozenset[str]]
+    write: Callable[[RuleTable, list[str], Path | None], list[RuleFile]]
+    switches: Mapping[str, str]
+    copies: bool = False
+
+
+@dataclass(frozen=True)
+class RuleExport:
+    """What a table became.
+
+    Attributes:
+        files: the main one first.
+        environment: variables to set beside those that name the files.
+    """
+
+    files: tuple[RuleFile, ...]
+    environment: Mapping[str, str]
+
+    def paths(self, file: Path) -> list[Path]:
+        """Where the files go: further ones beside the first, with a number in their names."""
+        return [
+            file if number == 0 else file.with_name(f"{file.stem}-{number + 1}{file.suffix}")
+            for number in range(len(self.files))
+        ]
+
+    def load(self, file: Path) -> dict[str, str]:
+        """All variables that load the files from where they are."""
+        named = zip(self.files, self.paths(file), strict=True)
+        return {**self.environment, **{one.variable: str(path) for one, path in named}}
+
+
+_NOT_PROVEN = [
+    "WARNING: NOT PROVEN. Speedups below that begin under 1 are likely; the campaign could not",
+    "show them.",
+]
+
+
+def common_settings(table: RuleTable) -> Configuration:
+    """What all rules set alike: the same for the whole process, and so no matter of size."""
+    first, *others = [rule.settings for rule in table.rules]
+    return Configuration(
+        {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
+    )
+
+
+def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
+    """
+    Raises:
+        ExportRefused: a rule sets what no rule of the format can say.
+    """
+    for rule in table.rules:
+        left = sorted(set(rule.settings) - format.expressible(rule.operation))
+        if left:
+            sizes = text.format_sizes(rule.bytes_low, rule.bytes_high)
+            raise ExportRefused(
+                f"{format.name} can't say by size what {rule.profile} sets: {', '.join(left)}",
+                hint=f"for {sizes} only, export that profile by itself: --format sh\n"
+                "or tune with these variables pinned or left out",
+            )
+
+
+def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
+    """Origin, rules with their speedups, and how to load, verify and undo them."""
+    first = table.documents[0]
+    rule = table.rules[0]
+    where = text.format_ranks(rule.ranks, rule.nodes)
+    operations = ", ".join(table.operations)
+    settings = [f"  export {name}={value}" for name, value in load.items()]
+    is_likely = any(d.profile.verdict is Verdict.LIKELY for d in table.documents)
+    lines = [
+        f"commtune rules of campaign {first.campaign} ({format.name}): {operations}, {where}",
+        f"For {table.library} {format.versions}; measured with {table.version}",
+        f"on {first.system} (fingerprint {first.fingerprint}), {first.created}.",
+        *(_NOT_PROVEN if is_likely else []),
+        f"For communicators of {where} only; others, and other sizes, are left to the library.",
+        *(line for document in table.documents for line in _evidence(document)),
+        "Load:",
+        *settings,
+        "Verify: commtune verify --export FILE",
+        "Undo: start without these variables",
+    ]
+    return [one_line(line) for line in lines]
+
+
+def _evidence(document: ExportDocument) -> Iterator[str]:
+    profile = document.profile
+    sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
+    yield f"{profile.operation}, {sizes}: {profile.configuration}"
+    for size, point in sorted(overall_points(profile.points).items()):
+        if profile.bytes_low <= size <= profile.bytes_high:
+            yield f"  {text.format_size(size)}: {format_speedup(point.gain)}"
+    yield from (f"  {line}" for line in document.borders())
