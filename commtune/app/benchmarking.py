@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -84,12 +84,24 @@ def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
     found = benchmark_setup.find_named_mpi(mpi)
     configuration = request.configuration
     both = [DEFAULT] if configuration.is_default else [DEFAULT, configuration]
-    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
-        prepared = benchmark_setup.prepare_benchmark(found, {}, (), request.workload, Path(folder))
-        benchmark = benchmark_setup.watch_variables(prepared, tuple(configuration))
-        traces = group_executions([_trace(benchmark, request, each) for each in both])
+    traces = trace_each(request, both, found)
     library = space_fitting.library_words(request.workload.backend, found)
     return TraceResult(library, traces[-1], traces[0])
+
+
+def trace_each(
+    request: RunRequest, configurations: Sequence[Configuration], mpi: MpiInstallation
+) -> tuple[Execution, ...]:
+    """What the library says that it does under each configuration.
+
+    Raises:
+        EnvironmentFault: a run under one of them did not come to its end.
+    """
+    names = dict.fromkeys(name for each in configurations for name in each)
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        prepared = benchmark_setup.prepare_benchmark(mpi, {}, (), request.workload, Path(folder))
+        benchmark = benchmark_setup.watch_variables(prepared, tuple(names))
+        return group_executions([_trace(benchmark, request, each) for each in configurations])
 
 
 def list_settings_remarks(settings: Configuration, versions: Mapping[str, str]) -> list[str]:

@@ -102,7 +102,31 @@ def verify(
         UnknownName, NoAnswer: there is no such profile.
         CampaignLocked: another controller works on its campaign.
     """
-    task = _plan_task(profile, mpi, db, reporter)
+    answer, stored = find_profile(profile, db)
+    return verify_answer(
+        answer, stored, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
+    )
+
+
+def verify_answer(
+    answer: ProfileAnswer,
+    stored: CampaignDescription,
+    *,
+    db: str | None = None,
+    time_s: float = 30.0,
+    mpi: str | None = None,
+    reporter: Reporter,
+    take_over: bool = False,
+    through: str = "",
+) -> VerificationResult:
+    """``verify`` for a profile that may be another form of a stored one.
+
+    Args:
+        stored: the campaign that it came from.
+        through: what brings its settings, in the place of variables; then the runs are a campaign
+            of their own.
+    """
+    task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):
         reporter.say(line)
     found = _measure(task, time_s, db, reporter, take_over=take_over)
@@ -118,8 +142,13 @@ def verify(
     )
 
 
-def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Reporter) -> _Task:
-    answer, stored = find_profile(profile, db)
+def _plan_task(
+    answer: ProfileAnswer,
+    stored: CampaignDescription,
+    mpi_named: str | None,
+    reporter: Reporter,
+    through: str,
+) -> _Task:
     if answer.profile.simulated or stored.simulated:
         raise UserError(
             f"profile {answer.profile.name} is simulated or replayed: there is no machine to "
@@ -141,6 +170,8 @@ def _plan_task(profile: str, mpi_named: str | None, db: str | None, reporter: Re
     record = replace(record, stack=record.stack.as_known_to(stored.stack.description))
     _refuse_another_machine(answer, stored, record)
     changes = _find_changes(stored, record)
+    if through:
+        changes = (*changes, f"settings: variables -> {through}")
     if changes:
         record = _own_campaign(answer, record)
     return _Task(answer, stored, claim, plan, mpi, record, changes, on and _renamed(on, record))

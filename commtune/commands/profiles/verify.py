@@ -6,6 +6,7 @@ import sys
 import time as clock
 from dataclasses import asdict
 from enum import IntEnum
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,8 +14,10 @@ import typer
 from commtune import formatting as text
 from commtune import wording
 from commtune.app import verification
+from commtune.app.rule_verification import verify_rules
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
+from commtune.errors import UserError
 from commtune.wiring.campaign_records import MPI_NAMES
 
 
@@ -29,25 +32,40 @@ class _ExitCode(IntEnum):
 
 
 def verify_command(
-    profile: flags.ProfileArgument,
+    profile: Annotated[
+        str | None, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")
+    ] = None,
+    export: Annotated[
+        Path | None, typer.Option(help="a file of rules, as the library reads it")
+    ] = None,
     time: Annotated[str, typer.Option(help="wall time of the runs")] = "30s",
     mpi: Annotated[str | None, typer.Option(help="which MPI [the campaign's]")] = None,
     db: flags.DbOption = None,
     json_output: flags.JsonOption = False,
     take_over: flags.TakeOverOption = False,
 ) -> None:
-    """Measure a profile again; the exit code says whether it holds.
+    """Measure a profile, or a file of rules, again; the exit code says whether it holds.
 
     Exit codes: 0 holds, 10 weaker, 11 gone, 12 worse, 13 inconclusive.
     """
     time_s = flags.seconds_flag("--time", time)
+    if (profile is None) == (export is None):
+        raise UserError("name a profile, or a file of rules: --export FILE")
+    proof = None
     with open_reporter() as reporter, flags.keys_are_flags():
-        result = verification.verify(
-            profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
-        )
+        if export is not None:
+            proof, result = verify_rules(
+                export, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
+            )
+        else:
+            assert profile is not None
+            result = verification.verify(
+                profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
+            )
     where = flags.shown_database(db)
     if json_output:
-        flags.print_json(_verification_data(result, where))
+        rules = {"rules": asdict(proof)} if proof else {}
+        flags.print_json({**_verification_data(result, where), **rules})
     else:
         print(_verification_summary(result, where))
     if result.verification.stopped == "interrupted":

