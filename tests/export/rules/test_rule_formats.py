@@ -17,7 +17,7 @@ from commtune.export.document import ExportDocument
 from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rule_file import RuleExport
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration
+from commtune.model import Configuration, Verdict
 
 KIB = 1024
 MPICH = Path(__file__).parents[3] / ".mpi" / "mpich-5.0.2"
@@ -240,3 +240,17 @@ def test_mpich_s_file_never_fills_its_last_page() -> None:
     short = len(mpich(replace(made, system="x")).files[0].text)
     (file,) = mpich(replace(made, system="x" * (1 + -short % 4096))).files
     assert len(file.text) % 4096 == 1
+
+
+def test_a_file_with_a_likely_speedup_says_so() -> None:
+    likely = document(8, KIB, tuned("allreduce", algorithm="ring"), "allreduce")
+    likely = replace(likely, profile=replace(likely.profile, verdict=Verdict.LIKELY))
+    proven = document(64 * KIB, 64 * KIB, tuned("allreduce", algorithm="3"), "allreduce")
+    for accepted in (True, False):
+        table = RuleTable.of_documents(
+            [likely, proven], "openmpi", "5.0.11", accept_likely=accepted
+        )
+        (file,) = render_rules(RULE_FORMATS["openmpi-rules"], table, None).files
+        assert ("# WARNING: NOT PROVEN." in file.text) is accepted
+        ring = looked_up(read_by_open_mpi(file.text), 2, 4, KIB)
+        assert ring == ((4, 0, 0) if accepted else (0, 0, 0))
