@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
+from commtune.app.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.connection import engine
@@ -12,6 +14,7 @@ from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription as CampaignDescription
+from commtune.db.records import CampaignState as CampaignState
 from commtune.db.records import CampaignSummary as CampaignSummary
 from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
@@ -26,10 +29,15 @@ from commtune.wiring import campaign_control, slurm_submission
 _SIGNS = ("commtune: ", "the next allocation could not be requested: ")
 
 
-def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
+def list_campaigns(
+    db: str | None = None, *, ask_slurm: bool = True
+) -> list[tuple[CampaignSummary, bool]]:
     """All campaigns, their jobs as Slurm describes them now.
 
     The flag says that jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+
+    Args:
+        ask_slurm: ``False`` starts no program: jobs are as they are stored.
     """
     try:
         with campaign_control.readable_database(db) as opened:
@@ -37,7 +45,7 @@ def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
     except NoAnswer:  # no database yet
         return []
     unwatched = [job for one in stored if not one.locked_by for job in one.jobs]
-    now = slurm_submission.jobs_now(unwatched)
+    now = slurm_submission.jobs_now(unwatched) if ask_slurm else {}
     return [
         (
             replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)),
@@ -45,6 +53,23 @@ def list_campaigns(db: str | None = None) -> list[tuple[CampaignSummary, bool]]:
         )
         for one in stored
     ]
+
+
+def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, Any]:
+    """A campaign's state as plain data: what ``status --json`` and the HTTP API give.
+
+    Args:
+        share: of the nominal bandwidth, that its best speedup comes to.
+    """
+    return {
+        **asdict(campaign),
+        "state": campaign.state,
+        "failed": campaign.failed,
+        "lost": campaign.lost,
+        "of_nominal": share.plain() if share else None,
+        "node_hours_budget": node_hours_budget(campaign.settings),
+        "excluded_nodes": list(excluded_nodes(campaign.settings)),
+    }
 
 
 def last_words(campaign: CampaignSummary) -> str:

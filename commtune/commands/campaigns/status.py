@@ -6,14 +6,12 @@ import json
 import time
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict
-from typing import Any
 
 from commtune import formatting as text
 from commtune.app import nominal_share, stored_campaigns
-from commtune.app.stored_campaigns import CampaignSummary
+from commtune.app.stored_campaigns import CampaignState, CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
-from commtune.model import Aggressor, Interval, JobKind, JobRecord, JobStage
+from commtune.model import Aggressor, Interval, JobRecord, JobStage
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
 _MOST_JOBS = 12
@@ -26,7 +24,8 @@ def status_command(db: DbOption = None, json_output: JsonOption = False) -> None
     listed = stored_campaigns.list_campaigns(db)
     shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        print(json.dumps([_plain(*both) for both in shared], indent=2, default=dict))
+        plain = [stored_campaigns.summary_data(*both) for both in shared]
+        print(json.dumps(plain, indent=2, default=dict))
         return
     if not listed:
         print("no campaigns yet; start one with: commtune tune")
@@ -36,17 +35,6 @@ def status_command(db: DbOption = None, json_output: JsonOption = False) -> None
     for campaign, is_old in listed:
         if said := _jobs(campaign, is_old=is_old):
             print(f"\n{said}")
-
-
-def _plain(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, Any]:
-    return {
-        **asdict(campaign),
-        "failed": campaign.failed,
-        "lost": campaign.lost,
-        "of_nominal": share.plain() if share else None,
-        "node_hours_budget": stored_campaigns.node_hours_budget(campaign.settings),
-        "excluded_nodes": list(stored_campaigns.excluded_nodes(campaign.settings)),
-    }
 
 
 def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, str]:
@@ -72,13 +60,11 @@ def _made_up(campaign: CampaignSummary) -> str:
 
 
 def _state(campaign: CampaignSummary) -> str:
-    if campaign.locked_by:
+    if campaign.state is CampaignState.RUNNING:
         return f"running ({campaign.locked_by})"
-    if any(job.kind is JobKind.ALLOCATION for job in campaign.jobs):
-        return "submitted"
-    if campaign.finished is not None:
+    if campaign.state is CampaignState.FINISHED and campaign.finished is not None:
         return f"finished {_ago(campaign.finished)} ago"
-    return "stopped"
+    return str(campaign.state)
 
 
 def _ago(moment: float) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from commtune import formatting as text
+from commtune.app.answers import MOST_ANSWERS, answer_data, size_table_data
 from commtune.app.best import (
     BestRow,
     Standing,
@@ -35,8 +35,8 @@ from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import INCONCLUSIVE, format_speedup, point_cells
 
-#: Answers that are printed as JSON; those below the first one in words; of a command, letters.
-_MOST, _OTHERS, _LONGEST = 10, 5, 100
+#: Answers below the first one in words; of a command, letters.
+_OTHERS, _LONGEST = 5, 100
 #: Why the default stays.
 _DEFAULT_STAYS = {Standing.NONE: "speedup ruled out", Standing.OPEN: INCONCLUSIVE}
 
@@ -62,16 +62,15 @@ def best_command(
         "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
     }  # fmt: skip
     if bytes_ is None:
-        answers = best_by_size(operation, filters, db=db)
         if json_output:
-            print_json([_data(row, size, db) | {"bytes": size} for size, row in answers.items()])
+            print_json(size_table_data(operation, filters, db))
         else:
-            print(_size_table(answers))
+            print(_size_table(best_by_size(operation, filters, db=db)))
         return
     size = bytes_flag(bytes_)
     rows = best(operation, size, filters, db=db)
     if json_output:
-        print_json([_data(row, size, db) for row in rows[:_MOST]])
+        print_json([answer_data(row, size, db) for row in rows[:MOST_ANSWERS]])
         return
     print(_answer(rows[0], size, db))
     if others := _others(rows):
@@ -233,38 +232,3 @@ def _finding(row: BestRow) -> str:
     if row.verdict == Verdict.FASTER:
         return f"no speedup shown{at}"
     return f"keep the default, {_DEFAULT_STAYS[found]}{at}"
-
-
-def _likely_data(row: BestRow, db: str | None) -> dict[str, Any] | None:
-    found = likely_instead(row, db)
-    if found is None:
-        return None
-    return {
-        "profile": f"{found.campaign}/{found.profile.name}",
-        "configuration": dict(found.profile.configuration),
-        "points": [asdict(point) for point in found.profile.points],
-        "note": found.profile.note,
-    }
-
-
-def _data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
-    neighbours = find_neighbours(row, size, db)
-    share = nominal_share_of(row, db)
-    return {
-        **_plain(row),
-        "why": why_inconclusive(row, size, db),
-        "likely": _likely_data(row, db),
-        "of_nominal": share.plain() if share else None,
-        "support": Support.of(neighbours),
-        "neighbours": [_plain(one) for one in neighbours.values()],
-    }
-
-
-def _plain(row: BestRow) -> dict[str, Any]:
-    return {
-        **{name: getattr(row, name) for name in row.__dataclass_fields__},
-        "configuration": dict(row.configuration),
-        "conditions": asdict(row.conditions),
-        "finding": row.standing,
-        "points": [asdict(point) for point in row.points],
-    }

@@ -1,0 +1,100 @@
+"""Where a campaign stands now, from its database: what a page that is watched shows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from commtune.app.stored_campaigns import CampaignState, CampaignSummary, list_campaigns
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.listing import best_single_run, count_phases, list_runs
+from commtune.db.records import RunLine
+from commtune.model import Phase
+
+#: Runs that are listed, and that the pace is taken from.
+_RECENT = 20
+#: A pause as long as this between two runs is no part of the pace, in seconds.
+_PAUSE_S = 600.0
+#: What a phase's budget is called.
+_BUDGETS = {
+    Phase.SEARCH: "search_s",
+    Phase.ABLATE: "ablation_s",
+    Phase.CONFIRM: "confirmation_s",
+}
+
+
+@dataclass(frozen=True)
+class PhaseProgress:
+    """A phase of a campaign.
+
+    Attributes:
+        measured_s: seconds that its runs took; what passed between them is not in it.
+        budget_s: wall seconds that it may take; ``None`` where it has no budget of its own.
+    """
+
+    phase: str
+    runs: int
+    measured_s: float
+    budget_s: float | None
+
+
+@dataclass(frozen=True)
+class CampaignProgress:
+    """A campaign as it is now.
+
+    Attributes:
+        phase: that of its newest run; empty before the first.
+        runs_a_minute: of its newest runs; ``None`` where they are too few, or nobody works on it.
+        single_run: size (bytes) and ratio of the search's luckiest run: a score, no speedup.
+        recent: its newest runs, newest first.
+    """
+
+    summary: CampaignSummary
+    phase: str
+    phases: tuple[PhaseProgress, ...]
+    runs_a_minute: float | None
+    single_run: tuple[int, float] | None
+    recent: tuple[RunLine, ...]
+
+
+def read_progress(name: str, db: str | None = None) -> CampaignProgress:
+    """Where the campaign of this name stands; starts no program and asks no scheduler.
+
+    Raises:
+        UnknownName: there is none; the hint says what there is.
+        DatabaseFault: the database can't be read.
+    """
+    url = database_url(db)
+    number = describe_campaign(url, name).id
+    summary = next(one for one, _ in list_campaigns(db, ask_slurm=False) if one.id == number)
+    recent = list_runs(url, number, limit=_RECENT)
+    works = summary.state is CampaignState.RUNNING
+    return CampaignProgress(
+        summary=summary,
+        phase=recent[0].phase if recent else "",
+        phases=tuple(
+            PhaseProgress(one.phase, one.runs, one.wall_s, _budget(summary.settings, one.phase))
+            for one in count_phases(url, number)
+        ),
+        runs_a_minute=_pace(recent) if works else None,
+        single_run=best_single_run(url, number),
+        recent=tuple(recent),
+    )
+
+
+def _budget(settings: Mapping[str, Any], phase: str) -> float | None:
+    known = {str(one): key for one, key in _BUDGETS.items()}
+    found = (settings.get("budget") or {}).get(known.get(phase, ""))
+    return float(found) if isinstance(found, int | float) else None
+
+
+def _pace(newest_first: Sequence[RunLine]) -> float | None:
+    gaps = [
+        later.started_at - earlier.started_at
+        for later, earlier in pairwise(newest_first)
+        if 0 <= later.started_at - earlier.started_at < _PAUSE_S
+    ]
+    return 60 * len(gaps) / sum(gaps) if gaps and sum(gaps) > 0 else None

@@ -1,0 +1,122 @@
+"""Lists of what is stored: runs (newest first, a page at a time), systems, stacks.
+
+All raise DatabaseFault where the database can't be read, and NoAnswer where there is none yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.queries.profiles import read_json
+from commtune.db.records import PhaseTotal, RunLine, StackRecord, SystemRecord
+
+_LARGEST = 2**63 - 1
+
+_RUNS = """
+SELECT r.id, r.run_id, r.phase, r.block, r.position, r.operation, r.state, r.outcome,
+       r.started_at, r.wall_s, r.exit_code, r.detail, r.nodes, t.number AS trial, g.environment
+       {more}
+FROM runs r JOIN trials t ON t.id = r.trial_id
+JOIN configurations g ON g.id = r.configuration_id
+WHERE r.campaign_id = :campaign AND r.id < :before {filters}
+ORDER BY r.id DESC LIMIT :limit
+"""
+_FILTERS = {
+    "run": "r.run_id = :run",
+    "phase": "r.phase = :phase",
+    "outcome": "r.outcome = :outcome",
+}
+
+_PHASES = """
+SELECT phase, COUNT(*) AS runs, SUM(wall_s) AS wall_s FROM runs
+WHERE campaign_id = :campaign AND state = 'stored' GROUP BY phase ORDER BY MIN(id)
+"""
+
+#: The default's mean and the shortest time of any other configuration, by size.
+_SINGLE_RUNS = """
+SELECT m.bytes, AVG(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
+       MIN(CASE WHEN t.number <> 0 THEN m.median_s END) AS shortest_s
+FROM runs r JOIN trials t ON t.id = r.trial_id JOIN measurements m ON m.run_id = r.id
+WHERE r.campaign_id = :campaign AND r.phase = 'search' AND r.outcome = 'ok'
+GROUP BY m.bytes
+"""
+
+
+def list_runs(
+    url: str,
+    campaign_id: int,
+    *,
+    before: int | None = None,
+    limit: int,
+    run: str | None = None,
+    phase: str | None = None,
+    outcome: str | None = None,
+) -> list[RunLine]:
+    """Runs of a campaign, newest first.
+
+    Args:
+        before: only those older than the run of this number (``RunLine.id``).
+        limit: at most so many.
+        run: the one of this name alone, with the end of its output.
+    """
+    given = {"run": run, "phase": phase, "outcome": outcome}
+    given = {name: value for name, value in given.items() if value is not None}
+    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
+    statement = _RUNS.format(more="" if run is None else ", r.output_tail", filters=filters)
+    last = _LARGEST if before is None else min(before, _LARGEST)
+    values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
+    with open_for_reading(url) as rows:
+        return [_line(row) for row in rows(statement, values)]
+
+
+def _line(row: Mapping[str, Any]) -> RunLine:
+    return RunLine(**{**dict(row), "environment": read_json(row["environment"])})
+
+
+def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
+    """What a campaign measured, phase by phase, in the order in which they began."""
+    with open_for_reading(url) as rows:
+        found = rows(_PHASES, {"campaign": campaign_id})
+    return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in found]
+
+
+def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
+    """The size (bytes) and the ratio of the search's luckiest run to the default's mean.
+
+    Of many runs the shortest is mostly luck: a score, and no speedup. ``None`` without any.
+    """
+    with open_for_reading(url) as rows:
+        found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
+    ratios = [
+        (row["default_s"] / row["shortest_s"], row["bytes"])
+        for row in found
+        if row["default_s"] and row["shortest_s"]
+    ]
+    ratio, size = max(ratios, default=(0.0, 0))
+    return (size, ratio) if ratio else None
+
+
+def list_systems(url: str) -> list[tuple[SystemRecord, int]]:
+    """All machines, newest first, each with its number of campaigns."""
+    return [(SystemRecord(*found), n) for *found, n in _with_counts(url, "systems", "name")]
+
+
+def list_stacks(url: str) -> list[tuple[StackRecord, int]]:
+    """All communication software, newest first, each with its number of campaigns."""
+    return [(StackRecord(*found), n) for *found, n in _with_counts(url, "stacks", "text")]
+
+
+def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
+    key = f"{table.removesuffix('s')}_id"
+    statement = (
+        f"SELECT x.fingerprint, x.{words} AS words, x.description,"
+        f" (SELECT COUNT(*) FROM campaigns c WHERE c.{key} = x.id) AS campaigns"
+        f" FROM {table} x ORDER BY x.id DESC"
+    )
+    with open_for_reading(url) as rows:
+        return [
+            (r["fingerprint"], r["words"], read_json(r["description"]), r["campaigns"])
+            for r in rows(statement, {})
+        ]
