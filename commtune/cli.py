@@ -50,6 +50,7 @@ _COMMANDS = {
     "Inspect": {
         "report": "profiles.report",
         "plot": "profiles.report",
+        "serve": "profiles.serve",
         "bench": "measure.bench",
         "compare": "measure.compare",
         "trace": "measure.trace",

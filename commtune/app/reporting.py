@@ -12,8 +12,8 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Profile, Verdict
-from commtune.report.page import write_confirmation, write_report
-from commtune.report.record import read_record
+from commtune.report.page import Page, write_confirmation, write_report
+from commtune.report.record import CampaignRecord, read_record
 from commtune.wiring import campaign_control
 
 #: Names that a hint lists: more would hide the sentence.
@@ -45,12 +45,24 @@ def write_campaign_report(
         UnknownName, NoAnswer: there is no such campaign.
     """
     campaign = _choose_campaign(campaign, db)
+    page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
+    return write_report(_read_campaign(campaign, db), page, pictures)
+
+
+def render_campaign_report(campaign: str, db: str | None = None) -> str:
+    """A campaign's report as HTML that needs nothing else; writes no file.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign.
+    """
+    return Page(_read_campaign(campaign, db)).render()
+
+
+def _read_campaign(campaign: str, db: str | None) -> CampaignRecord:
     url = database_url(db)
     described = describe_campaign(url, campaign)
-    page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
     with campaign_control.readable_database(db) as opened:
-        record = read_record(Store(opened), url, described)
-    return write_report(record, page, pictures)
+        return read_record(Store(opened), url, described)
 
 
 def write_plot(campaign: str | None, output: Path, db: str | None = None) -> None:

@@ -6,6 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from commtune import formatting as text
 from commtune.app.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.job_folder import read_tail
@@ -13,6 +14,7 @@ from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.records import BestGain
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import CampaignState as CampaignState
 from commtune.db.records import CampaignSummary as CampaignSummary
@@ -23,6 +25,7 @@ from commtune.db.records import node_hours_budget as node_hours_budget
 from commtune.db.storage import campaigns
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
+from commtune.model import Interval
 from commtune.wiring import campaign_control, slurm_submission
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
@@ -72,6 +75,15 @@ def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, An
     }
 
 
+def describe_best_gain(best: BestGain | None) -> str:
+    """``1.23x to 1.62x (1.41x) at 64 KiB, 12 pairs``: the best confirmed speedup."""
+    if best is None:
+        return "none confirmed"
+    interval = text.format_ratio(Interval(best.ratio, best.low, best.high, best.pairs))
+    state = "" if best.speed == "all" else f" ({best.speed} machine state)"
+    return f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
+
+
 def last_words(campaign: CampaignSummary) -> str:
     """Why no job goes on, as the newest one said; empty where a controller works, or is done."""
     if campaign.locked_by or campaign.finished is not None:
@@ -106,6 +118,16 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
             return load_profile(database_url(db), name)
         except UnknownName as error:
             raise error if "/" in name else unknown from None
+
+
+def find_profile(number: int, db: str | None = None) -> ProfileAnswer:
+    """The profile of this number.
+
+    Raises:
+        UnknownName: there is none.
+        NoAnswer: there is no database yet.
+    """
+    return load_profile(database_url(db), str(number))
 
 
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:

@@ -11,7 +11,7 @@ from commtune import formatting as text
 from commtune.app import nominal_share, stored_campaigns
 from commtune.app.stored_campaigns import CampaignState, CampaignSummary
 from commtune.commands.options import DbOption, JsonOption
-from commtune.model import Aggressor, Interval, JobRecord, JobStage
+from commtune.model import Aggressor, JobRecord, JobStage
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
 _MOST_JOBS = 12
@@ -72,12 +72,7 @@ def _ago(moment: float) -> str:
 
 
 def _speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
-    best = campaign.best
-    if best is None:
-        return "none confirmed"
-    interval = text.format_ratio(Interval(best.ratio, best.low, best.high, best.pairs))
-    state = "" if best.speed == "all" else f" ({best.speed} machine state)"
-    said = f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
+    said = stored_campaigns.describe_best_gain(campaign.best)
     return f"{said}, {share}" if share else said
 
 

@@ -1,0 +1,64 @@
+"""Lists of what is stored: systems, stacks, and the runs of a campaign."""
+
+from __future__ import annotations
+
+from commtune.db.connection.location import database_url
+from commtune.db.queries import listing
+from commtune.db.queries.description import describe_campaign
+from commtune.db.records import RunLine as RunLine
+from commtune.db.records import StackRecord, SystemRecord
+from commtune.errors import UnknownName
+
+
+def list_systems(db: str | None = None) -> list[tuple[SystemRecord, int]]:
+    """All machines, newest first, each with its number of campaigns.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
+    return listing.list_systems(database_url(db))
+
+
+def list_stacks(db: str | None = None) -> list[tuple[StackRecord, int]]:
+    """All communication software, newest first, each with its number of campaigns.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
+    return listing.list_stacks(database_url(db))
+
+
+def list_runs(
+    campaign: str,
+    db: str | None = None,
+    *,
+    before: int | None = None,
+    limit: int,
+    phase: str | None = None,
+    outcome: str | None = None,
+) -> list[RunLine]:
+    """Runs of a campaign, newest first.
+
+    Args:
+        before: only those older than the run of this number (``RunLine.id``).
+        limit: at most so many.
+
+    Raises:
+        UnknownName: there is no such campaign.
+    """
+    url = database_url(db)
+    number = describe_campaign(url, campaign).id
+    return listing.list_runs(url, number, before=before, limit=limit, phase=phase, outcome=outcome)
+
+
+def find_run(campaign: str, run: str, db: str | None = None) -> RunLine:
+    """A run of a campaign by its name, with the end of its output.
+
+    Raises:
+        UnknownName: there is no such campaign, or run in it.
+    """
+    url = database_url(db)
+    found = listing.list_runs(url, describe_campaign(url, campaign).id, limit=1, run=run)
+    if not found:
+        raise UnknownName(f"campaign {campaign} has no run {run}", hint="its runs are listed")
+    return found[0]

@@ -1,0 +1,245 @@
+"""The HTTP API, version 1: each question with its parameters, and the function that answers it.
+
+What it gives is made by the functions behind ``best --json``, ``status --json`` and ``export``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from commtune import __version__
+from commtune.app import stored_campaigns
+from commtune.app.answers import Answer, answer_question, size_table_data
+from commtune.app.campaign_progress import CampaignProgress, read_progress
+from commtune.app.listing import find_run, list_runs, list_stacks, list_systems
+from commtune.app.nominal_share import Share
+from commtune.app.profile_use import export_profile
+from commtune.errors import NoAnswer, UnknownName
+from commtune.export.formats import FORMATS
+from commtune.model import Operation
+from commtune.service import parameters as given
+from commtune.service.parameters import Parameter
+from commtune.service.replies import Reply, file_name, json_reply
+
+PREFIX = "/api/v1"
+
+_RUNS_A_PAGE = 100
+_Values = Mapping[str, Any]
+_LIST: Mapping[str, Any] = {"type": "array", "items": {"type": "object"}}
+_ANSWER: Mapping[str, Any] = {
+    "type": "object",
+    "required": ["answer", "message", "hint", "environment", "best", "others"],
+    "properties": {
+        "answer": {"type": "string", "enum": list(Answer)},
+        "message": {"type": "string"},
+        "hint": {"type": "string"},
+        "environment": {
+            "description": "what to set; empty unless recommended for a real machine",
+            "type": "object",
+            "additionalProperties": {"type": "string"},
+        },
+        "best": {"type": ["object", "null"]},
+        "others": {"type": "array", "items": {"type": "object"}},
+    },
+}
+
+
+@dataclass(frozen=True)
+class Question:
+    """What can be asked.
+
+    Attributes:
+        path: below the API's prefix; names in braces are parts of it.
+        answer: from the database and the values of all parameters, those of the path among them.
+        schema: of the answer, as OpenAPI has it.
+        kind: the answer's media type.
+    """
+
+    path: str
+    summary: str
+    answer: Callable[[str, _Values], Reply]
+    parameters: Sequence[Parameter] = ()
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
+    kind: str = "application/json"
+
+    @property
+    def in_path(self) -> list[Parameter]:
+        """The parameters that are parts of the path."""
+        return [one for name, one in _IN_PATH.items() if f"{{{name}}}" in self.path]
+
+
+_IN_PATH = {
+    "campaign": given.text("campaign", "a campaign's name"),
+    "run": given.text("run", "a run's name (run_id)"),
+    "number": given.number("number", "a profile's number (id)", 1),
+    "format": given.word("format", "the file's form", [one.name for one in FORMATS]),
+}
+
+
+def _systems(db: str, _: _Values) -> Reply:
+    return json_reply([asdict(one) | {"campaigns": n} for one, n in list_systems(db)])
+
+
+def _stacks(db: str, _: _Values) -> Reply:
+    rows = [asdict(one) | {"campaigns": n} for one, n in list_stacks(db)]
+    return json_reply([{k: v for k, v in row.items() if k != "formerly"} for row in rows])
+
+
+def _campaigns(db: str, _: _Values) -> Reply:
+    listed = stored_campaigns.list_campaigns(db, ask_slurm=False)
+    return json_reply(
+        [stored_campaigns.summary_data(one, Share.of_best(one, db)) for one, _ in listed]
+    )
+
+
+def _campaign(db: str, values: _Values) -> Reply:
+    found = read_progress(values["campaign"], db)
+    return json_reply(progress_data(found, db))
+
+
+def progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
+    """A campaign's state, with its phases and what is left of their budgets."""
+    share = Share.of_best(found.summary, db)
+    budget = stored_campaigns.node_hours_budget(found.summary.settings)
+    hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
+    phases = [
+        asdict(one)
+        | {"left_s": None if one.budget_s is None else max(0.0, one.budget_s - one.measured_s)}
+        for one in found.phases
+    ]
+    size, ratio = found.single_run or (None, None)
+    return {
+        **stored_campaigns.summary_data(found.summary, share),
+        "phase": found.phase,
+        "phases": phases,
+        "node_hours_left": hours_left,
+        "runs_a_minute": found.runs_a_minute,
+        "best_single_run": {"bytes": size, "ratio": ratio, "confirmed": False},
+    }
+
+
+def _runs(db: str, values: _Values) -> Reply:
+    limit = values["limit"] or _RUNS_A_PAGE
+    page = list_runs(
+        values["campaign"],
+        db,
+        before=values["before"],
+        limit=limit,
+        phase=values["phase"],
+        outcome=values["outcome"],
+    )
+    shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
+    return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
+
+
+def _run(db: str, values: _Values) -> Reply:
+    return json_reply(asdict(find_run(values["campaign"], values["run"], db)))
+
+
+def _profiles(db: str, values: _Values) -> Reply:
+    found = stored_campaigns.list_profiles(values["campaign"], db)
+    return json_reply([asdict(one) | {"configuration": dict(one.configuration)} for one in found])
+
+
+def _profile(db: str, values: _Values) -> Reply:
+    found = stored_campaigns.find_profile(values["number"], db)
+    profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
+    named = {"id": found.id, "campaign": found.campaign, "created": found.created}
+    return json_reply(
+        {
+            **named,
+            **profile,
+            "pinned": found.pinned,
+            "simultaneous_level": found.level,
+            "system": asdict(found.system),
+            "stack": found.stack.text,
+            "stack_fingerprint": found.stack.fingerprint,
+        }
+    )
+
+
+def _export(db: str, values: _Values) -> Reply:
+    found = stored_campaigns.find_profile(values["number"], db)
+    said = export_profile(
+        found,
+        values["format"],
+        None,
+        allow_unguarded=values["allow_unguarded"] is not None,
+        accept_likely=values["accept"] is not None,
+    )
+    name = file_name(found.profile.name, values["format"])
+    shown = {"content-disposition": f'attachment; filename="{name}"'}
+    return Reply(said.encode(), "text/plain; charset=utf-8", headers=shown)
+
+
+def _best(db: str, values: _Values) -> Reply:
+    operation = Operation(values["operation"])
+    filters = {name: values[name] for name in ("nodes", "ranks", "system", "backend", "campaign")}
+    size, stack = values["bytes"], values["stack"]
+    if size is not None:
+        return json_reply(answer_question(operation, size, filters, stack=stack, db=db))
+    try:
+        rows = size_table_data(operation, filters, db)
+    except NoAnswer as nothing:
+        said = {"message": nothing.message, "hint": nothing.hint}
+        return json_reply({"answer": Answer.NOT_MEASURED, **said, "sizes": []})
+    return json_reply({"message": "", "hint": "", "sizes": rows})
+
+
+def _health(db: str, _: _Values) -> Reply:
+    try:
+        list_systems(db)
+        state = "ok"
+    except NoAnswer:
+        state = "empty"
+    return json_reply({"status": state, "version": __version__})
+
+
+QUESTIONS = (
+    Question("/systems", "Machines that campaigns measured on", _systems, schema=_LIST),
+    Question("/stacks", "Communication software that campaigns measured", _stacks, schema=_LIST),
+    Question("/campaigns", "All campaigns: state, counts, best gain", _campaigns, schema=_LIST),
+    Question(
+        "/campaigns/{campaign}", "A campaign: state, progress, what is left of budgets", _campaign
+    ),
+    Question(
+        "/campaigns/{campaign}/runs",
+        "Its runs, newest first, a page at a time; `next` is the `before` of the next page",
+        _runs,
+        given.RUNS,
+    ),
+    Question("/campaigns/{campaign}/runs/{run}", "A run with the end of its output", _run),
+    Question("/profiles", "Profiles, newest first", _profiles, (given.CAMPAIGN,), schema=_LIST),
+    Question("/profiles/{number}", "A profile with all its evidence", _profile),
+    Question(
+        "/profiles/{number}/export/{format}",
+        "A profile as a file to load",
+        _export,
+        given.EXPORT,
+        schema={"type": "string"},
+        kind="text/plain",
+    ),
+    Question(
+        "/best",
+        "The best configuration for an operation and a size, as a code with its evidence",
+        _best,
+        given.BEST,
+        schema={"oneOf": [_ANSWER, {"type": "object", "required": ["sizes"]}]},
+    ),
+    Question("/health", "Whether the database can be read; needs no token", _health),
+)
+
+
+def ask(question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]) -> Reply:
+    """The answer to a question.
+
+    Raises:
+        CommtuneError: a parameter is wrong, or there is no answer.
+    """
+    values = given.read_parameters(question.parameters, query)
+    parts = given.read_parameters(question.in_path, list(path.items()))
+    if None in parts.values():
+        raise UnknownName("a part of the path is empty", hint=f"{PREFIX}{question.path}")
+    return question.answer(db, {**values, **parts})

@@ -1,0 +1,231 @@
+"""The application: who may ask, what is refused before anything is looked up, and the routes."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable, Callable
+from urllib.parse import parse_qsl, quote, urlencode
+
+from starlette.datastructures import Headers
+from starlette.requests import Request, cookie_parser
+from starlette.responses import Response
+from starlette.routing import Route, Router
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from commtune.db.connection.location import database_url
+from commtune.errors import CommtuneError, UserError
+from commtune.service import api, live, pages
+from commtune.service.auth import Tokens
+from commtune.service.cache import Cache
+from commtune.service.openapi import openapi_document
+from commtune.service.replies import Problem, Reply, json_reply, problem, problem_of
+
+#: Bytes of a path with its query, and parameters in it.
+_LONGEST = 4096
+_MOST_PARAMETERS = 32
+
+_LOG = logging.getLogger("commtune.service")
+_Make = Callable[[Request], Reply]
+
+
+class Service:
+    """One database, served.
+
+    Args:
+        db: as ``--db`` has it.
+        prefix: of all paths, such as ``/commtune``; empty without.
+    """
+
+    def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
+        self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
+        self.cache, self.reports = Cache(), Cache(threads=1)
+        self.viewers = live.Viewers()
+
+    def application(self) -> ASGIApp:
+        """What a server runs."""
+        document = json_reply(openapi_document(self.prefix))
+        routes = [
+            Route(f"{api.PREFIX}/openapi.json", _fixed(document)),
+            *(
+                Route(f"{api.PREFIX}{one.path}", self._answering(self._asking(one), self.cache))
+                for one in api.QUESTIONS
+            ),
+            *(Route(f"/static/{name}", _fixed(file)) for name, file in pages.STATIC.items()),
+            Route("/campaigns/{campaign}/events", self._events),
+            *(
+                Route(one.path, self._answering(self._showing(one), self._cache_of(one)))
+                for one in pages.PAGES
+            ),
+        ]
+        return _Gate(Router(routes, redirect_slashes=False, default=_find_nothing), self)
+
+    def _cache_of(self, page: pages.Page) -> Cache:
+        return self.reports if page.is_slow else self.cache
+
+    def _asking(self, question: api.Question) -> _Make:
+        def make(request: Request) -> Reply:
+            try:
+                return api.ask(question, self.db, request.path_params, _read_query(request.scope))
+            except CommtuneError as error:
+                return problem_of(error).reply()
+
+        return make
+
+    def _showing(self, page: pages.Page) -> _Make:
+        def make(request: Request) -> Reply:
+            try:
+                return page.show(
+                    self.db, self.prefix, request.path_params, _read_query(request.scope)
+                )
+            except CommtuneError as error:
+                return pages.show_problem(problem_of(error), self.prefix)
+
+        return make
+
+    def _answering(self, make: _Make, cache: Cache) -> Callable[[Request], Awaitable[Response]]:
+        async def answer(request: Request) -> Response:
+            key = (request.scope["path"], request.scope["query_string"])
+            reply = await cache.get(key, lambda: make(request))
+            return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+
+        return answer
+
+    async def _events(self, request: Request) -> Response:
+        name = request.path_params["campaign"]
+        return await self.viewers.follow(
+            request, lambda: self.cache.get(("live", name), lambda: live.read(name, self.db))
+        )
+
+
+def _read_query(scope: Scope) -> list[tuple[str, str]]:
+    """What stands behind the question mark.
+
+    Raises:
+        UserError: it is no query, or a long one.
+    """
+    try:
+        return parse_qsl(
+            scope["query_string"].decode("ascii"),
+            keep_blank_values=True,
+            max_num_fields=_MOST_PARAMETERS,
+        )
+    except ValueError as error:
+        raise UserError(
+            "the query can't be read",
+            hint=f"at most {_MOST_PARAMETERS} parameters: ?name=value&name=value",
+        ) from error
+
+
+def _response(reply: Reply) -> Response:
+    return Response(reply.body, reply.status, reply.all_headers())
+
+
+def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
+    async def answer(request: Request) -> Response:
+        return _response(reply.unless_known(request.headers.get("if-none-match", "")))
+
+    return answer
+
+
+async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
+    found = problem(404, f"there is nothing at {scope['path'][:200]}")
+    await _response(_told(scope, found))(scope, receive, send)
+
+
+def _told(scope: Scope, found: Problem) -> Reply:
+    """A problem as JSON below the API, and as a page elsewhere."""
+    if scope["path"].startswith("/api/"):
+        return found.reply()
+    return pages.show_problem(found, scope.get("commtune.prefix", ""))
+
+
+class _Gate:
+    """Refuses what no route should see, asks for the token, and says what went wrong."""
+
+    def __init__(self, inner: ASGIApp, service: Service) -> None:
+        self._inner, self._service = inner, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._inner(scope, receive, send)
+            return
+        started = False
+
+        async def sending(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] == "http.response.start"
+            await send(message)
+
+        try:
+            refusal, scope = self._inspect(scope)
+            inner = self._inner if refusal is None else _response(refusal)
+            await inner(scope, receive, sending)
+        except Exception:
+            # Its text could hold anything: it goes to the log, and not to the reader.
+            _LOG.exception("a request failed")
+            if started:
+                raise
+            failed = problem(500, "commtune serve failed at this", "its log says why")
+            await _response(_told(scope, failed))(scope, receive, send)
+
+    def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
+        """A refusal, or the scope with its path below the prefix."""
+        path, prefix = scope["path"], self._service.prefix
+        query = scope["query_string"]
+        scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
+        scope["commtune.prefix"] = prefix
+        if len(path) + len(query) > _LONGEST:
+            return _told(scope, problem(414, f"more than {_LONGEST} bytes were asked")), scope
+        if path != prefix and not path.startswith(f"{prefix}/"):
+            return _told(scope, problem(404, f"all paths begin with {prefix}/")), scope
+        if scope["method"] not in ("GET", "HEAD"):
+            return _told(scope, problem(405, "this service only reads", "use GET")), scope
+        return self._admit(scope), scope
+
+    def _admit(self, scope: Scope) -> Reply | None:
+        headers, tokens = Headers(scope=scope), self._service.tokens
+        path = scope["path"]
+        if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
+            return None
+        if not path.startswith("/api/") and b"token=" in scope["query_string"]:
+            return self._trade(scope)
+        if tokens.admits(
+            headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))
+        ):
+            return None
+        return _told(
+            scope,
+            problem(
+                401,
+                "a token is needed",
+                "open the address that commtune serve printed; programs send the header "
+                "'Authorization: Bearer TOKEN'",
+            ),
+        )
+
+    def _trade(self, scope: Scope) -> Reply | None:
+        """A cookie for a good token, and the same page without the token in its address."""
+        try:
+            asked = _read_query(scope)
+        except UserError as error:
+            return _told(scope, problem_of(error))
+        tokens = self._service.tokens
+        if not any(name == "token" and tokens.is_token(value) for name, value in asked):
+            return _told(scope, problem(401, "this token is not valid", _NEW_TOKEN))
+        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        prefix = self._service.prefix
+        secure = "; Secure" if scope.get("scheme") == "https" else ""
+        cookie = (
+            f"{tokens.cookie}={tokens.cookie_value}; Path={prefix or '/'}; HttpOnly; "
+            f"SameSite=Strict{secure}"
+        )
+        place = _local(f"{prefix}{scope['path']}") + (f"?{rest}" if rest else "")
+        return Reply(b"", "text/plain", 303, {"location": place, "set-cookie": cookie})
+
+
+_NEW_TOKEN = "commtune serve prints a new one at each start"
+
+
+def _local(path: str) -> str:
+    """A path on this host: with two slashes in front it would name another one."""
+    return "/" + quote(path.lstrip("/\\"), safe="/", errors="replace")

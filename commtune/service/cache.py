@@ -1,0 +1,79 @@
+"""Keeps replies for a moment, so that a thousand who ask the same at once cost one question."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+
+from anyio import CapacityLimiter, to_thread
+
+from commtune.service.replies import Reply
+
+#: A reply is at most this old, in seconds; or, where it took long to make, as old as keeps the
+#: service below a twentieth of a core for it: campaigns may measure on this machine.
+_KEPT_S = 1.0
+_COSTS = 20.0
+_LONGEST_S = 60.0
+#: Bytes and replies that are kept.
+_MOST_BYTES = 64 << 20
+_MOST_REPLIES = 2048
+
+
+@dataclass
+class _Kept:
+    task: asyncio.Task[Reply]
+    until: float = float("inf")
+    bytes: int = 0
+
+
+class Cache:
+    """Replies by what was asked; whoever asks what is being made waits for that.
+
+    Args:
+        threads: questions that are asked of the database at once.
+    """
+
+    def __init__(self, threads: int = 4) -> None:
+        self._kept: dict[Hashable, _Kept] = {}
+        self._bytes = 0
+        self._threads = CapacityLimiter(threads)
+
+    async def get(self, key: Hashable, make: Callable[[], Reply]) -> Reply:
+        """The reply to a question, made in a thread if there is none that is young enough."""
+        found = self._kept.get(key)
+        if found is None or found.until < time.monotonic():
+            self._drop(key)
+            found = self._kept[key] = _Kept(asyncio.create_task(self._make(key, make)))
+        # Shielded: one who goes away takes nothing from the others who wait.
+        return await asyncio.shield(found.task)
+
+    async def _make(self, key: Hashable, make: Callable[[], Reply]) -> Reply:
+        try:
+            reply, took_s = await to_thread.run_sync(_time, make, limiter=self._threads)
+        except BaseException:
+            self._kept.pop(key, None)
+            raise
+        kept = self._kept[key]
+        kept.until = time.monotonic() + min(max(_KEPT_S, _COSTS * took_s), _LONGEST_S)
+        kept.bytes = len(reply.body)
+        self._bytes += kept.bytes
+        self._make_room()
+        return reply
+
+    def _make_room(self) -> None:
+        # The oldest first; those that are being made stay.
+        over = [key for key, one in self._kept.items() if one.task.done()]
+        while over and (self._bytes > _MOST_BYTES or len(self._kept) > _MOST_REPLIES):
+            self._drop(over.pop(0))
+
+    def _drop(self, key: Hashable) -> None:
+        dropped = self._kept.pop(key, None)
+        if dropped is not None:
+            self._bytes -= dropped.bytes
+
+
+def _time(make: Callable[[], Reply]) -> tuple[Reply, float]:
+    began = time.monotonic()
+    return make(), time.monotonic() - began

@@ -1,0 +1,134 @@
+"""A campaign while it is watched: what its page shows, and its changes as server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+
+from commtune import formatting as text
+from commtune.app.campaign_progress import CampaignProgress, PhaseProgress, read_progress
+from commtune.app.stored_campaigns import CampaignState, describe_best_gain, node_hours_budget
+from commtune.db.records import RunLine
+from commtune.errors import CommtuneError
+from commtune.service.replies import Reply, json_reply, problem
+
+#: Seconds between two looks, and between two signs of life where nothing changes.
+_LOOK_S, _SIGN_S = 1.0, 15.0
+#: A stream ends after so many seconds; the browser comes back by itself.
+_STREAM_S = 1800.0
+#: Streams at once.
+_MOST = 200
+
+
+def describe_live(found: CampaignProgress) -> dict[str, Any]:
+    """What a page shows of a campaign that may go on meanwhile, in words."""
+    summary = found.summary
+    hours, budget = summary.node_hours, node_hours_budget(summary.settings)
+    of = "" if budget is None else f" of {text.format_node_hours(budget)}"
+    return {
+        "words": {
+            "state": str(summary.state),
+            "by": summary.locked_by or "nobody",
+            "phase": found.phase or "none yet",
+            "pace": "-" if found.runs_a_minute is None else f"{found.runs_a_minute:.3g}",
+            "trials": f"{summary.trials:,}",
+            "runs": f"{summary.runs:,}",
+            "open": str(summary.open_runs),
+            "failed": f"{summary.failed:,}",
+            "lost": f"{summary.lost:,}",
+            "measured": text.format_wall_time(summary.wall_s),
+            "confirmed": describe_best_gain(summary.best),
+            "single": _single_words(found.single_run),
+            "node_hours": f"{text.format_node_hours(hours)}{of}",
+            "jobs": str(len(summary.jobs)),
+            "profiles": str(summary.profiles),
+        },
+        "phases": [_phase(one) for one in found.phases],
+        "runs": [run_cells(one) for one in found.recent],
+        "over": summary.state is CampaignState.FINISHED,
+    }
+
+
+def _single_words(found: tuple[int, float] | None) -> str:
+    if found is None:
+        return "none"
+    size, ratio = found
+    return f"{ratio:.2f}x at {text.format_size(size)} (single unconfirmed run)"
+
+
+def _phase(one: PhaseProgress) -> dict[str, Any]:
+    measured = text.format_wall_time(one.measured_s)
+    of = "" if one.budget_s is None else f" of {text.format_wall_time(one.budget_s)}"
+    share = min(1.0, one.measured_s / one.budget_s) if one.budget_s else None
+    return {
+        "phase": one.phase,
+        "runs": f"{one.runs:,}",
+        "measured": f"{measured}{of}",
+        "share": share,
+    }
+
+
+def run_cells(run: RunLine) -> dict[str, str]:
+    """A run as a row of a table."""
+    settings = " ".join(f"{name}={value}" for name, value in run.environment.items())
+    return {
+        "run": run.run_id,
+        "started": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.started_at)),
+        "phase": run.phase,
+        "block": str(run.block),
+        "outcome": run.outcome or run.state,
+        "took": "-" if run.wall_s is None else text.format_wall_time(run.wall_s),
+        "settings": settings or "the default",
+    }
+
+
+def read(name: str, db: str) -> Reply:
+    """What a page shows now, as JSON; or why that can't be read."""
+    try:
+        return json_reply(describe_live(read_progress(name, db)))
+    except CommtuneError as error:
+        return json_reply({"fault": f"{error.message}. {error.hint}".strip()})
+
+
+class Viewers:
+    """Those who watch campaigns now."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def follow(self, request: Request, look: Callable[[], Awaitable[Reply]]) -> Response:
+        """A stream of events: one at the beginning, and one after each change."""
+        if self.count >= _MOST:
+            busy = problem(503, f"{_MOST} pages are followed already", "reload it by hand")
+            refused = busy.reply()
+            return Response(refused.body, refused.status, refused.all_headers())
+        headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}
+        del headers["content-length"], headers["etag"], headers["content-type"]
+        return StreamingResponse(
+            self._events(request, look), media_type="text/event-stream", headers=headers
+        )
+
+    async def _events(
+        self, request: Request, look: Callable[[], Awaitable[Reply]]
+    ) -> AsyncIterator[bytes]:
+        self.count += 1
+        try:
+            last, said_at, began = b"", time.monotonic(), time.monotonic()
+            yield b"retry: 3000\n\n"
+            while time.monotonic() - began < _STREAM_S and not await request.is_disconnected():
+                now = (await look()).body
+                if now != last:
+                    # JSON has no line ends of its own, so that one line of data holds it.
+                    yield b"data: " + now + b"\n\n"
+                elif time.monotonic() - said_at > _SIGN_S:
+                    yield b": still here\n\n"
+                if now != last or time.monotonic() - said_at > _SIGN_S:
+                    last, said_at = now, time.monotonic()
+                await asyncio.sleep(_LOOK_S)
+        finally:
+            self.count -= 1

@@ -1,0 +1,68 @@
+"""The OpenAPI document, made of the same table that answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from commtune import __version__
+from commtune.service.api import PREFIX, QUESTIONS, Question
+
+_ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "hint"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string", "description": "what is wrong"},
+                "hint": {"type": "string", "description": "what to do"},
+            },
+        }
+    },
+}
+_WRONG = {
+    "description": "An error in words",
+    "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+}
+_STATUSES = ("400", "401", "404", "409", "503")
+
+
+def openapi_document(prefix: str = "") -> dict[str, Any]:
+    """The document for a service below a path prefix."""
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "commtune",
+            "version": __version__,
+            "description": "What campaigns measured. Times are seconds, times of day seconds "
+            "since 1970, sizes bytes, bandwidths bytes per second.",
+        },
+        "servers": [{"url": f"{prefix}{PREFIX}"}],
+        "security": [{"token": []}],
+        "paths": {question.path: {"get": _operation(question)} for question in QUESTIONS},
+        "components": {
+            "schemas": {"Error": _ERROR},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+    }
+
+
+def _operation(question: Question) -> dict[str, Any]:
+    parameters = [
+        *(one.document("path") for one in question.in_path),
+        *(one.document() for one in question.parameters),
+    ]
+    answer = {"content": {question.kind: {"schema": dict(question.schema)}}}
+    free: dict[str, Any] = {"security": []} if question.path == "/health" else {}
+    return {
+        "summary": question.summary,
+        "parameters": parameters,
+        "responses": {
+            "200": {"description": "The answer", **answer},
+            "304": {"description": "Unchanged: If-None-Match holds its ETag"},
+            **dict.fromkeys(_STATUSES, _WRONG),
+        },
+        **free,
+    }

@@ -1,0 +1,136 @@
+"""Parameters of questions: declared once, checked here, and told in the OpenAPI document."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.documents.nearest import quote_value, suggest
+from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.errors import UserError
+from commtune.model import Backend, Operation, Outcome, Phase
+
+#: Characters of a value: longer than any name that is stored.
+_LONGEST = 300
+_LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A parameter of a question.
+
+    Attributes:
+        read: makes its value of what was written; raises UserError.
+        schema: of its text, as OpenAPI has it.
+    """
+
+    name: str
+    help: str
+    read: Callable[[str], Any] = str
+    required: bool = False
+    schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
+
+    def document(self, place: str = "query") -> dict[str, Any]:
+        """Its part of the OpenAPI document."""
+        return {
+            "name": self.name, "in": place, "required": self.required or place == "path",
+            "description": self.help, "schema": dict(self.schema),
+        }  # fmt: skip
+
+
+def word(name: str, help: str, words: Sequence[str], *, required: bool = False) -> Parameter:
+    """One of these words."""
+
+    def read(written: str) -> str:
+        if written not in words:
+            raise UserError(
+                f"{name}: {quote_value(written)} is not a known value",
+                hint=suggest(written, words),
+            )
+        return written
+
+    return Parameter(name, help, read, required, {"type": "string", "enum": list(words)})
+
+
+def number(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
+    """A whole number from ``low`` to ``high``."""
+
+    def read(written: str) -> int:
+        digits = written.isascii() and written.isdigit() and len(written) < 20
+        if not digits or not low <= int(written) <= high:
+            raise UserError(
+                f"{name}: {quote_value(written)} is not a number from {low} to {high}",
+                hint=f"{name}={low}",
+            )
+        return int(written)
+
+    return Parameter(name, help, read, schema={"type": "integer", "minimum": low, "maximum": high})
+
+
+def text(name: str, help: str) -> Parameter:
+    """Any text that a name can be."""
+    schema = {"type": "string", "maxLength": _LONGEST}
+    return Parameter(name, help, schema=schema)
+
+
+def _read_size(written: str) -> int:
+    try:
+        return min(parse_bytes(written), _LARGEST)
+    except QuantityError as error:
+        raise UserError(f"bytes={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+
+
+OPERATION = word("operation", "the operation", list(Operation), required=True)
+BYTES = Parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes", _read_size)
+RANKS = number("ranks", "measured with this many ranks", 1)
+NODES = number("nodes", "measured on this many nodes", 1)
+SYSTEM = text("system", "part of a system's name, or its fingerprint")
+STACK = text("stack", "part of the software's name, or its fingerprint")
+BACKEND = word("backend", "what ranks communicated by", list(Backend))
+CAMPAIGN = text("campaign", "only from this campaign")
+BEST = (OPERATION, BYTES, RANKS, NODES, SYSTEM, STACK, BACKEND, CAMPAIGN)
+
+BEFORE = number("before", "only runs older than the one of this id: the next page", 1)
+LIMIT = number("limit", "at most so many; 100 by default", 1, 1000)
+PHASE = word("phase", "only runs of this phase", list(Phase))
+OUTCOME = word("outcome", "only runs that ended so", list(Outcome))
+RUNS = (BEFORE, LIMIT, PHASE, OUTCOME)
+
+ACCEPT = word("accept", "likely: write it though its speedup is not proven", ["likely"])
+UNGUARDED = word("allow_unguarded", "true: a module file without guard operations", ["true"])
+EXPORT = (ACCEPT, UNGUARDED)
+
+
+def read_parameters(
+    declared: Sequence[Parameter], given: Sequence[tuple[str, str]]
+) -> dict[str, Any]:
+    """The values of all declared parameters; ``None`` for those that are not given, or empty.
+
+    Raises:
+        UserError: one is unknown, given twice, missing, too long or wrong.
+    """
+    known = {one.name: one for one in declared}
+    found: dict[str, Any] = dict.fromkeys(known)
+    for name, written in given:
+        if name not in known:
+            raise UserError(
+                f"unknown parameter {quote_value(name)}", hint=suggest(name, list(known))
+            )
+        if found[name] is not None:
+            raise UserError(f"{name} is given twice", hint="give it once")
+        if len(written) > _LONGEST:
+            raise UserError(f"{name} is too long", hint=f"at most {_LONGEST} characters")
+        # A form sends the fields that were left empty.
+        found[name] = known[name].read(_plain(name, written)) if written else None
+    missing = [one.name for one in declared if one.required and found[one.name] is None]
+    if missing:
+        raise UserError(f"{missing[0]} is missing", hint=known[missing[0]].help)
+    return found
+
+
+def _plain(name: str, written: str) -> str:
+    # Neither is in a name, and PostgreSQL refuses both.
+    if "\0" in written or any("\ud800" <= letter <= "\udfff" for letter in written):
+        raise UserError(f"{name} is no plain text", hint="UTF-8 without NUL characters")
+    return written

@@ -1,0 +1,132 @@
+"""What goes out: JSON, errors in words, ETags, and the headers that every reply has."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from commtune.errors import (
+    CommtuneError,
+    DatabaseFault,
+    EnvironmentFault,
+    ExportRefused,
+    NoAnswer,
+    UnknownName,
+    UserError,
+)
+from commtune.formatting import without_infinities
+
+#: Nothing but our own files, and no inline script or style: stored text can't run.
+POLICY = (
+    "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
+    "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+#: The report carries its own style, and has no script.
+REPORT_POLICY = (
+    "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox allow-same-origin"
+)
+
+_HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "private, no-cache",
+}
+
+#: Statuses and codes by kind of error, the more special first.
+_KINDS: tuple[tuple[type[CommtuneError], int, str], ...] = (
+    (UnknownName, 404, "unknown-name"),
+    (NoAnswer, 404, "no-answer"),
+    (ExportRefused, 409, "export-refused"),
+    (UserError, 400, "bad-request"),
+    (DatabaseFault, 503, "database-fault"),
+    (EnvironmentFault, 503, "environment-fault"),
+)
+_CODES = {
+    401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 414: "too-long",
+    431: "too-large", 500: "internal-error", 503: "busy",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Reply:
+    """A whole reply; the same bytes have the same ETag."""
+
+    body: bytes
+    kind: str = "application/json"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def etag(self) -> str:
+        return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
+
+    def all_headers(self) -> dict[str, str]:
+        """Those of every reply among them."""
+        own = {"content-type": self.kind, "content-length": str(len(self.body))}
+        tag = {"etag": self.etag} if self.status == 200 else {}
+        return {**_HEADERS, **own, **tag, **self.headers}
+
+    def unless_known(self, if_none_match: str) -> Reply:
+        """An empty 304 where the reader has these bytes already."""
+        known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
+        if self.status != 200 or not known & {self.etag, "*"}:
+            return self
+        return Reply(b"", self.kind, 304, {"etag": self.etag, **self.headers})
+
+
+def json_reply(data: Any, status: int = 200, **headers: str) -> Reply:
+    """Data as JSON; ``null`` stands where JSON has no word for a number."""
+    body = json.dumps(without_infinities(data), allow_nan=False, default=_plain)
+    return Reply(body.encode(), status=status, headers=headers)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"no JSON for {type(value).__name__}")
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What went wrong, for a program and for a person.
+
+    Attributes:
+        hint: what to do.
+    """
+
+    status: int
+    code: str
+    message: str
+    hint: str = ""
+
+    def reply(self) -> Reply:
+        """As JSON."""
+        said = {"code": self.code, "message": self.message, "hint": self.hint}
+        headers = {"www-authenticate": "Bearer"} if self.status == 401 else {}
+        headers |= {"allow": "GET, HEAD"} if self.status == 405 else {}
+        return json_reply({"error": said}, self.status, **headers)
+
+
+def problem_of(error: CommtuneError) -> Problem:
+    """What an error of ours means over HTTP."""
+    for kind, status, code in _KINDS:
+        if isinstance(error, kind):
+            return Problem(status, code, error.message, error.hint)
+    return Problem(500, _CODES[500], error.message, error.hint)
+
+
+def problem(status: int, message: str, hint: str = "") -> Problem:
+    """What a status alone says."""
+    return Problem(status, _CODES.get(status, "bad-request"), message, hint)
+
+
+def file_name(words: str, suffix: str) -> str:
+    """A name for a download, of what any file system and header takes."""
+    return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)[:100] or 'profile'}.{suffix}"

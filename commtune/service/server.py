@@ -1,0 +1,182 @@
+"""Where the service listens, and its life there."""
+
+from __future__ import annotations
+
+import ipaddress
+import os
+import re
+import socket
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from commtune.errors import EnvironmentFault, UserError, explain_os_error, os_reason
+from commtune.service.app import Service
+from commtune.service.auth import Tokens
+
+#: Connections that may wait to be taken: a storm of jobs asks at once.
+_BACKLOG = 4096
+#: Seconds that replies may take to end when the service is stopped.
+_ENDS_S = 2
+_PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
+_HOW = "write unix:PATH, 127.0.0.1:8765 or localhost:0 (any free port)"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to listen: a Unix socket's path, or a host and a port."""
+
+    path: Path | None = None
+    host: str = "127.0.0.1"
+    port: int = 0
+
+    @property
+    def is_local(self) -> bool:
+        """Whether only this machine can reach it."""
+        if self.path is not None or self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
+
+
+def read_place(written: str, *, allow_remote: bool) -> Place:
+    """``unix:PATH`` or ``HOST:PORT``; an IPv6 address stands in brackets.
+
+    Raises:
+        UserError: it is neither, or other machines could reach it and nobody allowed that.
+    """
+    if written.startswith("unix:"):
+        path = written.removeprefix("unix:")
+        if not path:
+            raise UserError("--bind unix: names no socket", hint=_HOW)
+        return Place(Path(path).absolute())
+    host, colon, port = written.rpartition(":")
+    if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
+        raise UserError(f"--bind {written} is no address", hint=_HOW)
+    place = Place(None, host.removeprefix("[").removesuffix("]"), int(port))
+    if not place.is_local and not allow_remote:
+        raise UserError(
+            f"--bind {written} would let other machines in, over HTTP without encryption: whoever "
+            "listens on the network reads the token",
+            hint="from elsewhere: ssh -L 8765:localhost:8765 THIS-MACHINE, or a reverse "
+            "proxy with TLS before it\nif this network is trusted: --allow-remote",
+        )
+    return place
+
+
+def read_prefix(written: str) -> str:
+    """A path prefix without a slash at its end.
+
+    Raises:
+        UserError: it is no path.
+    """
+    prefix = written.rstrip("/")
+    if not _PREFIX.fullmatch(prefix) or "/." in prefix:
+        raise UserError(f"--prefix {written} is no path", hint="write it as /commtune")
+    return prefix
+
+
+@contextmanager
+def listening(place: Place) -> Iterator[socket.socket]:
+    """A socket that listens there; the file of a Unix socket is removed afterwards.
+
+    Raises:
+        UserError: something else is there, or another service listens there.
+        EnvironmentFault: the system refuses.
+    """
+    if place.path is not None:
+        with _unix_socket(place.path) as opened:
+            yield opened
+        return
+    try:
+        family = socket.AF_INET6 if ":" in place.host else socket.AF_INET
+        with socket.socket(family, socket.SOCK_STREAM) as opened:
+            opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            opened.bind((place.host, place.port))
+            opened.listen(_BACKLOG)
+            yield opened
+    except OSError as error:
+        raise EnvironmentFault(
+            f"can't listen on {place.host}:{place.port}: {os_reason(error)}",
+            hint="another port, or 0 for any free one: --bind 127.0.0.1:0",
+        ) from error
+
+
+@contextmanager
+def _unix_socket(path: Path) -> Iterator[socket.socket]:
+    _clear(path)
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as opened:
+        # Made closed to others, and not closed afterwards.
+        before = os.umask(0o177)
+        try:
+            opened.bind(str(path))
+        except OSError as error:
+            raise explain_os_error(OSError(error.errno, os_reason(error), str(path))) from error
+        finally:
+            os.umask(before)
+        try:
+            opened.listen(_BACKLOG)
+            yield opened
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _clear(path: Path) -> None:
+    """Removes what a service that was killed left behind, and nothing else."""
+    try:
+        is_socket = stat.S_ISSOCK(path.lstat().st_mode)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise explain_os_error(error) from error
+    if not is_socket:
+        raise UserError(f"{path} is there already, and no socket", hint="name another path")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        try:
+            probe.connect(str(path))
+        except ConnectionRefusedError:
+            path.unlink(missing_ok=True)
+            return
+        except OSError as error:
+            raise explain_os_error(error) from error
+    raise UserError(f"another service listens on {path}", hint="stop it, or name another path")
+
+
+def serve(
+    db: str | None,
+    place: Place,
+    token: str,
+    *,
+    prefix: str = "",
+    say: Callable[[str], object],
+) -> None:
+    """Serves a database until a signal ends it.
+
+    Args:
+        db: as ``--db`` has it.
+        say: told once where the service is, when connections are taken.
+    """
+    with listening(place) as opened:
+        port = opened.getsockname()[1] if place.path is None else 0
+        service = Service(db, Tokens(token, f"commtune-{port}"), prefix)
+        config = uvicorn.Config(
+            service.application(),
+            # An access log would have the token of a first visit.
+            access_log=False,
+            log_level="warning",
+            server_header=False,
+            lifespan="off",
+            ws="none",
+            backlog=_BACKLOG,
+            timeout_graceful_shutdown=_ENDS_S,
+        )
+        host = f"[{place.host}]" if ":" in place.host else place.host
+        where = f"http://{host}:{port}" if place.path is None else "http://localhost"
+        say(f"{where}{prefix}/?token={token}")
+        uvicorn.Server(config).run(sockets=[opened])
