@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
@@ -19,6 +19,7 @@ from commtune.app.best import (
     why_inconclusive,
 )
 from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import load_profile
 from commtune.errors import NoAnswer
 from commtune.model import Operation, Verdict
@@ -84,8 +85,9 @@ def size_table_data(
     Raises:
         NoAnswer: nothing is known of the operation; the hint says what there is.
     """
-    table = best_by_size(operation, filters, db=db)
-    return [answer_data(row, size, db) | {"bytes": size} for size, row in table.items()]
+    with keep_open(database_url(db)):
+        table = best_by_size(operation, filters, db=db)
+        return [answer_data(row, size, db) | {"bytes": size} for size, row in table.items()]
 
 
 def answer_question(
@@ -107,11 +109,17 @@ def answer_question(
         stack: part of the software's text, or its fingerprint; ``None`` for any.
     """
     try:
-        rows = best(str(operation), size, filters, db=db)
+        with keep_open(database_url(db)):
+            return _answer(best(str(operation), size, filters, db=db), size, stack, db)
     except NoAnswer as nothing:
         return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
-    fitting = [row for row in rows if _is_of_stack(row, stack)]
-    if not fitting:
+
+
+def _answer(
+    rows: Sequence[BestRow], size: int, stack: str | None, db: str | None
+) -> dict[str, Any]:
+    fitting = [row for row in rows if stack is None or _is_of_stack(row, stack)]
+    if stack is not None and not fitting:
         known = ", ".join(dict.fromkeys(row.stack for row in rows[:MOST_ANSWERS]))
         said = _without_answer(
             Answer.ANOTHER_STACK,
@@ -156,8 +164,8 @@ def _environment(row: BestRow, answer: Answer, db: str | None) -> dict[str, str]
     return {**load_profile(database_url(db), str(row.id)).pinned, **row.configuration}
 
 
-def _is_of_stack(row: BestRow, stack: str | None) -> bool:
-    return stack is None or stack == row.stack_fingerprint or stack.lower() in row.stack.lower()
+def _is_of_stack(row: BestRow, stack: str) -> bool:
+    return stack == row.stack_fingerprint or stack.lower() in row.stack.lower()
 
 
 def _answer_code(row: BestRow, support: Support, *, is_likely: bool) -> Answer:

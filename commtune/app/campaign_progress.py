@@ -9,6 +9,7 @@ from typing import Any
 
 from commtune.app.stored_campaigns import CampaignState, CampaignSummary, list_campaigns
 from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import keep_open
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import best_single_run, count_phases, list_runs
 from commtune.db.records import RunLine
@@ -68,8 +69,13 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
         DatabaseFault: the database can't be read.
     """
     url = database_url(db)
+    with keep_open(url):
+        return _read_progress(name, url)
+
+
+def _read_progress(name: str, url: str) -> CampaignProgress:
     number = describe_campaign(url, name).id
-    summary = next(one for one, _ in list_campaigns(db, ask_slurm=False) if one.id == number)
+    summary = next(one for one, _ in list_campaigns(url, ask_slurm=False) if one.id == number)
     recent = list_runs(url, number, limit=_RECENT)
     works = summary.state is CampaignState.RUNNING
     return CampaignProgress(

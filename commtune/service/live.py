@@ -82,7 +82,7 @@ def run_cells(run: RunLine) -> dict[str, str]:
         "phase": run.phase,
         "block": str(run.block),
         "outcome": run.outcome or run.state,
-        "took": "-" if run.wall_s is None else text.format_wall_time(run.wall_s),
+        "took": "-" if run.wall_s is None else text.format_duration(run.wall_s),
         "settings": settings or "the default",
     }
 

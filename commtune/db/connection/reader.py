@@ -5,10 +5,14 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from contextvars import ContextVar
 from pathlib import Path
 
 from commtune.db.connection import location
 from commtune.db.connection.read_only import connect_for_reading
+
+#: The URL and the connection of ``keep_open``.
+_KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default=None)
 
 
 @contextmanager
@@ -19,6 +23,10 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
         NoAnswer: there is no database yet.
         DatabaseFault: it can't be read, or has another schema.
     """
+    kept = _KEPT.get()
+    if kept is not None and kept[0] == url:
+        yield kept[1]
+        return
     path = location.sqlite_path(url)
     if path is None:
         # Imported here: SQLite users don't wait for SQLAlchemy.
@@ -29,6 +37,22 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
     else:
         with _sqlite_reader(path, location.shown_url(url)) as rows:
             yield rows
+
+
+@contextmanager
+def keep_open(url: str) -> Iterator[None]:
+    """Inside, all questions to this database go over one connection, opened once.
+
+    Raises:
+        NoAnswer: there is no database yet.
+        DatabaseFault: it can't be read, or has another schema.
+    """
+    with open_for_reading(url) as rows:
+        token = _KEPT.set((url, rows))
+        try:
+            yield
+        finally:
+            _KEPT.reset(token)
 
 
 @contextmanager
