@@ -120,16 +120,6 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
             raise error if "/" in name else unknown from None
 
 
-def find_profile(number: int, db: str | None = None) -> ProfileAnswer:
-    """The profile of this number.
-
-    Raises:
-        UnknownName: there is none.
-        NoAnswer: there is no database yet.
-    """
-    return load_profile(database_url(db), str(number))
-
-
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size."""
     return find_profiles(database_url(db), campaign)

@@ -16,6 +16,8 @@ from commtune.app.campaign_progress import CampaignProgress, read_progress
 from commtune.app.listing import find_run, list_runs, list_stacks, list_systems
 from commtune.app.nominal_share import Share
 from commtune.app.profile_use import export_profile
+from commtune.app.remeasuring import find_profile
+from commtune.app.stored_campaigns import ProfileAnswer
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
 from commtune.model import Operation
@@ -144,7 +146,7 @@ def _profiles(db: str, values: _Values) -> Reply:
 
 
 def _profile(db: str, values: _Values) -> Reply:
-    found = stored_campaigns.find_profile(values["number"], db)
+    found = _profile_of(db, values)
     profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
     named = {"id": found.id, "campaign": found.campaign, "created": found.created}
     return json_reply(
@@ -160,8 +162,12 @@ def _profile(db: str, values: _Values) -> Reply:
     )
 
 
+def _profile_of(db: str, values: _Values) -> ProfileAnswer:
+    return find_profile(str(values["number"]), db, with_details=True)[0]
+
+
 def _export(db: str, values: _Values) -> Reply:
-    found = stored_campaigns.find_profile(values["number"], db)
+    found = _profile_of(db, values)
     said = export_profile(
         found,
         values["format"],

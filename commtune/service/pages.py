@@ -18,6 +18,7 @@ from commtune.app import stored_campaigns
 from commtune.app.answers import answer_question
 from commtune.app.campaign_progress import read_progress
 from commtune.app.listing import find_run, list_runs, list_systems
+from commtune.app.remeasuring import find_profile
 from commtune.app.reporting import render_campaign_report
 from commtune.export.formats import FORMATS
 from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
@@ -143,7 +144,7 @@ def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any
         prefix,
         campaign=progress.summary,
         live=live.describe_live(progress),
-        profiles=[_profile(stored_campaigns.find_profile(one.id, db)) for one in listed],
+        profiles=[_profile(find_profile(str(one.id), db)[0]) for one in listed],
         formats=_formats(),
     )
 

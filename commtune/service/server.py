@@ -155,12 +155,14 @@ def serve(
     *,
     prefix: str = "",
     say: Callable[[str], object],
+    stopping: Callable[[Callable[[], None]], object] | None = None,
 ) -> None:
     """Serves a database until a signal ends it.
 
     Args:
         db: as ``--db`` has it.
         say: told once where the service is, when connections are taken.
+        stopping: told once how to end it from another thread.
     """
     with listening(place) as opened:
         port = opened.getsockname()[1] if place.path is None else 0
@@ -178,5 +180,8 @@ def serve(
         )
         host = f"[{place.host}]" if ":" in place.host else place.host
         where = f"http://{host}:{port}" if place.path is None else "http://localhost"
+        server = uvicorn.Server(config)
+        if stopping is not None:
+            stopping(lambda: setattr(server, "should_exit", True))
         say(f"{where}{prefix}/?token={token}")
-        uvicorn.Server(config).run(sockets=[opened])
+        server.run(sockets=[opened])

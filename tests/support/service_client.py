@@ -1,0 +1,93 @@
+"""Asks a service: in process as a server would, or over a connection."""
+
+from __future__ import annotations
+
+import asyncio
+import http.client
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlsplit
+
+from commtune.service.app import Service
+from commtune.service.auth import Tokens
+
+TOKEN = "a-token-of-the-tests"
+BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+@dataclass(frozen=True)
+class Got:
+    """A reply."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def text(self) -> str:
+        return self.body.decode()
+
+    @property
+    def data(self) -> Any:
+        return json.loads(self.body)
+
+
+class Client:
+    """Asks an application in process, as a server would."""
+
+    def __init__(self, db: str, prefix: str = "") -> None:
+        self._runner = asyncio.Runner()
+        self._application = Service(db, Tokens(TOKEN, "commtune-1"), prefix).application()
+
+    def get(
+        self,
+        target: str | bytes,
+        headers: Mapping[str, str] = BEARER,
+        method: str = "GET",
+        path: str | None = None,
+    ) -> Got:
+        """The reply to a request; ``path`` stands in for the decoded path of the target."""
+        raw = target.encode() if isinstance(target, str) else target
+        before, _, query = raw.partition(b"?")
+        scope = {
+            "type": "http",
+            "asgi": {"version": "3.0"},
+            "http_version": "1.1",
+            "scheme": "http",
+            "method": method,
+            "path": before.decode("utf-8", "replace") if path is None else path,
+            "raw_path": before,
+            "query_string": query,
+            "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
+            "server": ("127.0.0.1", 1),
+            "client": ("127.0.0.1", 2),
+            "root_path": "",
+        }
+        return self._runner.run(self._ask(scope))
+
+    async def _ask(self, scope: dict[str, Any]) -> Got:
+        status, headers, body = 0, {}, b""
+
+        async def receive() -> dict[str, Any]:
+            return {"type": "http.request", "body": b"", "more_body": False}
+
+        async def send(message: Any) -> None:
+            nonlocal status, headers, body
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                headers = {k.decode(): v.decode() for k, v in message["headers"]}
+            body += message.get("body", b"")
+
+        await self._application(scope, receive, send)
+        return Got(status, headers, body)
+
+    def close(self) -> None:
+        self._runner.close()
+
+
+def connect(address: str) -> http.client.HTTPConnection:
+    """A connection to a server."""
+    parts = urlsplit(address)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
