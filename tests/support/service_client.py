@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from commtune.service.app import Service
 from commtune.service.auth import Tokens
@@ -46,9 +46,8 @@ class Client:
         target: str | bytes,
         headers: Mapping[str, str] = BEARER,
         method: str = "GET",
-        path: str | None = None,
     ) -> Got:
-        """The reply to a request; ``path`` stands in for the decoded path of the target."""
+        """The reply to a request."""
         raw = target.encode() if isinstance(target, str) else target
         before, _, query = raw.partition(b"?")
         scope = {
@@ -57,7 +56,7 @@ class Client:
             "http_version": "1.1",
             "scheme": "http",
             "method": method,
-            "path": before.decode("utf-8", "replace") if path is None else path,
+            "path": unquote(before.decode("latin-1")),
             "raw_path": before,
             "query_string": query,
             "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],

@@ -1,0 +1,215 @@
+"""Who may read, what is refused, and that no request does more than read."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from hashlib import sha256
+from pathlib import Path
+from urllib.parse import quote
+
+import database_values as given
+import pytest
+from hostile_values import NASTY
+from service_client import BEARER, TOKEN, Client, Got
+
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.errors import UserError
+from commtune.model import Outcome
+from commtune.service.api import PREFIX, QUESTIONS
+from commtune.service.auth import read_token
+from commtune.service.pages import PAGES
+from commtune.service.parameters import BEST, EXPORT, RUNS
+
+API = "/api/v1/campaigns"
+#: Hostile ones; COMMTUNE_EXAMPLES makes more of them.
+_REQUESTS = int(os.environ.get("COMMTUNE_EXAMPLES", "1000"))
+#: What is served of the package, and the health, need no token.
+OPEN = ("/api/v1/health", "/static/style.css", "/static/service.css", "/static/live.js")
+
+
+def test_without_the_token_nothing_is_told(client: Client) -> None:
+    paths = [f"{PREFIX}{one.path}" for one in QUESTIONS] + [one.path for one in PAGES]
+    paths += ["/campaigns/made-up/events", "/api/v1/openapi.json", "/nothing"]
+    wrong: list[dict[str, str]] = [
+        {},
+        {"authorization": "Bearer "},
+        {"authorization": f"Bearer {TOKEN}x"},
+        {"authorization": f"Bearer {TOKEN[:-1]}"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": TOKEN},
+        {"authorization": "Bearer \xff\xfe"},
+        {"cookie": f"commtune-1={TOKEN}"},
+        {"cookie": "commtune-1="},
+    ]
+    for path in set(paths) - set(OPEN):
+        for headers in wrong:
+            got = client.get(path.replace("{campaign}", "made-up"), headers)
+            assert got.status == 401, (path, headers)
+            assert "made-up machine" not in got.text and TOKEN not in got.text
+    assert all(client.get(path, {}).status == 200 for path in OPEN)
+    assert "made-up" not in client.get("/api/v1/health", {}).text
+
+
+def test_the_first_visit_trades_the_token_for_a_cookie(client: Client) -> None:
+    first = client.get(f"/campaigns/made-up?token={TOKEN}&a=b%26c", {})
+    assert (first.status, first.headers["location"]) == (303, "/campaigns/made-up?a=b%26c")
+    cookie = first.headers["set-cookie"]
+    assert TOKEN not in cookie
+    assert cookie.endswith("; Path=/; HttpOnly; SameSite=Strict")
+    assert client.get("/", {"cookie": f"other=1; {cookie.partition(';')[0]}"}).status == 200
+    assert client.get("/?token=wrong", BEARER).status == 401
+    # The API takes no token in its address, where logs and histories keep it.
+    assert client.get(f"{API}?token={TOKEN}", {}).status == 401
+    away = client.get(f"//elsewhere.example/?token={TOKEN}", {})
+    assert away.headers["location"] == "/elsewhere.example/"
+
+
+def test_behind_a_proxy_all_paths_have_the_prefix(db: str, ask: Callable[..., Client]) -> None:
+    client = ask(db, "/commtune")
+    first = client.get(f"/commtune/?token={TOKEN}", {})
+    assert first.headers["location"] == "/commtune/"
+    assert "Path=/commtune;" in first.headers["set-cookie"]
+    page = client.get("/commtune/campaigns/made-up").text
+    assert all(link.startswith("/commtune/") for link in links(page))
+    assert client.get(f"/commtune{API}").data
+    assert client.get("/commtune/api/v1/openapi.json").data["servers"][0]["url"] == (
+        "/commtune/api/v1"
+    )
+    for path in (API, "/", "/commtunes/"):
+        assert client.get(path).status == 404
+
+
+def links(page: str) -> list[str]:
+    """All that a page refers to, but for places in itself."""
+    pieces = [rest.partition('"')[0] for name in ("href", "src", "action") for rest in
+              page.split(f'{name}="')[1:]]  # fmt: skip
+    return [piece for piece in pieces if not piece.startswith("#")]
+
+
+def test_only_reading_is_allowed(client: Client) -> None:
+    for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"):
+        got = client.get(API, method=method)
+        assert (got.status, got.headers["allow"]) == (405, "GET, HEAD")
+    assert client.get(API, method="HEAD").status == 200
+
+
+def test_every_reply_forbids_scripts_of_others(client: Client) -> None:
+    for path in ("/", API, "/nothing", "/static/live.js", f"/?token={TOKEN}"):
+        headers = client.get(path).headers
+        policy = headers["content-security-policy"]
+        assert "default-src 'none'" in policy and "unsafe" not in policy
+        assert headers["x-content-type-options"] == "nosniff"
+        assert headers["referrer-policy"] == "no-referrer"
+        assert "private" in headers["cache-control"]
+
+
+def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:
+    """Targets, headers and methods; each is the same in every session of the tests."""
+    rng = random.Random(20)
+    routes = [f"{PREFIX}{one.path}" for one in QUESTIONS]
+    routes += [one.path for one in PAGES if not one.is_slow] + ["/static/x", "/api/v2/best", ""]
+    names = [one.name for one in (*BEST, *RUNS, *EXPORT)] + ["token", "db", "\x00", "__proto__"]
+    values = [*NASTY, "1", "allreduce", "1MiB", "-1", "1e999", "9" * 400, "%00",
+              "../../etc/passwd", "' OR 1=1 --", "\x00", "made-up", "sh", "ok", "search",
+              "true", TOKEN]  # fmt: skip
+
+    def value() -> str:
+        return quote(rng.choice(values), safe=rng.choice(["", "/%&=?#;"]), errors="replace")
+
+    made = []
+    for _ in range(count):
+        path = rng.choice(routes)
+        for part in ("{campaign}", "{run}", "{number}", "{format}"):
+            path = path.replace(part, value())
+        pairs = [f"{quote(rng.choice(names))}={value()}" for _ in range(rng.randrange(4))]
+        target = (path + ("?" + "&".join(pairs) if pairs else "")).encode("utf-8", "replace")
+        if rng.random() < 0.1:
+            target += bytes(rng.randrange(256) for _ in range(rng.randrange(40)))
+        headers = dict(BEARER)
+        if rng.random() < 0.3:
+            name = rng.choice(["cookie", "if-none-match", "host", "authorization", "accept"])
+            headers[name] = rng.choice(values)[:2000]
+        method = rng.choice(["GET"] * 8 + ["HEAD", "POST"])
+        made.append((target, headers, method))
+    return made
+
+
+def test_hostile_requests_get_a_refusal_or_an_answer(
+    client: Client, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    before = sha256(Path(db).read_bytes()).hexdigest()
+    seen: dict[int, int] = {}
+    for target, headers, method in hostile_requests(_REQUESTS):
+        got = client.get(target, headers, method)
+        assert 200 <= got.status < 500, (target, headers, method, got.text[:500])
+        assert "Traceback" not in got.body.decode("utf-8", "replace")
+        assert_whole(got, target)
+        seen[got.status] = seen.get(got.status, 0) + 1
+    # All kinds of replies came, so that the requests reached what they were made for.
+    assert {200, 400, 401, 404, 405, 414} <= seen.keys(), seen
+    assert sha256(Path(db).read_bytes()).hexdigest() == before
+    assert not list((tmp_path / "here").iterdir())
+    assert {one.name for one in tmp_path.iterdir()} <= {
+        "here", "commtune.db", "commtune.db-wal", "commtune.db-shm"
+    }  # fmt: skip
+
+
+def assert_whole(got: Got, target: bytes) -> None:
+    if got.headers["content-type"] == "application/json" and got.status != 304:
+        assert got.data is not None, target
+    if got.status >= 400 and target.startswith(b"/api/"):
+        assert got.data["error"]["message"], target
+    for value in got.headers.values():
+        assert "\r" not in value and "\n" not in value, target
+
+
+def test_stored_text_is_never_markup(tmp_path: Path, ask: Callable[..., Client]) -> None:
+    evil = "\"><script>alert(1)<script><img src=x onerror=alert(1)>{{ 7*7 }}'"
+    file = tmp_path / "evil.db"
+    database = open_database(f"sqlite:///{file}")
+    store = Store(database)
+    record = given.campaign(evil)
+    number = store.open_campaign(record).id
+    store.add_trial(number, 1, given.TUNED, "user")
+    store.start_runs(number, [given.request(evil)], evil)
+    result = given.result(evil, outcome=Outcome.FAILED, detail=evil, output_tail=evil)
+    store.finish_run(number, result, "allreduce")
+    store.save_profiles(number, [given.profile(evil, note=evil)])
+    database.close()
+    client = ask(str(file))
+    name = quote(evil, safe="")
+    paths = [
+        "/",
+        f"/campaigns/{name}",
+        f"/campaigns/{name}/runs",
+        f"/campaigns/{name}/runs/{name}",
+    ]
+    paths += ["/best?operation=allreduce&bytes=1024", f"/best?operation={name}", f"/{name}"]
+    for path in paths:
+        got = client.get(path)
+        assert got.headers["content-type"].startswith("text/html")
+        assert "<script>alert" not in got.text and "<img" not in got.text, path
+    shown = client.get(paths[3])
+    assert shown.status == 200 and "&lt;script&gt;" in shown.text and "{{ 7*7 }}" in shown.text
+
+
+def test_a_token_file_must_be_private_and_long(tmp_path: Path) -> None:
+    file = tmp_path / "token"
+    file.write_text(f"  {TOKEN}\n")
+    file.chmod(0o600)
+    assert read_token(file) == TOKEN
+    file.chmod(0o640)
+    with pytest.raises(UserError, match="open to other users"):
+        read_token(file)
+    file.chmod(0o600)
+    for bad in ("short", "two words of many letters", "\u00fc" * 20):
+        file.write_text(bad)
+        with pytest.raises(UserError):
+            read_token(file)
+    with pytest.raises(UserError, match="can't be read"):
+        read_token(tmp_path / "none")
