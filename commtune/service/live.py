@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 from starlette.requests import Request
@@ -100,6 +101,11 @@ class Viewers:
 
     def __init__(self) -> None:
         self.count = 0
+        self._end = asyncio.Event()
+
+    def end(self) -> None:
+        """Ends all streams: the service stops."""
+        self._end.set()
 
     async def follow(self, request: Request, look: Callable[[], Awaitable[Reply]]) -> Response:
         """A stream of events: one at the beginning, and one after each change."""
@@ -120,7 +126,9 @@ class Viewers:
         try:
             last, said_at, began = b"", time.monotonic(), time.monotonic()
             yield b"retry: 3000\n\n"
-            while time.monotonic() - began < _STREAM_S and not await request.is_disconnected():
+            while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
+                if await request.is_disconnected():
+                    break
                 now = (await look()).body
                 if now != last:
                     # JSON has no line ends of its own, so that one line of data holds it.
@@ -129,6 +137,7 @@ class Viewers:
                     yield b": still here\n\n"
                 if now != last or time.monotonic() - said_at > _SIGN_S:
                     last, said_at = now, time.monotonic()
-                await asyncio.sleep(_LOOK_S)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._end.wait(), _LOOK_S)
         finally:
             self.count -= 1

@@ -148,6 +148,18 @@ def _clear(path: Path) -> None:
     raise UserError(f"another service listens on {path}", hint="stop it, or name another path")
 
 
+class _Server(uvicorn.Server):
+    """Ends the streams of pages first: it would wait for them, and they have no end."""
+
+    def __init__(self, config: uvicorn.Config, service: Service) -> None:
+        super().__init__(config)
+        self._service = service
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._service.viewers.end()
+        await super().shutdown(sockets)
+
+
 def serve(
     db: str | None,
     place: Place,
@@ -180,7 +192,7 @@ def serve(
         )
         host = f"[{place.host}]" if ":" in place.host else place.host
         where = f"http://{host}:{port}" if place.path is None else "http://localhost"
-        server = uvicorn.Server(config)
+        server = _Server(config, service)
         if stopping is not None:
             stopping(lambda: setattr(server, "should_exit", True))
         say(f"{where}{prefix}/?token={token}")

@@ -1,0 +1,116 @@
+"""``commtune serve`` itself: where it listens, what it refuses, how it ends."""
+
+from __future__ import annotations
+
+import http.client
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from stored_campaigns import Made
+
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.errors import EnvironmentFault, UserError
+from commtune.service.server import listening, read_place, read_prefix
+
+
+@pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:8765", "[::1]:80", "unix:a/b"])
+def test_this_machine_is_served(written: str) -> None:
+    assert read_place(written, allow_remote=False).is_local
+
+
+@pytest.mark.parametrize("written", ["0.0.0.0:80", "[::]:80", ":80", "10.0.0.1:80", "host:80"])
+def test_other_machines_are_let_in_only_when_told(written: str) -> None:
+    with pytest.raises(UserError, match="other machines") as raised:
+        read_place(written, allow_remote=False)
+    assert "--allow-remote" in raised.value.hint and "ssh -L" in raised.value.hint
+    assert not read_place(written, allow_remote=True).is_local
+
+
+@pytest.mark.parametrize("written", ["", "8765", "host", "127.0.0.1:", "127.0.0.1:x", "a:99999",
+                                     "unix:"])  # fmt: skip
+def test_what_is_no_place_is_refused(written: str) -> None:
+    with pytest.raises(UserError) as raised:
+        read_place(written, allow_remote=True)
+    assert "unix:PATH" in raised.value.hint
+
+
+def test_a_prefix_is_a_path() -> None:
+    assert [read_prefix(one) for one in ("", "/", "/a/b/")] == ["", "", "/a/b"]
+    for bad in ("a", "/a b", "//a", "/../a", "/a?b", '/"a'):
+        with pytest.raises(UserError, match="is no path"):
+            read_prefix(bad)
+
+
+def test_a_port_that_is_taken_is_said() -> None:
+    with listening(read_place("127.0.0.1:0", allow_remote=False)) as opened:
+        taken = read_place(f"127.0.0.1:{opened.getsockname()[1]}", allow_remote=False)
+        with pytest.raises(EnvironmentFault, match="can't listen"), listening(taken):
+            pass
+
+
+def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "socket"
+    place = read_place(f"unix:{path}", allow_remote=False)
+    with listening(place):
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        with pytest.raises(UserError, match="another service listens"), listening(place):
+            pass
+    assert not path.exists()
+    left = socket.socket(socket.AF_UNIX)
+    left.bind(str(path))
+    left.close()
+    with listening(place):  # what a service that was killed left behind is replaced
+        pass
+    path.write_text("a file of somebody")
+    with pytest.raises(UserError, match="no socket"), listening(place):
+        pass
+    assert path.read_text() == "a file of somebody"
+
+
+class _OverSocket(http.client.HTTPConnection):
+    def __init__(self, path: Path) -> None:
+        super().__init__("localhost", timeout=30)
+        self._path = path
+
+    def connect(self) -> None:
+        self.sock = socket.socket(socket.AF_UNIX)
+        self.sock.connect(str(self._path))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a database and a token."""
+    database = open_database(f"sqlite:///{tmp_path}/commtune.db")
+    Made(trials=5, blocks=0).store(Store(database))
+    database.close()
+    (tmp_path / "token").write_text("a-token-of-a-file")
+    (tmp_path / "token").chmod(0o600)
+    return tmp_path
+
+
+def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
+    words = ["serve", "--db", "commtune.db", "--bind", "unix:socket", "--token-file", "token"]
+    command = [sys.executable, "-m", "commtune.cli", *words, "--prefix", "/ct/"]
+    served = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        assert served.stdout is not None
+        said = served.stdout.readline().decode()
+        assert said == f"serving at http://localhost/ct/ over {folder}/socket\n"
+        connection = _OverSocket(folder / "socket")
+        headers = {"authorization": "Bearer a-token-of-a-file"}
+        connection.request("GET", "/ct/api/v1/campaigns", headers=headers)
+        assert b"made-up" in connection.getresponse().read()
+        connection.request("GET", "/ct/campaigns/made-up/events", headers=headers)
+        assert connection.getresponse().readline().startswith(b"retry")
+    finally:
+        served.send_signal(signal.SIGINT)
+        out, err = served.communicate(timeout=60)
+    assert (served.returncode, out) == (130, b"")
+    assert err.decode().splitlines() == ["read-only; Ctrl-C ends it"]
+    assert not (folder / "socket").exists()

@@ -1,0 +1,222 @@
+"""Pages as a reader gets them, and a campaign that goes on while it is watched."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from html.parser import HTMLParser
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import database_values as given
+import pytest
+from service_client import BEARER, TOKEN, Client, connect
+
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import Outcome
+
+#: Takes seconds to make.
+_REPORT = "/campaigns/made-up/report"
+_VOID = {"meta", "link", "input", "br"}
+
+
+class Reader(HTMLParser):
+    """What a page shows; holds its structure to the rules of readers that don't see it."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.open: list[str] = []
+        self.tags: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(page)
+        assert not self.open
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append((tag, dict(attrs)))
+        if tag not in _VOID:
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.words += data.split()
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words)
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def check_structure(reader: Reader) -> None:
+    """One heading of the first level, named fields, headed columns; no script or style inside."""
+    assert len(reader.all("h1")) == 1 and reader.all("main") and reader.all("title")
+    assert ("html", {"lang": "en"}) in reader.tags
+    assert all(cell.get("scope") for cell in reader.all("th"))
+    inside_label = len(reader.all("label"))
+    assert inside_label == len(reader.all("input")) + len(reader.all("select"))
+    assert all(script.get("src") for script in reader.all("script")) and not reader.all("style")
+    for _, attributes in reader.tags:
+        assert not any(name == "style" or name.startswith("on") for name in attributes)
+    for region in reader.all("div"):
+        assert "role" not in region or region.get("aria-label") or region.get("aria-labelledby")
+    ids = [a["id"] for _, a in reader.tags if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("/", "made-up finished made-up machine, 2 cores; Made-up MPI 1.0"),
+        ("/campaigns/made-up", "Best confirmed speedup 1."),
+        ("/campaigns/made-up", "LIB_ALGORITHM=tree"),
+        ("/campaigns/made-up/runs?outcome=crashed", "crashed"),
+        ("/campaigns/made-up/runs/1-1", "The end of its output"),
+        (
+            "/best?operation=allreduce&bytes=1MiB&ranks=&system=",
+            "recommended use profile made-up/",
+        ),
+        ("/best?operation=alltoall&bytes=8", "not-measured no profile for alltoall, 8 B"),
+        ("/campaigns/none", "no campaign none campaigns: made-up 404, unknown-name"),
+    ],
+)
+def test_pages_show_what_is_stored(client: Client, path: str, shown: str) -> None:
+    got = client.get(path)
+    reader = Reader(got.text)
+    assert shown in reader.text
+    check_structure(reader)
+
+
+def test_every_link_of_every_page_leads_somewhere(client: Client) -> None:
+    seen: set[str] = set()
+    to_see = ["/", "/best?operation=allreduce&bytes=1MiB", "/campaigns/made-up/runs?limit=3"]
+    while to_see:
+        path = to_see.pop()
+        seen.add(path)
+        got = client.get(path)
+        assert got.status in (200, 409), path  # module files need guard operations
+        if "/runs" in path or not got.headers["content-type"].startswith("text/html"):
+            continue
+        reader = Reader(got.text)
+        found = [a.get("href") or "" for a in (*reader.all("a"), *reader.all("link"))]
+        found += [a.get("src") or "" for a in reader.all("script")]
+        assert all(one.startswith(("/", "#")) for one in found)
+        to_see += [one for one in found if one[0] == "/" and one not in {*seen, _REPORT}]
+    assert {"/static/live.js", "/api/v1/openapi.json"} <= seen
+    assert any("/export/lmod" in one for one in seen)
+
+
+def test_the_report_runs_no_script(client: Client) -> None:
+    got = client.get(_REPORT)
+    assert got.status == 200 and "commtune report" in got.text
+    policy = got.headers["content-security-policy"]
+    assert "default-src 'none'" in policy and "script-src" not in policy and "sandbox" in policy
+
+
+class Events:
+    """The events of a campaign, from a real server."""
+
+    def __init__(self, address: str, campaign: str) -> None:
+        self._connection = connect(address)
+        self._connection.request("GET", f"/campaigns/{campaign}/events", headers=BEARER)
+        self._reply = self._connection.getresponse()
+        assert self._reply.getheader("content-type", "").startswith("text/event-stream")
+
+    def until(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+        """The first event like this; fails if none comes."""
+        ends = time.monotonic() + 30
+        while time.monotonic() < ends:
+            line = self._reply.readline()
+            assert line, "the stream ended"
+            if line.startswith(b"data: "):
+                said: dict[str, Any] = json.loads(line.removeprefix(b"data: "))
+                if is_it(said):
+                    return said
+        raise AssertionError("no such event")
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def store(db: str) -> Iterator[Store]:
+    database = open_database(f"sqlite:///{db}")
+    yield Store(database)
+    database.close()
+
+
+def words(event: dict[str, Any]) -> dict[str, str]:
+    found: dict[str, str] = event["words"]
+    return found
+
+
+def test_a_campaign_is_watched_while_it_goes_on(served: str, store: Store) -> None:
+    number = store.open_campaign(given.campaign("tonight")).id
+    store.add_trial(number, 1, given.TUNED, "user")
+    events = Events(served, "tonight")
+    first = events.until(lambda _: True)
+    assert (words(first)["state"], words(first)["runs"], first["runs"]) == ("stopped", "0", [])
+    store.lock(number)
+    assert events.until(lambda now: words(now)["state"] == "running")
+    for name, outcome in (("a", Outcome.OK), ("b", Outcome.CRASHED)):
+        store.start_runs(number, [given.request(name)], "s1")
+        store.finish_run(number, given.result(name, outcome=outcome), "allreduce")
+    now = events.until(lambda now: words(now)["runs"] == "2")
+    assert (words(now)["failed"], words(now)["phase"]) == ("1", "search")
+    assert [row["outcome"] for row in now["runs"]] == ["crashed", "ok"]
+    store.save_profiles(number, [given.profile()])
+    now = events.until(lambda now: words(now)["profiles"] == "1")
+    assert words(now)["confirmed"].startswith("1.60x to 1.80x")
+    store.finish_campaign(number)
+    assert events.until(lambda now: now["over"])
+    events.close()
+
+
+def test_a_controller_that_is_killed_is_seen(served: str, store: Store, db: str) -> None:
+    number = store.open_campaign(given.campaign("killed")).id
+    program = (
+        "import sys; from commtune.db.connection.engine import open_database;"
+        "from commtune.db.storage.store import Store;"
+        f"Store(open_database('sqlite:///{db}')).lock({number}); print('held', flush=True);"
+        "sys.stdin.read()"
+    )
+    controller = subprocess.Popen(
+        [sys.executable, "-c", program], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert controller.stdout is not None and controller.stdout.readline() == b"held\n"
+    events = Events(served, "killed")
+    try:
+        running = events.until(lambda now: words(now)["state"] == "running")
+        assert f"process {controller.pid}" in words(running)["by"]
+    finally:
+        controller.kill()
+        controller.communicate()
+    gone = events.until(lambda now: words(now)["state"] == "stopped")
+    assert words(gone)["by"] == "nobody"
+    events.close()
+
+
+def test_a_browser_comes_in_by_the_printed_address(served: str) -> None:
+    parts = urlsplit(served)
+    assert parse_qs(parts.query) == {"token": [TOKEN]}
+    connection = connect(served)
+    connection.request("GET", f"{parts.path}?{parts.query}")
+    first = connection.getresponse()
+    first.read()
+    assert first.status == 303 and "server" not in {name.lower() for name, _ in first.getheaders()}
+    cookie = (first.getheader("set-cookie") or "").partition(";")[0]
+    connection.request("GET", first.getheader("location") or "", headers={"cookie": cookie})
+    page = connection.getresponse()
+    assert page.status == 200 and b"made-up" in page.read()
+    connection.request("GET", "/", headers={"x-large": "a" * 200_000})
+    with pytest.raises((http.client.HTTPException, AssertionError, OSError)):
+        large = connection.getresponse()
+        assert large.status < 400
+    connection.close()
