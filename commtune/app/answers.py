@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from enum import StrEnum
 from typing import Any
 
@@ -22,7 +21,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import load_profile
 from commtune.errors import NoAnswer
-from commtune.model import Operation, Verdict
+from commtune.model import Operation, PointEvidence, Verdict
 
 #: Answers to one question that are told: more are of other machines, ranks or software.
 MOST_ANSWERS = 10
@@ -71,9 +70,9 @@ def row_data(row: BestRow) -> dict[str, Any]:
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "configuration": dict(row.configuration),
-        "conditions": asdict(row.conditions),
+        "conditions": dict(vars(row.conditions)),
         "finding": row.standing,
-        "points": [asdict(point) for point in row.points],
+        "points": [_point_data(point) for point in row.points],
     }
 
 
@@ -187,6 +186,11 @@ def _likely_data(row: BestRow, db: str | None) -> dict[str, Any] | None:
     return {
         "profile": f"{found.campaign}/{found.profile.name}",
         "configuration": dict(found.profile.configuration),
-        "points": [asdict(point) for point in found.profile.points],
+        "points": [_point_data(point) for point in found.profile.points],
         "note": found.profile.note,
     }
+
+
+def _point_data(point: PointEvidence) -> dict[str, Any]:
+    # What asdict makes, in a tenth of its time: answers have dozens of these.
+    return {**vars(point), "gain": dict(vars(point.gain))}

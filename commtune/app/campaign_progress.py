@@ -49,7 +49,7 @@ class CampaignProgress:
     Attributes:
         phase: that of its newest run; empty before the first.
         runs_a_minute: of its newest runs; ``None`` where they are too few, or nobody works on it.
-        single_run: size (bytes) and ratio of the search's luckiest run: a score, no speedup.
+        single_run: size (bytes) and ratio of the search's best run: a score, no speedup.
         recent: its newest runs, newest first.
     """
 

@@ -59,7 +59,7 @@ def _single_words(found: tuple[int, float] | None) -> str:
     if found is None:
         return "none"
     size, ratio = found
-    return f"{ratio:.2f}x at {text.format_size(size)} (single unconfirmed run)"
+    return f"{ratio:.3g}x at {text.format_size(size)} (single unconfirmed run)"
 
 
 def _phase(one: PhaseProgress) -> dict[str, Any]:

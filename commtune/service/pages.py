@@ -41,6 +41,7 @@ def _file(package: str, name: str, kind: str) -> Reply:
 STATIC = {
     "style.css": _file("commtune.report", "templates/style.css", "text/css; charset=utf-8"),
     "service.css": _file("commtune.service", "static/service.css", "text/css; charset=utf-8"),
+    "icon.svg": _file("commtune.service", "static/icon.svg", "image/svg+xml"),
     "live.js": _file("commtune.service", "static/live.js", "text/javascript; charset=utf-8"),
 }
 

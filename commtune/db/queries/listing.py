@@ -34,9 +34,10 @@ SELECT phase, COUNT(*) AS runs, SUM(wall_s) AS wall_s FROM runs
 WHERE campaign_id = :campaign AND state = 'stored' GROUP BY phase ORDER BY MIN(id)
 """
 
-#: The default's mean and the shortest time of any other configuration, by size.
+#: The shortest time of the default and of any other configuration, by size: a mean would be that
+#: of the moments in which the machine was busy.
 _SINGLE_RUNS = """
-SELECT m.bytes, AVG(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
+SELECT m.bytes, MIN(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
        MIN(CASE WHEN t.number <> 0 THEN m.median_s END) AS shortest_s
 FROM runs r JOIN trials t ON t.id = r.trial_id JOIN measurements m ON m.run_id = r.id
 WHERE r.campaign_id = :campaign AND r.phase = 'search' AND r.outcome = 'ok'
@@ -83,9 +84,10 @@ def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
 
 
 def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
-    """The size (bytes) and the ratio of the search's luckiest run to the default's mean.
+    """The size (bytes) at which the search's best run gains most on the default's best one.
 
-    Of many runs the shortest is mostly luck: a score, and no speedup. ``None`` without any.
+    With that ratio: of many runs the shortest is mostly luck, so it is a score, and no speedup.
+    ``None`` without any.
     """
     with open_for_reading(url) as rows:
         found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
