@@ -107,10 +107,13 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
         connection.request("GET", "/ct/api/v1/campaigns", headers=headers)
         assert b"made-up" in connection.getresponse().read()
         connection.request("GET", "/ct/campaigns/made-up/events", headers=headers)
-        assert connection.getresponse().readline().startswith(b"retry")
+        events = connection.getresponse()
+        assert events.readline().startswith(b"retry")
     finally:
         served.send_signal(signal.SIGINT)
         out, err = served.communicate(timeout=60)
+    events.read()  # the service ended it
+    connection.close()
     assert (served.returncode, out) == (130, b"")
     assert err.decode().splitlines() == ["read-only; Ctrl-C ends it"]
     assert not (folder / "socket").exists()
