@@ -11,8 +11,7 @@ from commtune.app.stored_campaigns import CampaignState, CampaignSummary, list_c
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.listing import best_single_run, count_phases, list_runs
-from commtune.db.records import RunLine
+from commtune.db.queries.listing import RunLine, best_single_run, count_phases, list_runs
 from commtune.model import Phase
 
 #: Runs that are listed, and that the pace is taken from.

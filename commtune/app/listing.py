@@ -5,7 +5,7 @@ from __future__ import annotations
 from commtune.db.connection.location import database_url
 from commtune.db.queries import listing
 from commtune.db.queries.description import describe_campaign
-from commtune.db.records import RunLine as RunLine
+from commtune.db.queries.listing import RunLine as RunLine
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.errors import UnknownName
 

@@ -344,47 +344,6 @@ class CampaignDescription:
     stack: StackRecord
 
 
-@dataclass(frozen=True)
-class RunLine:
-    """One line of the list of runs.
-
-    Attributes:
-        id: the runs of a database in the order in which they were registered.
-        state: planned, running or stored; only stored ones have an outcome.
-        started_at: seconds since 1970.
-        wall_s: seconds.
-        environment: the configuration; empty for the default.
-        nodes: names with commas between; ``None`` where no scheduler gave them.
-        output_tail: the end of what it printed; ``None`` where that was not asked for.
-    """
-
-    id: int
-    run_id: str
-    trial: int
-    phase: str
-    block: int
-    position: int
-    operation: str
-    state: str
-    outcome: str | None
-    started_at: float
-    wall_s: float | None
-    exit_code: int | None
-    detail: str
-    nodes: str | None
-    environment: Mapping[str, str]
-    output_tail: str | None = None
-
-
-@dataclass(frozen=True)
-class PhaseTotal:
-    """What a phase of a campaign measured: stored runs, and the seconds that they took."""
-
-    phase: str
-    runs: int
-    wall_s: float
-
-
 def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
     """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""
     found = settings.get("node_hours")

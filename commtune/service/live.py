@@ -13,8 +13,8 @@ from starlette.responses import Response, StreamingResponse
 
 from commtune import formatting as text
 from commtune.app.campaign_progress import CampaignProgress, PhaseProgress, read_progress
+from commtune.app.listing import RunLine
 from commtune.app.stored_campaigns import CampaignState, describe_best_gain, node_hours_budget
-from commtune.db.records import RunLine
 from commtune.errors import CommtuneError
 from commtune.service.replies import Reply, json_reply, problem
 

@@ -117,3 +117,15 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
     assert (served.returncode, out) == (130, b"")
     assert err.decode().splitlines() == ["read-only; Ctrl-C ends it"]
     assert not (folder / "socket").exists()
+
+
+def test_what_is_not_installed_is_named() -> None:
+    program = (
+        "import sys; sys.modules['uvicorn'] = None; sys.argv[1:] = ['serve'];"
+        "from commtune.cli import main; main()"
+    )
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ended.returncode == 3
+    first, hint = ended.stderr.splitlines()
+    assert first == "commtune: commtune serve needs the Python package uvicorn"
+    assert hint.endswith("-m pip install 'commtune[serve]'")

@@ -6,11 +6,12 @@ All raise DatabaseFault where the database can't be read, and NoAnswer where the
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.profiles import read_json
-from commtune.db.records import PhaseTotal, RunLine, StackRecord, SystemRecord
+from commtune.db.records import StackRecord, SystemRecord
 
 _LARGEST = 2**63 - 1
 
@@ -43,6 +44,47 @@ FROM runs r JOIN trials t ON t.id = r.trial_id JOIN measurements m ON m.run_id =
 WHERE r.campaign_id = :campaign AND r.phase = 'search' AND r.outcome = 'ok'
 GROUP BY m.bytes
 """
+
+
+@dataclass(frozen=True)
+class RunLine:
+    """One line of the list of runs.
+
+    Attributes:
+        id: the runs of a database in the order in which they were registered.
+        state: planned, running or stored; only stored ones have an outcome.
+        started_at: seconds since 1970.
+        wall_s: seconds.
+        environment: the configuration; empty for the default.
+        nodes: names with commas between; ``None`` where no scheduler gave them.
+        output_tail: the end of what it printed; ``None`` where that was not asked for.
+    """
+
+    id: int
+    run_id: str
+    trial: int
+    phase: str
+    block: int
+    position: int
+    operation: str
+    state: str
+    outcome: str | None
+    started_at: float
+    wall_s: float | None
+    exit_code: int | None
+    detail: str
+    nodes: str | None
+    environment: Mapping[str, str]
+    output_tail: str | None = None
+
+
+@dataclass(frozen=True)
+class PhaseTotal:
+    """What a phase of a campaign measured: stored runs, and the seconds that they took."""
+
+    phase: str
+    runs: int
+    wall_s: float
 
 
 def list_runs(
