@@ -73,10 +73,10 @@ class Question:
 
 
 _IN_PATH = {
-    "campaign": given.text("campaign", "a campaign's name"),
-    "run": given.text("run", "a run's name (run_id)"),
-    "number": given.number("number", "a profile's number (id)", 1),
-    "format": given.word("format", "the file's form", [one.name for one in FORMATS]),
+    "campaign": given.text_parameter("campaign", "a campaign's name"),
+    "run": given.text_parameter("run", "a run's name (run_id)"),
+    "number": given.number_parameter("number", "a profile's number (id)", 1),
+    "format": given.word_parameter("format", "the file's form", [one.name for one in FORMATS]),
 }
 
 
@@ -238,7 +238,9 @@ QUESTIONS = (
 )
 
 
-def ask(question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]) -> Reply:
+def answer_request(
+    question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]
+) -> Reply:
     """The answer to a question.
 
     Raises:

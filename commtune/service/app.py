@@ -18,7 +18,7 @@ from commtune.service import api, live, pages
 from commtune.service.auth import Tokens
 from commtune.service.cache import Cache
 from commtune.service.openapi import openapi_document
-from commtune.service.replies import Problem, Reply, json_reply, problem, problem_of
+from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
 
 #: Bytes of a path with its query, and parameters in it.
 _LONGEST = 4096
@@ -65,7 +65,9 @@ class Service:
     def _asking(self, question: api.Question) -> _Make:
         def make(request: Request) -> Reply:
             try:
-                return api.ask(question, self.db, request.path_params, _read_query(request.scope))
+                return api.answer_request(
+                    question, self.db, request.path_params, _read_query(request.scope)
+                )
             except CommtuneError as error:
                 return problem_of(error).reply()
 
@@ -93,7 +95,7 @@ class Service:
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
         return await self.viewers.follow(
-            request, lambda: self.cache.get(("live", name), lambda: live.read(name, self.db))
+            request, lambda: self.cache.get(("live", name), lambda: live.read_live(name, self.db))
         )
 
 
@@ -128,7 +130,7 @@ def _fixed(reply: Reply) -> Callable[[Request], Awaitable[Response]]:
 
 
 async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
-    found = problem(404, f"there is nothing at {scope['path'][:200]}")
+    found = make_problem(404, f"there is nothing at {scope['path'][:200]}")
     await _response(_told(scope, found))(scope, receive, send)
 
 
@@ -165,7 +167,7 @@ class _Gate:
             _LOG.exception("a request failed")
             if started:
                 raise
-            failed = problem(500, "commtune serve failed at this", "its log says why")
+            failed = make_problem(500, "commtune serve failed at this", "its log says why")
             await _response(_told(scope, failed))(scope, receive, send)
 
     def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
@@ -175,11 +177,11 @@ class _Gate:
         scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
         scope["commtune.prefix"] = prefix
         if len(path) + len(query) > _LONGEST:
-            return _told(scope, problem(414, f"more than {_LONGEST} bytes were asked")), scope
+            return _told(scope, make_problem(414, f"more than {_LONGEST} bytes were asked")), scope
         if path != prefix and not path.startswith(f"{prefix}/"):
-            return _told(scope, problem(404, f"all paths begin with {prefix}/")), scope
+            return _told(scope, make_problem(404, f"all paths begin with {prefix}/")), scope
         if scope["method"] not in ("GET", "HEAD"):
-            return _told(scope, problem(405, "this service only reads", "use GET")), scope
+            return _told(scope, make_problem(405, "this service only reads", "use GET")), scope
         return self._admit(scope), scope
 
     def _admit(self, scope: Scope) -> Reply | None:
@@ -195,7 +197,7 @@ class _Gate:
             return None
         return _told(
             scope,
-            problem(
+            make_problem(
                 401,
                 "a token is needed",
                 "open the address that commtune serve printed; programs send the header "
@@ -211,7 +213,7 @@ class _Gate:
             return _told(scope, problem_of(error))
         tokens = self._service.tokens
         if not any(name == "token" and tokens.is_token(value) for name, value in asked):
-            return _told(scope, problem(401, "this token is not valid", _NEW_TOKEN))
+            return _told(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
         rest = urlencode([(name, value) for name, value in asked if name != "token"])
         prefix = self._service.prefix
         secure = "; Secure" if scope.get("scheme") == "https" else ""

@@ -16,7 +16,7 @@ from commtune.app.campaign_progress import CampaignProgress, PhaseProgress, read
 from commtune.app.listing import RunLine
 from commtune.app.stored_campaigns import CampaignState, describe_best_gain, node_hours_budget
 from commtune.errors import CommtuneError
-from commtune.service.replies import Reply, json_reply, problem
+from commtune.service.replies import Reply, json_reply, make_problem
 
 #: Seconds between two looks, and between two signs of life where nothing changes.
 _LOOK_S, _SIGN_S = 1.0, 15.0
@@ -88,7 +88,7 @@ def run_cells(run: RunLine) -> dict[str, str]:
     }
 
 
-def read(name: str, db: str) -> Reply:
+def read_live(name: str, db: str) -> Reply:
     """What a page shows now, as JSON; or why that can't be read."""
     try:
         return json_reply(describe_live(read_progress(name, db)))
@@ -110,7 +110,7 @@ class Viewers:
     async def follow(self, request: Request, look: Callable[[], Awaitable[Reply]]) -> Response:
         """A stream of events: one at the beginning, and one after each change."""
         if self.count >= _MOST:
-            busy = problem(503, f"{_MOST} pages are followed already", "reload it by hand")
+            busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
             refused = busy.reply()
             return Response(refused.body, refused.status, refused.all_headers())
         headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}

@@ -39,7 +39,9 @@ class Parameter:
         }  # fmt: skip
 
 
-def word(name: str, help: str, words: Sequence[str], *, required: bool = False) -> Parameter:
+def word_parameter(
+    name: str, help: str, words: Sequence[str], *, required: bool = False
+) -> Parameter:
     """One of these words."""
 
     def read(written: str) -> str:
@@ -53,7 +55,7 @@ def word(name: str, help: str, words: Sequence[str], *, required: bool = False) 
     return Parameter(name, help, read, required, {"type": "string", "enum": list(words)})
 
 
-def number(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
+def number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
     """A whole number from ``low`` to ``high``."""
 
     def read(written: str) -> int:
@@ -68,7 +70,7 @@ def number(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
     return Parameter(name, help, read, schema={"type": "integer", "minimum": low, "maximum": high})
 
 
-def text(name: str, help: str) -> Parameter:
+def text_parameter(name: str, help: str) -> Parameter:
     """Any text that a name can be."""
     schema = {"type": "string", "maxLength": _LONGEST}
     return Parameter(name, help, schema=schema)
@@ -81,24 +83,26 @@ def _read_size(written: str) -> int:
         raise UserError(f"bytes={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
 
 
-OPERATION = word("operation", "the operation", list(Operation), required=True)
+OPERATION = word_parameter("operation", "the operation", list(Operation), required=True)
 BYTES = Parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes", _read_size)
-RANKS = number("ranks", "measured with this many ranks", 1)
-NODES = number("nodes", "measured on this many nodes", 1)
-SYSTEM = text("system", "part of a system's name, or its fingerprint")
-STACK = text("stack", "part of the software's name, or its fingerprint")
-BACKEND = word("backend", "what ranks communicated by", list(Backend))
-CAMPAIGN = text("campaign", "only from this campaign")
+RANKS = number_parameter("ranks", "measured with this many ranks", 1)
+NODES = number_parameter("nodes", "measured on this many nodes", 1)
+SYSTEM = text_parameter("system", "part of a system's name, or its fingerprint")
+STACK = text_parameter("stack", "part of the software's name, or its fingerprint")
+BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
+CAMPAIGN = text_parameter("campaign", "only from this campaign")
 BEST = (OPERATION, BYTES, RANKS, NODES, SYSTEM, STACK, BACKEND, CAMPAIGN)
 
-BEFORE = number("before", "only runs older than the one of this id: the next page", 1)
-LIMIT = number("limit", "at most so many; 100 by default", 1, 1000)
-PHASE = word("phase", "only runs of this phase", list(Phase))
-OUTCOME = word("outcome", "only runs that ended so", list(Outcome))
+BEFORE = number_parameter("before", "only runs older than the one of this id: the next page", 1)
+LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)
+PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
+OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
 RUNS = (BEFORE, LIMIT, PHASE, OUTCOME)
 
-ACCEPT = word("accept", "likely: write it though its speedup is not proven", ["likely"])
-UNGUARDED = word("allow_unguarded", "true: a module file without guard operations", ["true"])
+ACCEPT = word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"])
+UNGUARDED = word_parameter(
+    "allow_unguarded", "true: a module file without guard operations", ["true"]
+)
 EXPORT = (ACCEPT, UNGUARDED)
 
 

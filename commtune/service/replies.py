@@ -122,7 +122,7 @@ def problem_of(error: CommtuneError) -> Problem:
     return Problem(500, _CODES[500], error.message, error.hint)
 
 
-def problem(status: int, message: str, hint: str = "") -> Problem:
+def make_problem(status: int, message: str, hint: str = "") -> Problem:
     """What a status alone says."""
     return Problem(status, _CODES.get(status, "bad-request"), message, hint)
 

@@ -83,7 +83,7 @@ def read_prefix(written: str) -> str:
 
 
 @contextmanager
-def listening(place: Place) -> Iterator[socket.socket]:
+def listen_at(place: Place) -> Iterator[socket.socket]:
     """A socket that listens there; the file of a Unix socket is removed afterwards.
 
     Raises:
@@ -160,7 +160,7 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-def serve(
+def serve_database(
     db: str | None,
     place: Place,
     token: str,
@@ -176,7 +176,7 @@ def serve(
         say: told once where the service is, when connections are taken.
         stopping: told once how to end it from another thread.
     """
-    with listening(place) as opened:
+    with listen_at(place) as opened:
         port = opened.getsockname()[1] if place.path is None else 0
         service = Service(db, Tokens(token, f"commtune-{port}"), prefix)
         config = uvicorn.Config(

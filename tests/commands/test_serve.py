@@ -16,7 +16,7 @@ from stored_campaigns import Made
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, UserError
-from commtune.service.server import listening, read_place, read_prefix
+from commtune.service.server import listen_at, read_place, read_prefix
 
 
 @pytest.mark.parametrize("written", ["127.0.0.1:0", "localhost:8765", "[::1]:80", "unix:a/b"])
@@ -48,27 +48,27 @@ def test_a_prefix_is_a_path() -> None:
 
 
 def test_a_port_that_is_taken_is_said() -> None:
-    with listening(read_place("127.0.0.1:0", allow_remote=False)) as opened:
+    with listen_at(read_place("127.0.0.1:0", allow_remote=False)) as opened:
         taken = read_place(f"127.0.0.1:{opened.getsockname()[1]}", allow_remote=False)
-        with pytest.raises(EnvironmentFault, match="can't listen"), listening(taken):
+        with pytest.raises(EnvironmentFault, match="can't listen"), listen_at(taken):
             pass
 
 
 def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     place = read_place(f"unix:{path}", allow_remote=False)
-    with listening(place):
+    with listen_at(place):
         assert stat.S_IMODE(path.stat().st_mode) == 0o600
-        with pytest.raises(UserError, match="another service listens"), listening(place):
+        with pytest.raises(UserError, match="another service listens"), listen_at(place):
             pass
     assert not path.exists()
     left = socket.socket(socket.AF_UNIX)
     left.bind(str(path))
     left.close()
-    with listening(place):  # what a service that was killed left behind is replaced
+    with listen_at(place):  # what a service that was killed left behind is replaced
         pass
     path.write_text("a file of somebody")
-    with pytest.raises(UserError, match="no socket"), listening(place):
+    with pytest.raises(UserError, match="no socket"), listen_at(place):
         pass
     assert path.read_text() == "a file of somebody"
 

@@ -13,7 +13,7 @@ from stored_campaigns import Made
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.service.server import Place, serve
+from commtune.service.server import Place, serve_database
 
 
 @pytest.fixture(scope="session")
@@ -64,7 +64,7 @@ def served(db: str) -> Iterator[str]:
 
     stop: list[Callable[[], None]] = []
     thread = threading.Thread(
-        target=serve,
+        target=serve_database,
         args=(db, Place(), TOKEN),
         kwargs={"say": say, "stopping": stop.append},
         daemon=True,

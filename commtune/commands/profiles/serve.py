@@ -47,4 +47,4 @@ def serve_command(
         print(f"serving at {shown}{over}", flush=True)
         print("read-only; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    server.serve(db, place, token, prefix=server.read_prefix(prefix), say=say)
+    server.serve_database(db, place, token, prefix=server.read_prefix(prefix), say=say)
