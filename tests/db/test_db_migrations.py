@@ -76,7 +76,7 @@ def test_a_new_database_is_what_the_tables_say(new_url: str) -> None:
 
 def test_a_missing_column_would_be_noticed(own_url: str) -> None:
     with alembic(own_url) as (_, connection):
-        connection.execute(text("ALTER TABLE runs DROP COLUMN detail"))
+        connection.execute(text("ALTER TABLE runs DROP COLUMN output_tail"))
         connection.execute(text("DROP INDEX ix_profiles_best"))
         assert {change[0] for change in difference(connection)} == {"add_column", "add_index"}
 

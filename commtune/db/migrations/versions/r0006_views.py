@@ -1,0 +1,141 @@
+"""Views for people: plain names with units, times of day as UTC text.
+
+SQLite and PostgreSQL have the same views with the same columns; docs/database.md lists them.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "r0006"
+down_revision = "r0005"
+
+_LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
+
+#: Functions that the two databases call otherwise: a moment (seconds since 1970) as text, and a
+#: number and a text of a JSON column.
+_WORDS = {
+    "sqlite": {
+        "moment": "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')",
+        "number": "json_extract({0}, '$.{1}')",
+        "text": "json_extract({0}, '$.{1}')",
+    },
+    "postgresql": {
+        "moment": "to_char(to_timestamp({0}) AT TIME ZONE 'UTC',"
+        " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+        "number": "({0} ->> '{1}')::integer",
+        "text": "({0} ->> '{1}')",
+    },
+}
+
+_RESULTS = """
+SELECT c.name AS campaign, c.simulated AS simulated, s.name AS system, k.text AS stack,
+       r.run_id AS run, r.id AS run_number, {started} AS started,
+       r.phase AS phase, r.block AS block, r.position AS position,
+       t.number AS trial, t.origin AS origin,
+       r.outcome AS outcome, r.detail AS detail, r.exit_code AS exit_code, r.wall_s AS wall_s,
+       r.oversubscribed AS oversubscribed, r.other_load AS other_load,
+       r.nodes AS node_names, r.distance AS distance,
+       {backend} AS backend, {ranks} AS ranks, {nodes} AS nodes, {dtype} AS dtype,
+       coalesce(m.operation, r.operation) AS operation, m.bytes AS bytes,
+       m.median_s AS median_s, m.min_s AS min_s, m.mean_s AS mean_s, m.p95_s AS p95_s,
+       m.max_s AS max_s, m.first_call_s AS first_call_s,
+       m.algbw AS algbw_bytes_per_s, m.busbw AS busbw_bytes_per_s,
+       m.n_samples AS samples, m.batch AS batch, m.wrong AS wrong_elements,
+       m.canary_s AS canary_s, m.canary_after_s AS canary_after_s,
+       g.environment AS configuration
+FROM runs r
+JOIN campaigns c ON c.id = r.campaign_id
+JOIN systems s ON s.id = c.system_id
+JOIN stacks k ON k.id = c.stack_id
+JOIN trials t ON t.id = r.trial_id
+JOIN configurations g ON g.id = r.configuration_id
+LEFT JOIN measurements m ON m.run_id = r.id
+WHERE r.state = 'stored'
+"""
+
+_CAMPAIGNS = """
+SELECT c.name AS campaign, c.simulated AS simulated, s.name AS system, k.text AS stack,
+       {created} AS created, {finished} AS finished, {last_run} AS last_run,
+       l.host AS controller_host, {heartbeat} AS controller_heartbeat,
+       (SELECT count(*) FROM trials t WHERE t.campaign_id = c.id) AS trials,
+       coalesce(r.runs, 0) AS runs, coalesce(r.ok, 0) AS runs_ok,
+       coalesce(r.runs - r.ok - r.lost, 0) AS runs_failed, coalesce(r.lost, 0) AS runs_lost,
+       coalesce(r.measured_s, 0) AS measured_s,
+       (SELECT coalesce(sum(j.node_hours), 0) FROM jobs j WHERE j.campaign_id = c.id)
+         AS node_hours,
+       (SELECT count(*) FROM profiles p WHERE p.campaign_id = c.id) AS profiles
+FROM campaigns c
+JOIN systems s ON s.id = c.system_id
+JOIN stacks k ON k.id = c.stack_id
+LEFT JOIN locks l ON l.campaign_id = c.id
+LEFT JOIN (
+  SELECT campaign_id, max(started_at) AS last_run, sum(wall_s) AS measured_s,
+         sum(CASE WHEN state = 'stored' THEN 1 ELSE 0 END) AS runs,
+         sum(CASE WHEN state = 'stored' AND outcome = 'ok' THEN 1 ELSE 0 END) AS ok,
+         sum(CASE WHEN state = 'stored' AND outcome IN {lost} THEN 1 ELSE 0 END) AS lost
+  FROM runs GROUP BY campaign_id
+) r ON r.campaign_id = c.id
+"""
+
+_PROFILES = """
+SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
+       s.name AS system, k.text AS stack, {created} AS created,
+       p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
+       p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, p.verdict AS verdict,
+       g.environment AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
+       p.note AS note
+FROM profiles p
+JOIN campaigns c ON c.id = p.campaign_id
+JOIN systems s ON s.id = c.system_id
+JOIN stacks k ON k.id = c.stack_id
+JOIN configurations g ON g.id = p.configuration_id
+"""
+
+_EVIDENCE = """
+SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
+       x.is_guard AS is_guard,
+       (NOT x.is_guard AND x.bytes BETWEEN p.bytes_low AND p.bytes_high) AS in_range,
+       x.operation AS operation, x.bytes AS bytes, x.speed AS machine_state,
+       x.default_s AS default_s, x.tuned_s AS tuned_s,
+       x.ratio AS speedup, x.low AS low, x.high AS high, x.pairs AS pairs,
+       x.verdict AS verdict, x.share AS share
+FROM profile_points x
+JOIN profiles p ON p.id = x.profile_id
+JOIN campaigns c ON c.id = p.campaign_id
+"""
+
+_VIEWS = {
+    "results": _RESULTS,
+    "campaigns_overview": _CAMPAIGNS,
+    "profiles_overview": _PROFILES,
+    "profile_evidence": _EVIDENCE,
+}
+
+
+def upgrade() -> None:
+    """Adds the views; no row is touched."""
+    connection = op.get_bind()
+    for name, query in _VIEWS.items():
+        spelt = query.format(lost=_LOST, **_columns(name, _WORDS[connection.dialect.name]))
+        # As it stands: Alembic would take the colons of a time's format for parameters.
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {spelt.strip()}")
+
+
+def downgrade() -> None:
+    """Goes back to the schema without views."""
+    for name in _VIEWS:
+        op.execute(f"DROP VIEW {name}")
+
+
+def _columns(view: str, words: dict[str, str]) -> dict[str, str]:
+    """What the two databases spell differently, by its name in the query of a view."""
+    moment = words["moment"].format
+    if view == "results":
+        texts = {name: words["text"].format("r.workload", name) for name in ("backend", "dtype")}
+        counts = {name: words["number"].format("r.workload", name) for name in ("ranks", "nodes")}
+        return {"started": moment("r.started_at"), **texts, **counts}
+    if view == "campaigns_overview":
+        moments = {name: moment(f"c.{name}") for name in ("created", "finished")}
+        return {**moments, "last_run": moment("r.last_run"), "heartbeat": moment("l.heartbeat")}
+    return {"created": moment("p.created")}
