@@ -1,7 +1,8 @@
-"""How fast the best configuration is found in a large database.
+"""How fast the best configuration is found in a large database, and all of it is exported.
 
 Fills an SQLite file with campaigns, runs, measurements and profiles of a realistic shape, then
-times ``best`` in process and, against a bare start of Python, from the shell. ::
+times ``best`` in process and, against a bare start of Python, from the shell, and ``results`` in
+every format that can be written here. ::
 
     python benchmarks/query_speed.py --measurements 10000000
     python benchmarks/query_speed.py --command "commtune best --op allreduce --bytes 1MiB"
@@ -12,6 +13,7 @@ The command finds the database in COMMTUNE_DB. The rows are made up; only the ti
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shlex
 import shutil
@@ -32,17 +34,36 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries import profiles
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import (
+    Configuration,
+    Interval,
+    Operation,
+    PointEvidence,
+    Profile,
+    Verdict,
+    Workload,
+)
 
 SIZES = [1 << power for power in range(3, 23)]
 RUNS_A_CAMPAIGN = 500
 SAMPLES = pack_samples([1e-6 + index * 1e-9 for index in range(100)])
+WORKLOAD = json.dumps(Workload(Operation.ALLREDUCE, tuple(SIZES)).plain())
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
 IN_PROCESS = (
     "import sys; from commtune.db.queries.profiles import best_profiles; "
     "row = best_profiles(sys.argv[1], 'allreduce', 1 << 20)[0]; print(row.name, row.configuration)"
 )
+
+EXPORT = """
+import resource, sys, time
+from pathlib import Path
+from commtune.app.results import write_results
+peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+before, began, cpu = peak(), time.perf_counter(), time.process_time()
+rows = write_results((), None, Path(sys.argv[2]), sys.argv[1])
+print(rows, time.perf_counter() - began, time.process_time() - cpu, before, peak())
+"""
 
 
 def main() -> None:
@@ -60,6 +81,7 @@ def main() -> None:
     print(f"{_count(path):,} measurements, {path.stat().st_size / 2**30:.2f} GiB")
     in_process(url, arguments.repeat * 10)
     from_shell(url, arguments.command, arguments.repeat)
+    exported(url, folder)
     if not (arguments.keep or arguments.folder):
         shutil.rmtree(folder)
 
@@ -110,6 +132,26 @@ def from_shell(url: str, command: str, repeat: int) -> None:
     print(f"bare Python start: median {_ms(bare)} ms")
     print(f"{command or 'best, through the API, in a new Python'}: median {_ms(asked)} ms")
     print(f"more than bare Python: {more * 1e3:.0f} ms")
+
+
+def exported(url: str, folder: Path) -> None:
+    """Prints how fast ``results`` writes all measurements, and the memory that it takes."""
+    for format in ("csv", "jsonl", "parquet"):
+        file = folder / f"results.{format}"
+        said = subprocess.run(
+            [sys.executable, "-c", EXPORT, url, str(file)], capture_output=True, text=True
+        )
+        if said.returncode:
+            print(f"results, {format}: {said.stderr.strip().splitlines()[-1]}")
+            continue
+        rows, wall_s, cpu_s, before, peak = map(float, said.stdout.split())
+        size = file.stat().st_size / 2**20
+        print(
+            f"results, {format}: {rows:,.0f} rows in {wall_s:.1f} s, {cpu_s:.1f} s of them on a"
+            f" core ({rows / cpu_s:,.0f} rows/s), {size:,.0f} MiB; peak memory {peak:.0f} MiB,"
+            f" {before:.0f} MiB of it before the first row"
+        )
+        file.unlink()
 
 
 def _arguments() -> argparse.Namespace:
@@ -181,8 +223,11 @@ def _bulk(
         "INSERT INTO runs (id, run_id, campaign_id, trial_id, configuration_id, phase, block,"
         " position, session, operation, workload, timing, state, outcome, started_at, wall_s,"
         " detail, output_tail, oversubscribed) VALUES (?, ?, ?, ?, ?, 'search', 0, 0, 's',"
-        " 'allreduce', '{}', '{}', 'stored', 'ok', 0.0, 0.5, '', '', 0)",
-        [(number, f"run-{number}", campaign_id, trial_id, configuration_id) for number in ids],
+        " 'allreduce', ?, '{}', 'stored', 'ok', 0.0, 0.5, '', '', 0)",
+        [
+            (number, f"run-{number}", campaign_id, trial_id, configuration_id, WORKLOAD)
+            for number in ids
+        ],
     )
     connection.executemany(
         "INSERT INTO measurements (run_id, place, operation, bytes, median_s, min_s, mean_s,"

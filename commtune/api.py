@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -13,10 +14,12 @@ from commtune.app.profile_use import export_profile
 from commtune.app.progress import LineReporter
 from commtune.campaign import loading as campaign_files
 from commtune.db.connection.location import database_url
+from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignSummary, ProfileAnswer
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import MissingComponent, UserError, install_command
+from commtune.export.tables import in_groups
 from commtune.kernels.python_bench import Pattern as Pattern
 from commtune.model import Configuration as Configuration
 from commtune.model import PointEvidence
@@ -51,14 +54,18 @@ class _Table:
         Raises:
             MissingComponent: pandas is not installed.
         """
-        try:
-            import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
-        except ImportError as error:
-            raise MissingComponent(
-                "pandas is not installed, and .to_frame() makes one of its tables",
-                hint=f"{install_command('pandas')}\n.rows() gives the same as plain Python",
-            ) from error
-        return pandas.DataFrame(self.rows())
+        return _pandas().DataFrame(self.rows())
+
+
+def _pandas() -> Any:
+    try:
+        import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]
+    except ImportError as error:
+        raise MissingComponent(
+            "pandas is not installed, and .to_frame() makes one of its tables",
+            hint=f"{install_command('pandas')}\n.rows() gives the same as plain Python",
+        ) from error
+    return pandas
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -189,6 +196,41 @@ class _Profiles(_Table, Sequence[Profile]):
         return [row for profile in self._profiles for row in profile.rows()]
 
 
+class _Measurements(_Table, Iterable[_Row]):
+    """Every measurement of campaigns; each iteration reads them anew and holds few at a time."""
+
+    def __init__(self, found: results.Results) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[_Row]:
+        names = list(self._found.columns)
+        return (dict(zip(names, row, strict=True)) for row in self._found)
+
+    def rows(self) -> list[_Row]:
+        """All of them at once, a row a measurement."""
+        return list(self)
+
+    def to_frame(self) -> Any:
+        """All of them as a pandas DataFrame with the same columns, typed.
+
+        Raises:
+            MissingComponent: pandas is not installed.
+        """
+        pandas, columns = _pandas(), self._found.columns
+        kinds = {int: "Int64", float: "float64", bool: "bool"}
+        types = {name: kinds.get(kind, "string") for name, kind in columns.items()}
+
+        def frame(rows: Sequence[Sequence[Any]]) -> Any:
+            made = pandas.DataFrame(rows, columns=list(columns)).astype(types)
+            for name in (name for name, kind in columns.items() if kind is datetime):
+                made[name] = pandas.to_datetime(made[name], format="ISO8601", utc=True)
+            return made
+
+        # In parts, so that what pandas makes of them is all that is held.
+        parts = [frame(group) for group in in_groups(self._found)]
+        return pandas.concat(parts, ignore_index=True) if parts else frame([])
+
+
 @dataclass(frozen=True)
 class Result(_Table):
     """What a campaign came to.
@@ -254,6 +296,16 @@ class Store:
             UnknownName: none, or several, are called so.
         """
         return _profile(load_profile(self.url, str(reference), with_details=True))
+
+    def results(self, *campaigns: str) -> _Measurements:
+        """Every measurement of these campaigns, or of all, as ``commtune results`` has them.
+
+        Iterate over it where there are more than memory holds.
+
+        Raises:
+            UnknownName: there is no such campaign.
+        """
+        return _Measurements(results.find_results(self.url, campaigns))
 
     def best(
         self,

@@ -48,6 +48,7 @@ _COMMANDS = {
         "verify": "profiles.verify",
     },
     "Inspect": {
+        "results": "campaigns.results",
         "report": "profiles.report",
         "plot": "profiles.report",
         "serve": "profiles.serve",

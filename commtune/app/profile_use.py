@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shlex
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -17,6 +16,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
 from commtune.db.records import CampaignDescription, ProfileAnswer
+from commtune.documents.files import explain_unwritable
 from commtune.errors import CommtuneError, UserError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument
@@ -79,9 +79,7 @@ def write_text(file: Path, rendered: str) -> None:
     try:
         file.write_text(rendered, encoding="utf-8")
     except OSError as error:
-        missing = not file.parent.is_dir()
-        hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
-        raise UserError(f"can't write {file}: {error.strerror}", hint=hint) from error
+        raise explain_unwritable(file, error) from error
 
 
 def apply_profile(

@@ -1,6 +1,7 @@
 """The tables. Times of day are seconds since 1970 (UTC), durations seconds, sizes bytes.
 
-Migrations make the tables, this file says what they are; a test holds the two together.
+Migrations make the tables, this file says what they are; a test holds the two together. Views for
+people (``results`` and others) are in the migrations only.
 """
 
 from __future__ import annotations

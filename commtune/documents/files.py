@@ -1,9 +1,10 @@
-"""Reads files that people name: regular ones only, and no more of them than is sensible."""
+"""Files that people name: regular ones are read, and no more of them than is sensible."""
 
 from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -39,6 +40,13 @@ def _open_regular(path: str, flags: int) -> int:
         return handle
     os.close(handle)
     raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
+
+
+def explain_unwritable(file: Path, error: OSError) -> UserError:
+    """That a file can't be written, and why; the hint makes a missing folder."""
+    missing = not file.parent.is_dir()
+    hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
+    return UserError(f"can't write {file}: {error.strerror or error}", hint=hint)
 
 
 def resolve_path(written: str, folder: Path) -> Path:

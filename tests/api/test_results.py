@@ -112,3 +112,18 @@ def test_a_campaign_from_a_mapping_is_that_of_its_file() -> None:
     assert isinstance(made, ct.Campaign)
     assert made.plan.workload.ranks == 2
     assert made.plan.space.name == ct.load_space("mpich-host").name
+
+
+def test_every_measurement_is_in_a_typed_frame(store: ct.Store, result: ct.Result) -> None:
+    measured = store.results(result.campaign)
+    frame = measured.to_frame()
+    rows = measured.rows()
+    assert len(frame) == len(rows) > 100
+    assert frame["median_s"].tolist() == [row["median_s"] for row in rows]
+    assert str(frame["bytes"].dtype) == "Int64"
+    assert str(frame["started"].dt.tz) == "UTC"
+    assert frame["simulated"].all()
+    tuned = frame[frame["configuration"] != "{}"]
+    variable = next(iter(faster(result).configuration))
+    assert tuned[f"env_{variable}"].notna().any()
+    assert next(iter(measured)) == rows[0]

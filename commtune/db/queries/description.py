@@ -46,7 +46,7 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
     with open_for_reading(url) as rows:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
-            raise _unknown(rows, name)
+            raise unknown_campaign(rows, name)
         return _description(found[0])
 
 
@@ -79,7 +79,8 @@ def _description(row: Mapping[str, Any]) -> CampaignDescription:
     )
 
 
-def _unknown(rows: Rows, name: str) -> UnknownName:
+def unknown_campaign(rows: Rows, name: str) -> UnknownName:
+    """That there is no campaign of this name; the hint says what there is."""
     known = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
     close = closest_names(name, known)
     hint = f"campaigns: {close}" if close else "commtune tune runs a campaign"

@@ -9,7 +9,7 @@ CREATE TABLE blocks (
 	CONSTRAINT pk_blocks PRIMARY KEY (campaign_id, number), 
 	CONSTRAINT fk_blocks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1795450346.43452);
+INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1.79545164318047571188e+09);
 CREATE TABLE campaigns (
 	id INTEGER NOT NULL, 
 	name VARCHAR(255) NOT NULL, 
@@ -30,7 +30,7 @@ CREATE TABLE campaigns (
 	CONSTRAINT fk_campaigns_system_id_systems FOREIGN KEY(system_id) REFERENCES systems (id), 
 	CONSTRAINT uq_campaigns_name UNIQUE (name)
 );
-INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79545034624296975141e+09,NULL);
+INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79545164253854084017e+09,NULL);
 CREATE TABLE commtune_schema (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT commtune_schema_pkc PRIMARY KEY (version_num)
@@ -44,7 +44,7 @@ CREATE TABLE conclusions (
 	CONSTRAINT pk_conclusions PRIMARY KEY (id), 
 	CONSTRAINT fk_conclusions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79545034646120238303e+09);
+INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79545164325601696968e+09);
 CREATE TABLE configurations (
 	id INTEGER NOT NULL, 
 	"key" VARCHAR(64) NOT NULL, 
@@ -61,7 +61,7 @@ CREATE TABLE decisions (
 	CONSTRAINT pk_decisions PRIMARY KEY (id), 
 	CONSTRAINT fk_decisions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[]}',1.7954503464320878982e+09);
+INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[]}',1.79545164316990852357e+09);
 CREATE TABLE executions (
 	campaign_id INTEGER NOT NULL, 
 	configuration_id INTEGER NOT NULL, 
@@ -76,7 +76,7 @@ CREATE TABLE executions (
 	CONSTRAINT fk_executions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_executions_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.79545034643839645388e+09);
+INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.79545164318879485127e+09);
 CREATE TABLE jobs (
 	"key" VARCHAR(255) NOT NULL, 
 	campaign_id INTEGER NOT NULL, 
@@ -111,7 +111,7 @@ CREATE TABLE locks (
 	CONSTRAINT pk_locks PRIMARY KEY (campaign_id), 
 	CONSTRAINT fk_locks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.79545034625003242494e+09,1.79545034625003242494e+09);
+INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.79545164257499790193e+09,1.79545164257499790193e+09);
 CREATE TABLE measurements (
 	run_id INTEGER NOT NULL, 
 	place INTEGER NOT NULL, 
@@ -178,7 +178,7 @@ CREATE TABLE profiles (
 	CONSTRAINT fk_profiles_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id), 
 	CONSTRAINT uq_profiles_campaign_id_name UNIQUE (campaign_id, name)
 );
-INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79545034646394586564e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":""}');
+INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79545164325855016707e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":""}');
 CREATE TABLE runs (
 	id INTEGER NOT NULL, 
 	run_id VARCHAR(255) NOT NULL, 
@@ -209,7 +209,7 @@ CREATE TABLE runs (
 	CONSTRAINT uq_runs_run_id UNIQUE (run_id)
 );
 INSERT INTO "runs" VALUES(1,'r1',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','stored','ok',1700000000.5,0.75,0,'','',0,'{"library":"MPICH 4.3.0","ranks":[{"rank":0,"cores":[0]}]}','{"sizes":3}',0.25,'n1,n2','same-switch',0.125);
-INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79545034628078055381e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79545164272133636476e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE stacks (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
@@ -219,7 +219,7 @@ CREATE TABLE stacks (
 	CONSTRAINT pk_stacks PRIMARY KEY (id), 
 	CONSTRAINT uq_stacks_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1.7954503462401611805e+09);
+INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1.79545164252663278577e+09);
 CREATE TABLE systems (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
@@ -229,7 +229,7 @@ CREATE TABLE systems (
 	CONSTRAINT pk_systems PRIMARY KEY (id), 
 	CONSTRAINT uq_systems_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79545034623638415332e+09);
+INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79545164251387786864e+09);
 CREATE TABLE trials (
 	id INTEGER NOT NULL, 
 	campaign_id INTEGER NOT NULL, 
@@ -243,7 +243,7 @@ CREATE TABLE trials (
 	CONSTRAINT fk_trials_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id), 
 	CONSTRAINT uq_trials_campaign_id_number UNIQUE (campaign_id, number)
 );
-INSERT INTO "trials" VALUES(1,1,1,1,'sampler','large',1.7954503462531137466e+09);
+INSERT INTO "trials" VALUES(1,1,1,1,'sampler','large',1.79545164259282708169e+09);
 CREATE INDEX ix_decisions_campaign ON decisions (campaign_id, id);
 CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
 CREATE INDEX ix_runs_campaign_state ON runs (campaign_id, state, outcome);

@@ -12,19 +12,21 @@ down_revision = "r0005"
 
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
-#: Functions that the two databases call otherwise: a moment (seconds since 1970) as text, and a
-#: number and a text of a JSON column.
+#: What the two databases spell differently: a moment (seconds since 1970) as text, a number and a
+#: text of a JSON column, and that column as text, which PostgreSQL can't group by otherwise.
 _WORDS = {
     "sqlite": {
         "moment": "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')",
         "number": "json_extract({0}, '$.{1}')",
         "text": "json_extract({0}, '$.{1}')",
+        "json": "{0}",
     },
     "postgresql": {
         "moment": "to_char(to_timestamp({0}) AT TIME ZONE 'UTC',"
-        " 'YYYY-MM-DD\"T\"HH24:MI:SS.MS\"Z\"')",
+        ' \'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"\')',
         "number": "({0} ->> '{1}')::integer",
         "text": "({0} ->> '{1}')",
+        "json": "{0}::text",
     },
 }
 
@@ -43,7 +45,7 @@ SELECT c.name AS campaign, c.simulated AS simulated, s.name AS system, k.text AS
        m.algbw AS algbw_bytes_per_s, m.busbw AS busbw_bytes_per_s,
        m.n_samples AS samples, m.batch AS batch, m.wrong AS wrong_elements,
        m.canary_s AS canary_s, m.canary_after_s AS canary_after_s,
-       g.environment AS configuration
+       {configuration} AS configuration
 FROM runs r
 JOIN campaigns c ON c.id = r.campaign_id
 JOIN systems s ON s.id = c.system_id
@@ -83,7 +85,7 @@ SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simula
        s.name AS system, k.text AS stack, {created} AS created,
        p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
        p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, p.verdict AS verdict,
-       g.environment AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
+       {configuration} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
        p.note AS note
 FROM profiles p
 JOIN campaigns c ON c.id = p.campaign_id
@@ -131,11 +133,12 @@ def downgrade() -> None:
 def _columns(view: str, words: dict[str, str]) -> dict[str, str]:
     """What the two databases spell differently, by its name in the query of a view."""
     moment = words["moment"].format
+    configuration = {"configuration": words["json"].format("g.environment")}
     if view == "results":
         texts = {name: words["text"].format("r.workload", name) for name in ("backend", "dtype")}
         counts = {name: words["number"].format("r.workload", name) for name in ("ranks", "nodes")}
-        return {"started": moment("r.started_at"), **texts, **counts}
+        return {"started": moment("r.started_at"), **texts, **counts, **configuration}
     if view == "campaigns_overview":
         moments = {name: moment(f"c.{name}") for name in ("created", "finished")}
         return {**moments, "last_run": moment("r.last_run"), "heartbeat": moment("l.heartbeat")}
-    return {"created": moment("p.created")}
+    return {"created": moment("p.created"), **configuration}

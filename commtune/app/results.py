@@ -1,0 +1,76 @@
+"""Every measurement of stored campaigns, as a table in a file."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from commtune.db.connection.location import database_url
+from commtune.db.queries.results import COLUMNS, find_results
+from commtune.documents.files import explain_unwritable
+from commtune.documents.nearest import suggest
+from commtune.errors import UserError
+from commtune.export.tables import write_csv, write_jsonl, write_parquet
+
+_WRITERS: dict[str, Any] = {"csv": write_csv, "jsonl": write_jsonl, "parquet": write_parquet}
+
+
+def write_results(
+    campaigns: Sequence[str], format: str | None, output: Path | None, db: str | None = None
+) -> int:
+    """Writes all measurements of these campaigns, or of all; returns how many rows.
+
+    Args:
+        format: csv, jsonl or parquet; ``None`` for what the file's name ends in, else csv.
+        output: the file; ``None`` for standard output.
+
+    Raises:
+        UserError: there is no such format, or the file can't be written.
+        UnknownName, NoAnswer: there is no such campaign, or no database.
+        MissingComponent: pyarrow is not installed, and the format is parquet.
+    """
+    chosen = _choose_format(format, output)
+    found = find_results(database_url(db), campaigns)
+    # JSON says what no variable is, so a line needs no column for each.
+    nested = chosen == "jsonl"
+    columns = COLUMNS if nested else found.columns
+    rows = (row[: len(COLUMNS)] for row in found) if nested else found
+    write = _WRITERS[chosen]
+    if output is None:
+        return int(write(columns, rows, sys.stdout))
+    with _opened(output, "wb" if chosen == "parquet" else "w") as out:
+        return int(write(columns, rows, out))
+
+
+def _choose_format(asked: str | None, output: Path | None) -> str:
+    ending = output.suffix.lower().removeprefix(".") if output else ""
+    chosen = asked or (ending if ending in _WRITERS else "csv")
+    if chosen not in _WRITERS:
+        raise UserError(f"--format: {chosen!r} is no format", hint=suggest(chosen, list(_WRITERS)))
+    if chosen == "parquet" and output is None:
+        raise UserError(
+            "Parquet can't be written to standard output",
+            hint="name a file: --output results.parquet",
+        )
+    return chosen
+
+
+@contextmanager
+def _opened(file: Path, mode: str) -> Iterator[IO[Any]]:
+    """The file, which is there under its name once it is whole."""
+    is_special = file.exists() and not file.is_file()  # a pipe, a device
+    part = file if is_special else file.with_name(f"{file.name}.part")
+    encoding = None if "b" in mode else "utf-8"
+    try:
+        with part.open(mode, encoding=encoding) as out:
+            yield out
+        if part != file:
+            part.replace(file)
+    except OSError as error:
+        raise explain_unwritable(file, error) from error
+    finally:
+        if part != file:
+            part.unlink(missing_ok=True)
