@@ -9,7 +9,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from sqlalchemy import text
+from sqlalchemy import inspect, text
 
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.location import SCHEMA
@@ -19,14 +19,21 @@ from commtune.db.tables import Base
 PAGE = (Path(__file__).parents[2] / "docs" / "database.md").read_text()
 
 
-def test_every_table_is_described_and_no_other() -> None:
-    described = re.findall(r"^\| `(\w+)` \| ", PAGE.partition("## Tables")[2], re.MULTILINE)
-    assert set(described) == set(Base.metadata.tables)
+def described(text: str) -> set[str]:
+    return set(re.findall(r"^\| `(\w+)` \| ", text, re.MULTILINE))
+
+
+def test_every_table_and_view_is_described_and_no_other(sqlite_url: str) -> None:
+    tables, _, views = PAGE.partition("## Tables")[2].partition("## Views")
+    assert described(tables) == set(Base.metadata.tables)
+    database = open_database(sqlite_url)
+    assert described(views) == set(inspect(database.engine).get_view_names())
+    database.close()
     assert f"`{SCHEMA}`" in PAGE
 
 
 def test_the_query_of_costs_gives_what_commands_show(sqlite_url: str) -> None:
-    (query,) = re.findall(r"```sql\n(.*?)```", PAGE, re.DOTALL)
+    (query,) = re.findall(r"```sql\n(.*?)```", PAGE.partition("## Views")[0], re.DOTALL)
     header = {"init_s": 0.25, "library": {"init_s": 0.125}}
     footer = {"elapsed_s": 0.625, "measure_s": 0.125}
     database = open_database(sqlite_url)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 import database_values as given
 import pytest
 from command_line import ROOT
-from sqlalchemy import text
+from sqlalchemy import RowMapping, text
 from stored_campaigns import Made
 
 from commtune.db.queries import results
@@ -38,7 +38,7 @@ def table(store: Store, *campaigns: str) -> list[dict[str, Any]]:
     return [dict(zip(found.columns, row, strict=True)) for row in found]
 
 
-def view(store: Store, name: str) -> Sequence[Mapping[str, Any]]:
+def view(store: Store, name: str) -> Sequence[RowMapping]:
     with store.database.read() as connection:
         return connection.execute(text(f"SELECT * FROM {name}")).mappings().all()
 
@@ -46,10 +46,10 @@ def view(store: Store, name: str) -> Sequence[Mapping[str, Any]]:
 def test_every_measurement_is_a_row_and_so_is_a_run_without_any(filled: Store) -> None:
     rows = table(filled, "made-up")
     runs = list(filled.runs(filled.campaigns()[-1].id))
-    expected = [
+    expected: list[tuple[Any, ...]] = [
         (run.run_id, run.outcome, run.trial, run.block, dict(run.configuration), size)
         for run in runs
-        for size in sorted(m.bytes for m in run.measurements) or [None]
+        for size in ([*sorted(m.bytes for m in run.measurements)] or (None,))
     ]
     shown = ("run", "outcome", "trial", "block", "configuration", "bytes")
     read = [{**row, "configuration": read_json(row["configuration"])} for row in rows]
