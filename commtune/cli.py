@@ -49,6 +49,7 @@ _COMMANDS = {
     },
     "Inspect": {
         "results": "campaigns.results",
+        "export-study": "campaigns.results",
         "report": "profiles.report",
         "plot": "profiles.report",
         "serve": "profiles.serve",

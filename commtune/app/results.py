@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 from commtune.db.connection.location import database_url
 from commtune.db.queries.results import COLUMNS, find_results
-from commtune.documents.files import explain_unwritable
+from commtune.documents.files import replaced_file
 from commtune.documents.nearest import suggest
 from commtune.errors import UserError
 from commtune.export.tables import write_csv, write_jsonl, write_parquet
@@ -41,7 +40,8 @@ def write_results(
     write = _WRITERS[chosen]
     if output is None:
         return int(write(columns, rows, sys.stdout))
-    with _opened(output, "wb" if chosen == "parquet" else "w") as out:
+    mode, encoding = ("wb", None) if chosen == "parquet" else ("w", "utf-8")
+    with replaced_file(output) as part, part.open(mode, encoding=encoding) as out:
         return int(write(columns, rows, out))
 
 
@@ -56,21 +56,3 @@ def _choose_format(asked: str | None, output: Path | None) -> str:
             hint="name a file: --output results.parquet",
         )
     return chosen
-
-
-@contextmanager
-def _opened(file: Path, mode: str) -> Iterator[IO[Any]]:
-    """The file, which is there under its name once it is whole."""
-    is_special = file.exists() and not file.is_file()  # a pipe, a device
-    part = file if is_special else file.with_name(f"{file.name}.part")
-    encoding = None if "b" in mode else "utf-8"
-    try:
-        with part.open(mode, encoding=encoding) as out:
-            yield out
-        if part != file:
-            part.replace(file)
-    except OSError as error:
-        raise explain_unwritable(file, error) from error
-    finally:
-        if part != file:
-            part.unlink(missing_ok=True)

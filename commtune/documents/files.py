@@ -6,6 +6,8 @@ import errno
 import os
 import shlex
 import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from commtune.errors import UserError
@@ -47,6 +49,30 @@ def explain_unwritable(file: Path, error: OSError) -> UserError:
     missing = not file.parent.is_dir()
     hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
     return UserError(f"can't write {file}: {error.strerror or error}", hint=hint)
+
+
+@contextmanager
+def replaced_file(file: Path) -> Iterator[Path]:
+    """A file beside this one to write to; at the end it takes its place, unless an error comes.
+
+    Raises:
+        UserError: it can't be written; the hint makes a missing folder.
+    """
+    is_special = file.exists() and not file.is_file()  # a pipe, a device
+    part = file if is_special else file.with_name(f"{file.name}.part")
+    try:
+        if is_special:
+            yield file
+            return
+        part.unlink(missing_ok=True)  # of somebody who was killed
+        yield part
+        part.replace(file)
+    except OSError as error:
+        raise explain_unwritable(file, error) from error
+    finally:
+        if not is_special:
+            with suppress(OSError):
+                part.unlink(missing_ok=True)
 
 
 def resolve_path(written: str, folder: Path) -> Path:

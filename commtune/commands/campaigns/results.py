@@ -1,14 +1,17 @@
-"""``commtune results``."""
+"""``commtune results`` and ``export-study``: measurements for other tools."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from commtune.app.results import write_results
+from commtune.app.study_export import export_study
 from commtune.commands.options import DbOption
+from commtune.formatting import format_count
 
 
 def results_command(
@@ -26,3 +29,15 @@ def results_command(
     count = write_results(campaigns or [], format_, output, db)
     if output:
         print(f"wrote {output}: {count:,} rows")
+
+
+def export_study_command(
+    campaign: Annotated[str, typer.Argument(help="name of a campaign")],
+    output: Annotated[Path, typer.Option("--output", "-o", help="SQLite file")],
+    db: DbOption = None,
+) -> None:
+    """Write a campaign as studies of Optuna, for optuna-dashboard."""
+    written = export_study(campaign, output, db)
+    trials = format_count(written.trials, "trial")
+    print(f"wrote {output}: {written.studies} studies, {trials}")
+    print(f"Next:\n  optuna-dashboard {shlex.quote(f'sqlite:///{output}')}")

@@ -1,4 +1,4 @@
-"""Samplers of Optuna, with one objective: the mean log speedup. The only importer of Optuna.
+"""Samplers of Optuna, with one objective: the mean log speedup.
 
 The study lives in memory and is rebuilt from what was measured (at start, at resume, and now and
 then, because speedups are relative to the default and to the machine state, which become known
