@@ -31,5 +31,9 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     result = names["result"]
     assert isinstance(result, ct.Result)
     assert result.campaign == "notebook"
+    assert "<svg" in Path("notebook.svg").read_text()
     with ct.open_store("results.db") as store:
         assert [one.name for one in store.campaigns()] == ["notebook"]
+        runs = store.results().to_frame()
+        assert runs["run"].nunique() == sum(one.runs for one in store.campaigns())
+        assert set(runs["bytes"]) == {8, 65536}

@@ -13,7 +13,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.commands.campaigns import status
+from commtune.commands.campaigns import state, status
 from commtune.db.connection.engine import open_database
 from commtune.db.records import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
@@ -88,7 +88,7 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     slurm = {"exclude": ["n9", "n3"]}
     jobs = store.job_book(begun(store, node_hours=64, slurm=slurm, excluded_nodes=["n7"]))
     now = 1_700_000_000.0
-    monkeypatch.setattr(status, "time", SimpleNamespace(time=lambda: now))
+    monkeypatch.setattr(state, "time", SimpleNamespace(time=lambda: now))
     running = given.job(
         "running",
         stage=JobStage.SUBMITTED,

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
-import time
 from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated
+
+import typer
 
 from commtune import formatting as text
 from commtune.app import nominal_share, stored_campaigns
-from commtune.app.stored_campaigns import CampaignState, CampaignSummary
+from commtune.app.stored_campaigns import CampaignSummary
+from commtune.commands.campaigns.recent import print_recent
+from commtune.commands.campaigns.state import (
+    describe_ago,
+    describe_kind,
+    describe_speedup,
+    describe_state,
+)
 from commtune.commands.options import DbOption, JsonOption
 from commtune.model import Aggressor, JobRecord, JobStage
 
@@ -19,8 +28,21 @@ _MOST_JOBS = 12
 _NO_REASON = ("", "None", "(null)")
 
 
-def status_command(db: DbOption = None, json_output: JsonOption = False) -> None:
-    """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs."""
+def status_command(
+    db: DbOption = None,
+    json_output: JsonOption = False,
+    since: Annotated[
+        str | None,
+        typer.Option(help="summary since then: yesterday, today, 12h, 2d, 2026-11-22T18:00"),
+    ] = None,
+) -> None:
+    """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs.
+
+    Exit codes with --since: 0 fine, 4 nothing ran, 20 a campaign needs somebody.
+    """
+    if since is not None:
+        print_recent(since, db, json_output=json_output)
+        return
     listed = stored_campaigns.list_campaigns(db)
     shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
@@ -39,41 +61,15 @@ def status_command(db: DbOption = None, json_output: JsonOption = False) -> None
 
 def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[str, str]:
     return {
-        "campaign": campaign.name + _made_up(campaign),
-        "state": _state(campaign),
+        "campaign": campaign.name + describe_kind(campaign),
+        "state": describe_state(campaign),
         "trials": str(campaign.trials),
         "runs": str(campaign.runs),
         "failed": str(campaign.failed),
         "lost": str(campaign.lost),
         "measured": text.format_wall_time(campaign.wall_s),
-        "best confirmed speedup": _speedup(campaign, share),
+        "best confirmed speedup": describe_speedup(campaign, share),
     }
-
-
-def _made_up(campaign: CampaignSummary) -> str:
-    """What must be said of a campaign that measured nothing, or no real nodes."""
-    if nodes := campaign.settings.get("emulated_nodes"):
-        return f" ({text.describe_emulated(nodes)})"
-    if recording := campaign.settings.get("replayed"):
-        return f" (replayed from {recording})"
-    return " (simulated)" if campaign.simulated else ""
-
-
-def _state(campaign: CampaignSummary) -> str:
-    if campaign.state is CampaignState.RUNNING:
-        return f"running ({campaign.locked_by})"
-    if campaign.state is CampaignState.FINISHED and campaign.finished is not None:
-        return f"finished {_ago(campaign.finished)} ago"
-    return str(campaign.state)
-
-
-def _ago(moment: float) -> str:
-    return text.format_wall_time(time.time() - moment)
-
-
-def _speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
-    said = stored_campaigns.describe_best_gain(campaign.best)
-    return f"{said}, {share}" if share else said
 
 
 def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
@@ -125,7 +121,7 @@ def _job(job: JobRecord) -> tuple[str, ...]:
         job.number or "-",
         str(job.kind) if job.block is None else f"{job.kind} {job.block}",
         _job_state(job),
-        _ago(job.prepared_at if job.started_at is None else job.started_at),
+        describe_ago(job.prepared_at if job.started_at is None else job.started_at),
         _reason(job),
         job.nodes or text.format_count(job.node_count, "node"),
     )

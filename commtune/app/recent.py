@@ -1,0 +1,142 @@
+"""What campaigns did since a moment, for a summary in the morning."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+from typing import Any
+
+from commtune.app.stored_campaigns import (
+    CampaignState,
+    CampaignSummary,
+    last_words,
+    list_campaigns,
+)
+from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.queries.profiles import find_profiles
+from commtune.db.records import StoredProfile
+from commtune.documents.nearest import quote_value
+from commtune.documents.quantities import QuantityError, parse_seconds
+from commtune.errors import UserError
+from commtune.model import Outcome
+
+_RUNS = """
+SELECT campaign_id, outcome, count(*) AS runs, sum(wall_s) AS wall_s FROM runs
+WHERE state = 'stored' AND started_at >= :since GROUP BY campaign_id, outcome
+"""
+_DAY_S = 86400.0
+
+
+class Need(StrEnum):
+    """Why somebody should look at a campaign."""
+
+    NOTHING = ""
+    STOPPED = "stopped before its end"
+    NO_GOOD_RUN = "no run succeeded"
+
+
+@dataclass(frozen=True)
+class RecentCampaign:
+    """A campaign that did something since.
+
+    Attributes:
+        campaign: its runs, outcomes and seconds are those since then.
+        profiles: those that it made since then.
+        words: why no job goes on, as the newest one said; empty where nobody knows.
+    """
+
+    campaign: CampaignSummary
+    profiles: tuple[StoredProfile, ...]
+    words: str = ""
+
+    @property
+    def need(self) -> Need:
+        one = self.campaign
+        if one.state is CampaignState.STOPPED:
+            return Need.STOPPED
+        if one.runs and not one.outcomes.get(Outcome.OK):
+            return Need.NO_GOOD_RUN
+        return Need.NOTHING
+
+
+def parse_since(written: str, now: datetime) -> float:
+    """A moment: ``yesterday``, ``today``, ``12h`` or ``2d`` ago, ``2026-11-22``, with ``T18:00``.
+
+    Args:
+        now: the local time.
+
+    Returns:
+        Seconds since 1970; days begin at midnight, local time.
+
+    Raises:
+        UserError: it can't be read, or is to come.
+    """
+    midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = {"today": midnight, "yesterday": midnight - timedelta(days=1)}
+    try:
+        moment = days.get(written) or datetime.fromisoformat(written)
+        since = moment.timestamp()
+    except ValueError:
+        since = now.timestamp() - _parse_ago(written)
+    if since > now.timestamp():
+        raise UserError(f"--since {written} is to come", hint="write yesterday, 12h or 2026-11-22")
+    return since
+
+
+def _parse_ago(written: str) -> float:
+    try:
+        if days := re.fullmatch(r"(\d{1,5})d", written):
+            return int(days[1]) * _DAY_S
+        return parse_seconds(written)
+    except QuantityError as error:
+        raise UserError(
+            f"--since: {quote_value(written)} is no moment",
+            hint="write yesterday, today, 12h, 2d, 2026-11-22 or 2026-11-22T18:00",
+        ) from error
+
+
+def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
+    """Campaigns that ran, began, ended or are under way since a moment, newest first.
+
+    Args:
+        since: seconds since 1970.
+    """
+    listed = [campaign for campaign, _ in list_campaigns(db)]
+    if not listed:
+        return []
+    url = database_url(db)
+    totals = _totals(url, since)
+    made: defaultdict[str, list[StoredProfile]] = defaultdict(list)
+    for profile in find_profiles(url):
+        if profile.created >= since:
+            made[profile.campaign].append(profile)
+    return [
+        RecentCampaign(
+            replace(one, **totals.get(one.id, {"outcomes": {}, "wall_s": 0.0})),
+            tuple(made[one.name]),
+            last_words(one),
+        )
+        for one in listed
+        if one.id in totals or _was_active(one, since)
+    ]
+
+
+def _was_active(campaign: CampaignSummary, since: float) -> bool:
+    moments = (campaign.created, campaign.finished or 0.0)
+    return max(moments) >= since or bool(campaign.locked_by or campaign.jobs)
+
+
+def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
+    """Runs by outcome, and the seconds that they took, by campaign."""
+    found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
+    with open_for_reading(url) as rows:
+        for row in rows(_RUNS, {"since": since}):
+            total = found[row["campaign_id"]]
+            total["outcomes"][row["outcome"]] = row["runs"]
+            total["wall_s"] += row["wall_s"] or 0.0
+    return dict(found)

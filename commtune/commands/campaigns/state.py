@@ -1,0 +1,38 @@
+"""What a campaign's state, its kind and its best speedup are called, wherever they are printed."""
+
+from __future__ import annotations
+
+import time
+
+from commtune import formatting as text
+from commtune.app import nominal_share, stored_campaigns
+from commtune.app.stored_campaigns import CampaignState, CampaignSummary
+
+
+def describe_kind(campaign: CampaignSummary) -> str:
+    """What must be said of a campaign that measured nothing, or no real nodes."""
+    if nodes := campaign.settings.get("emulated_nodes"):
+        return f" ({text.describe_emulated(nodes)})"
+    if recording := campaign.settings.get("replayed"):
+        return f" (replayed from {recording})"
+    return " (simulated)" if campaign.simulated else ""
+
+
+def describe_state(campaign: CampaignSummary) -> str:
+    """The state, and by whom or since when."""
+    if campaign.state is CampaignState.RUNNING:
+        return f"running ({campaign.locked_by})"
+    if campaign.state is CampaignState.FINISHED and campaign.finished is not None:
+        return f"finished {describe_ago(campaign.finished)} ago"
+    return str(campaign.state)
+
+
+def describe_ago(moment: float) -> str:
+    """How long ago a moment (seconds since 1970) was."""
+    return text.format_wall_time(time.time() - moment)
+
+
+def describe_speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
+    """The best confirmed speedup, with its interval and pairs."""
+    said = stored_campaigns.describe_best_gain(campaign.best)
+    return f"{said}, {share}" if share else said
