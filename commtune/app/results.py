@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 from commtune.db.connection.location import database_url
 from commtune.db.queries.results import COLUMNS, find_results
@@ -18,39 +17,40 @@ _WRITERS: dict[str, Any] = {"csv": write_csv, "jsonl": write_jsonl, "parquet": w
 
 
 def write_results(
-    campaigns: Sequence[str], format: str | None, output: Path | None, db: str | None = None
+    campaigns: Sequence[str], format: str | None, output: Path | TextIO, db: str | None = None
 ) -> int:
     """Writes all measurements of these campaigns, or of all; returns how many rows.
 
     Args:
         format: csv, jsonl or parquet; ``None`` for what the file's name ends in, else csv.
-        output: the file; ``None`` for standard output.
+        output: the file, or an open stream for text.
 
     Raises:
         UserError: there is no such format, or the file can't be written.
         UnknownName, NoAnswer: there is no such campaign, or no database.
         MissingComponent: pyarrow is not installed, and the format is parquet.
     """
-    chosen = _choose_format(format, output)
+    file = output if isinstance(output, Path) else None
+    chosen = _choose_format(format, file)
     found = find_results(database_url(db), campaigns)
     # JSON says what no variable is, so a line needs no column for each.
     nested = chosen == "jsonl"
     columns = COLUMNS if nested else found.columns
     rows = (row[: len(COLUMNS)] for row in found) if nested else found
     write = _WRITERS[chosen]
-    if output is None:
-        return int(write(columns, rows, sys.stdout))
+    if file is None:
+        return int(write(columns, rows, output))
     mode, encoding = ("wb", None) if chosen == "parquet" else ("w", "utf-8")
-    with replaced_file(output) as part, part.open(mode, encoding=encoding) as out:
+    with replaced_file(file) as part, part.open(mode, encoding=encoding) as out:
         return int(write(columns, rows, out))
 
 
-def _choose_format(asked: str | None, output: Path | None) -> str:
-    ending = output.suffix.lower().removeprefix(".") if output else ""
+def _choose_format(asked: str | None, file: Path | None) -> str:
+    ending = file.suffix.lower().removeprefix(".") if file else ""
     chosen = asked or (ending if ending in _WRITERS else "csv")
     if chosen not in _WRITERS:
         raise UserError(f"--format: {chosen!r} is no format", hint=suggest(chosen, list(_WRITERS)))
-    if chosen == "parquet" and output is None:
+    if chosen == "parquet" and file is None:
         raise UserError(
             "Parquet can't be written to standard output",
             hint="name a file: --output results.parquet",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -26,7 +27,7 @@ def results_command(
     db: DbOption = None,
 ) -> None:
     """Write every measurement as a table: CSV, JSON Lines or Parquet."""
-    count = write_results(campaigns or [], format_, output, db)
+    count = write_results(campaigns or [], format_, output or sys.stdout, db)
     if output:
         print(f"wrote {output}: {count:,} rows")
 
