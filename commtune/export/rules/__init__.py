@@ -34,6 +34,11 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
         MissingComponent: the library is not there.
     """
     _refuse_another_library(format, table)
+    if any(rule.nodes > 1 for rule in table.rules):
+        raise ExportRefused(
+            f"{format.name} is for one node: between nodes {format.between_nodes}",
+            hint="export a profile by itself: --format sh",
+        )
     expressible = {name for word in table.operations for name in format.expressible(word)}
     # What all rules set alike holds for the process. What a file can say stays there, so that
     # sizes that were not measured are left alone.

@@ -73,12 +73,6 @@ def _expressible(operation: str) -> frozenset[str]:
 
 
 def _write(table: RuleTable, remarks: list[str], folder: Path | None) -> list[RuleFile]:
-    if any(rule.nodes > 1 for rule in table.rules):
-        raise ExportRefused(
-            "mpich-json is for one node: between nodes MPICH makes one operation of several, "
-            "on communicators of other sizes",
-            hint="export a profile by itself: --format sh",
-        )
     trees = _find_trees(folder)
     main = {**trees["mpir"]}
     posix = {**trees["posix"]}
@@ -216,4 +210,13 @@ def _kind(text: bytes) -> str:
     return "posix" if b"MPIDI_POSIX" in text else "mpir"
 
 
-MPICH = RuleFormat("mpich-json", "mpich", ">=5.0,<5.1", _expressible, _write, {}, copies=True)
+MPICH = RuleFormat(
+    "mpich-json",
+    "mpich",
+    ">=5.0,<5.1",
+    _expressible,
+    _write,
+    {},
+    "MPICH makes one operation of several, on communicators of other sizes",
+    copies=True,
+)

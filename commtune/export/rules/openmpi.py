@@ -143,4 +143,5 @@ OPENMPI = RuleFormat(
     _expressible,
     _write,
     {_SWITCH: "1"},
+    "Open MPI asks han before tuned",
 )

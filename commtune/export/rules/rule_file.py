@@ -32,6 +32,7 @@ class RuleFormat:
         expressible: names of variables that a file can say for an operation, by its word.
         write: the files, the main one first; gets the table, remarks, and the library's folder.
         switches: variables that make the library read files at all.
+        between_nodes: why a file made for one node does not say it for several.
         copies: whether the files copy something of the library, so that they are for one version.
     """
 
@@ -41,6 +42,7 @@ class RuleFormat:
     expressible: Callable[[str], frozenset[str]]
     write: Callable[[RuleTable, list[str], Path | None], list[RuleFile]]
     switches: Mapping[str, str]
+    between_nodes: str
     copies: bool = False
 
 

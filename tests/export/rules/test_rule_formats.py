@@ -222,10 +222,17 @@ def test_mpich_s_parameters_that_a_file_lacks_are_refused() -> None:
             mpich(document(8, 8, settings, "allreduce"), other)
 
 
-def test_mpich_s_rules_are_for_one_node_and_need_the_library() -> None:
+def test_rules_are_for_one_node() -> None:
+    with pytest.raises(ExportRefused, match="mpich-json is for one node"):
+        mpich(document(8, 8, cvars("ALLREDUCE", INTRA_ALGORITHM="ring"), "allreduce", nodes=2))
+    ring = document(8, 8, tuned("allreduce", algorithm="ring"), "allreduce", nodes=2)
+    table = RuleTable.of_documents([ring], "openmpi", "5.0.11")
+    with pytest.raises(ExportRefused, match="openmpi-rules is for one node: .* han"):
+        render_rules(RULE_FORMATS["openmpi-rules"], table, None)
+
+
+def test_mpich_s_rules_need_the_library() -> None:
     settings = cvars("ALLREDUCE", INTRA_ALGORITHM="ring")
-    with pytest.raises(ExportRefused, match="one node"):
-        mpich(document(8, 8, settings, "allreduce", nodes=2))
     with pytest.raises(ExportRefused, match="no recursive doubling"):
         doubling = cvars("ALLGATHER", INTRA_ALGORITHM="recursive_doubling")
         mpich(document(8, 8, doubling, "allgather", ranks=3))
