@@ -227,7 +227,7 @@ def test_rules_are_for_one_node() -> None:
         mpich(document(8, 8, cvars("ALLREDUCE", INTRA_ALGORITHM="ring"), "allreduce", nodes=2))
     ring = document(8, 8, tuned("allreduce", algorithm="ring"), "allreduce", nodes=2)
     table = RuleTable.of_documents([ring], "openmpi", "5.0.11")
-    with pytest.raises(ExportRefused, match="openmpi-rules is for one node: .* han"):
+    with pytest.raises(ExportRefused, match=r"openmpi-rules is for one node: .* han"):
         render_rules(RULE_FORMATS["openmpi-rules"], table, None)
 
 
