@@ -8,6 +8,9 @@ from typing import Any
 
 from commtune.model import Aggressor, Conditions, Interval
 
+#: Bytes that are said beside a whole number of units.
+_LITTLE = 64
+
 
 def each_by_itself(level: float | None) -> str:
     """What belongs below a table whose intervals hold together but for those of one speed.
@@ -20,10 +23,11 @@ def each_by_itself(level: float | None) -> str:
 
 
 def format_size(count: int) -> str:
-    """Bytes in the largest unit that divides them: ``64 KiB``."""
+    """Bytes in the largest unit that divides them: ``64 KiB``; a little more: ``64 KiB + 4 B``."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
-        if count >= factor and count % factor == 0:
-            return f"{count // factor} {unit}"
+        whole, more = divmod(count, factor)
+        if whole and more <= _LITTLE:
+            return f"{whole} {unit} + {more} B" if more else f"{whole} {unit}"
     return f"{count} B"
 
 

@@ -3,6 +3,7 @@ submitted, and cancelled."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from math import fsum
 from pathlib import Path
@@ -61,7 +62,9 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
             f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
         ) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
-    return fit_sizes(spec, mpi, url), mpi
+    spec = fit_sizes(spec, mpi, url)
+    between = spec.plan.workload.takes_any_size
+    return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi
 
 
 def _check_strategy(spec: CampaignSpec) -> None:

@@ -14,7 +14,15 @@ from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnsw
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.formatting import format_count, format_ranks, format_wall_time
-from commtune.model import DEFAULT, MpiInstallation, Phase, Timing, Workload, content_key
+from commtune.model import (
+    DEFAULT,
+    MpiInstallation,
+    Phase,
+    Profile,
+    Timing,
+    Workload,
+    content_key,
+)
 from commtune.spaces.space import Space
 from commtune.tuner.execution.runner import Runner, time_limit
 from commtune.tuner.execution.session import Session
@@ -156,6 +164,7 @@ def _plan_task(
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
+    plan = _with_sizes_of(plan, answer.profile)
     claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
@@ -196,6 +205,13 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
         **{name: stored.settings[name] for name in thresholds if name in stored.settings},
     )
+
+
+def _with_sizes_of(plan: Plan, profile: Profile) -> Plan:
+    """The plan with all sizes that a profile was confirmed at, those between its own too."""
+    points = (point.bytes for point in profile.points if point.operation == profile.operation)
+    sizes = tuple(sorted({*plan.workload.sizes, *points}))
+    return replace(plan, workload=replace(plan.workload, sizes=sizes))
 
 
 def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:

@@ -54,6 +54,8 @@ class Plan:
             alike where it is empty.
         time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
         aggressor: traffic on purpose beside each run; ``None`` for none.
+        looks_between: whether candidates are confirmed at sizes between the workload's, too; a
+            recording has none.
     """
 
     name: str
@@ -71,6 +73,7 @@ class Plan:
     messages: Mapping[int, float] = field(default_factory=dict)
     time_limit_s: float | None = None
     aggressor: Aggressor | None = None
+    looks_between: bool = False
 
     @property
     def beside(self) -> str:

@@ -42,13 +42,16 @@ def _split(text: str, example: str) -> tuple[str, str]:
 
 
 def parse_bytes(value: str | int) -> int:
-    """Reads a size in bytes: ``4096``, ``"512 B"``, ``"64KiB"``, ``"1 MiB"``, ``"0.5GiB"``.
+    """Reads a size in bytes: ``4096``, ``"512 B"``, ``"64KiB"``, ``"1 MiB"``, ``"0.5GiB"``,
+    ``"64 KiB + 4 B"``.
 
     Raises:
         QuantityError: not a size, an ambiguous suffix (64K, 64KB), negative or not whole.
     """
     if isinstance(value, int) and not isinstance(value, bool):
         return _checked_size(value, value)
+    if "+" in str(value).strip("+ "):
+        return sum(map(parse_bytes, str(value).split("+")))
     number, unit = _split(str(value), "64KiB, 1MiB or 4096")
     if unit not in ("", *_BYTE_UNITS):
         raise _wrong_byte_unit(value, number, unit)

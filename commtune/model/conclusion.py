@@ -356,6 +356,10 @@ class Decision:
         """The sizes (bytes) that a candidate is compared at, of those that are measured."""
         return self.sizes[self.candidates.index(candidate)] if self.sizes else measured
 
+    def with_between(self, named: tuple[int, ...]) -> tuple[int, ...]:
+        """All sizes (bytes) that its blocks measure: the campaign's and those between them."""
+        return tuple(sorted({*named, *(size for mine in self.sizes for size in mine)}))
+
     @property
     def shares(self) -> tuple[float, ...]:
         """The share of the campaign's error rate that each look may spend."""

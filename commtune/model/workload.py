@@ -118,6 +118,11 @@ class Workload:
         return self.own is None and Backend(self.backend).is_native
 
     @property
+    def takes_any_size(self) -> bool:
+        """Whether a run can measure sizes that nobody named: a command has sizes of its own."""
+        return self.own is None or not self.own.command
+
+    @property
     def words(self) -> str:
         """What is done, for people; of a command, nobody knows the type of its elements."""
         if self.backend == Backend.COMMAND or (self.own and self.own.command):

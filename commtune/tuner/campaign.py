@@ -12,6 +12,7 @@ from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
+from commtune.tuner.confirmation.between import Shares, SizesBetween
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
@@ -29,6 +30,7 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
+from commtune.tuner.statistics.evidence import default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: How often candidates are chosen, where some come to the default.
@@ -102,11 +104,12 @@ class Campaign:
             self._search.take_up()
             decision = stored
         comparison, decision = self._confirmation.confirm(decision)
+        plan = self._confirmation.measured(decision)
         oversubscribed = self._session.is_oversubscribed()
-        profiles = [] if oversubscribed else self._profiles(decision, comparison)
-        likely = [] if oversubscribed else self._likely(decision, comparison)
+        profiles = [] if oversubscribed else self._profiles(plan, decision, comparison)
+        likely = [] if oversubscribed else self._likely(plan, decision, comparison)
         self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
-        conclusion = self._conclude(decision, comparison)
+        conclusion = self._conclude(plan, decision, comparison)
         return CampaignResult(
             profiles=tuple(profiles),
             comparison=comparison,
@@ -143,9 +146,23 @@ class Campaign:
             if not executed.is_default:
                 small.setdefault(executed, winners[ablation.before])
         # Where nothing held, the best is confirmed all the same: to say how little it is.
-        shares = self._shared(small or dict(list(winners.items())[:1]))
+        members = small or dict(list(winners.items())[:1])
+        shares, between_s = self._with_between(members, self._shared(members))
         spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
-        return self._confirmation.decide(shares, max(0.0, rest_s - spent_s), ablations)
+        left_s = max(0.0, rest_s - spent_s)
+        return self._confirmation.decide(shares, left_s, ablations, between_s)
+
+    def _with_between(
+        self, members: Mapping[Configuration, Standing], shares: Shares
+    ) -> tuple[Shares, float]:
+        """What each candidate is for, with sizes between; and seconds that these add to a run."""
+        if not self._plan.looks_between:
+            return shares, 0.0
+        evidence = self.runner.evidence
+        default_s = default_times(evidence.good(Phase.SEARCH), evidence.speeds())
+        between = SizesBetween(self._plan, members, default_s, self._confirmation.typical_s())
+        found = between.add_to(shares)
+        return found, between.time_of(found)
 
     def _rest_s(self) -> float:
         """Seconds that the search left for what follows, of the whole budget."""
@@ -177,13 +194,13 @@ class Campaign:
     ) -> dict[Configuration, tuple[int, ...]]:
         return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
 
-    def _profiles(self, decision: Decision, comparison: Comparison) -> list[Profile]:
+    def _profiles(self, plan: Plan, decision: Decision, comparison: Comparison) -> list[Profile]:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)
         simulated = self.runner.batches.simulated
 
         def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
             return recommend_profiles(
-                self._plan,
+                plan,
                 comparison,
                 guards,
                 ablations=decision.ablations,
@@ -194,19 +211,19 @@ class Campaign:
         changed = [p.configuration for p in made({}) if not p.configuration.is_default]
         return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
 
-    def _likely(self, decision: Decision, comparison: Comparison) -> list[Profile]:
+    def _likely(self, plan: Plan, decision: Decision, comparison: Comparison) -> list[Profile]:
         return list_likely_profiles(
-            self._plan,
+            plan,
             comparison,
             ablations=decision.ablations,
             simulated=self.runner.batches.simulated,
         )
 
-    def _conclude(self, decision: Decision, comparison: Comparison) -> Conclusion:
+    def _conclude(self, plan: Plan, decision: Decision, comparison: Comparison) -> Conclusion:
         campaign_id = self.runner.campaign_id
         executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
         found = draw_conclusion(
-            self._plan,
+            plan,
             self.runner.evidence,
             decision,
             comparison,

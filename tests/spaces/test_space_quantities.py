@@ -19,7 +19,8 @@ from commtune.formatting import format_size
 @pytest.mark.parametrize(
     ("written", "size"),
     [(4096, 4096), ("4096", 4096), ("0", 0), ("8B", 8), ("8 B", 8), ("64KiB", 65536),
-     ("1 MiB", 2**20), ("1.5KiB", 1536), ("2GiB", 2**31), (" 4KiB ", 4096)],
+     ("1 MiB", 2**20), ("64 KiB + 4 B", 65540), ("1.5KiB", 1536), ("2GiB", 2**31),
+     (" 4KiB ", 4096)],
 )  # fmt: skip
 def test_sizes(written: str | int, size: int) -> None:
     assert parse_bytes(written) == size
@@ -30,6 +31,7 @@ def test_sizes(written: str | int, size: int) -> None:
     [("64K", "nearest: 64KiB"), ("64KB", "nearest: 64KiB"), ("64kib", "nearest: 64KiB"),
      ("4M", "nearest: 4MiB"), ("1GB", "nearest: 1GiB"), ("8b", "nearest: 8B"),
      ("3parsecs", "units: B, KiB, MiB, GiB"), ("many", "write it like 64KiB, 1MiB or 4096"),
+     ("4KiB+", "write it like 64KiB, 1MiB or 4096"),
      ("0.3B", "write 0 or more, like 64KiB"), (-1, "write 0 or more, like 64KiB"),
      ("-1", "write it like 64KiB, 1MiB or 4096"), ("", "write it like 64KiB, 1MiB or 4096")],
 )  # fmt: skip
@@ -48,7 +50,7 @@ def test_sizes_survive_writing_and_reading(size: int) -> None:
 @pytest.mark.parametrize(
     ("size", "text"),
     [(0, "0 B"), (8, "8 B"), (1024, "1 KiB"), (1536, "1536 B"), (2**20, "1 MiB"),
-     (3 * 2**29, "1536 MiB"), (2**30, "1 GiB")],
+     (3 * 2**29, "1536 MiB"), (2**30, "1 GiB"), (12288, "12 KiB"), (65540, "64 KiB + 4 B")],
 )  # fmt: skip
 def test_sizes_for_people(size: int, text: str) -> None:
     assert format_size(size) == text

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
-from commtune.model import Configuration, Operation, Phase, PointEvidence
+from commtune.campaign.plan import Plan
+from commtune.model import Configuration, Operation, Phase, PointEvidence, Workload
 from commtune.model.conclusion import Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
@@ -69,14 +70,16 @@ class ConfirmationPhase:
         candidates: Mapping[Configuration, tuple[int, ...]],
         budget_s: float,
         ablations: Sequence[Ablation] = (),
+        between_s: float = 0.0,
     ) -> Decision:
         """Settles candidates and number of blocks, and stores that before the first block runs.
 
         Args:
             candidates: with the sizes (bytes) that each is for.
             budget_s: wall seconds.
+            between_s: what sizes that the search did not measure add to each run.
         """
-        block_s = self.typical_s() * (len(candidates) + 1)
+        block_s = (self.typical_s() + between_s) * (len(candidates) + 1)
         number = self._number()
         if number:
             self._session.reporter.say(
@@ -124,15 +127,13 @@ class ConfirmationPhase:
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
         """Makes the blocks that are still to be made, look by look."""
         timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
-        operation = self._plan.workload.operation
+        workload = self.measured(decision).workload
         while len(decision.looks) < len(decision.shares) and decision.open():
             look = len(decision.looks)
             planned = decision.looks[-1].planned if decision.looks else decision.blocks
             due = math.ceil(decision.times[look] * planned)
             last = look == len(decision.shares) - 1
-            self._make(
-                decision, decision.open(), Phase.CONFIRM, (operation,), due, timer, last=last
-            )
+            self._make(decision, decision.open(), Phase.CONFIRM, workload, due, timer, last=last)
             decision = decision.after(self._look(decision, planned, timer, last=last))
             self._keep(decision)
         return self.comparison(decision), decision
@@ -142,7 +143,7 @@ class ConfirmationPhase:
         decision: Decision,
         candidates: Sequence[Configuration],
         phase: Phase,
-        operations: tuple[Operation, ...],
+        workload: Workload,
         due: int,
         timer: Timer,
         *,
@@ -151,12 +152,14 @@ class ConfirmationPhase:
         """Makes blocks until enough are complete, and at the end some for a speed that lacks.
 
         Args:
-            operations: what each run measures; enough of the one that has fewest blocks.
+            workload: what each run measures; enough of the operation that has fewest blocks.
         """
         first, runner = decision.first_block, self._runner
 
         def next_block() -> Sequence[Configuration] | None:
-            of_each = [self.blocks_since(first, phase, operation) for operation in operations]
+            of_each = [
+                self.blocks_since(first, phase, operation) for operation in workload.operations
+            ]
             blocks = min(of_each, key=lambda some: complete_blocks(some, candidates))
             made = complete_blocks(blocks, candidates)
             under_way = runner.batches.in_flight
@@ -173,7 +176,7 @@ class ConfirmationPhase:
             return block_order(candidates, runner.order_seed, runner.blocks)
 
         if candidates:
-            Dispatch(self._session, next_block, phase, timer, operations=operations).run()
+            Dispatch(self._session, next_block, phase, timer, workload=workload).run()
 
     def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
         """Looks at the blocks: who is done, and how many blocks there will be for the others."""
@@ -206,6 +209,12 @@ class ConfirmationPhase:
             return planned
         block_s = self.typical_s() * (going_on + 1)
         return max(planned, made + int(max(0.0, timer.left()) / block_s))
+
+    def measured(self, decision: Decision) -> Plan:
+        """The plan with all sizes that a decision's blocks measure."""
+        workload = self._plan.workload
+        sizes = decision.with_between(workload.sizes)
+        return replace(self._plan, workload=replace(workload, sizes=sizes))
 
     def rules(self, decision: Decision, look: int) -> Rules:
         """What the intervals of a look are held against."""
@@ -264,9 +273,9 @@ class ConfirmationPhase:
         """Other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
-        for operations in self._launches(decision, recommended) if recommended else ():
+        for workload in self._launches(decision, recommended) if recommended else ():
             self._make(
-                decision, recommended, Phase.GUARD, operations, GUARD_BLOCKS, timer, last=False
+                decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
             )
         for operation in self._plan.guards if recommended else ():
             blocks = self.blocks_since(decision.first_block, Phase.GUARD, operation)
@@ -284,8 +293,8 @@ class ConfirmationPhase:
 
     def _launches(
         self, decision: Decision, recommended: Sequence[Configuration]
-    ) -> list[tuple[Operation, ...]]:
-        """Guard operations by launch: one of all, where the benchmark can, that lack blocks.
+    ) -> list[Workload]:
+        """What launches measure of guards that lack blocks: one of all, where the benchmark can.
 
         An earlier version measured each by itself: what is whole of that counts.
         """
@@ -295,8 +304,9 @@ class ConfirmationPhase:
             for guard in self._plan.guards
         }
         lacking = [guard for guard in self._plan.guards if made[guard] < GUARD_BLOCKS]
-        if not self._plan.workload.takes_several:
-            return [(guard,) for guard in lacking]
+        tuned = self._plan.workload
+        if not tuned.takes_several:
+            return [replace(tuned, operation=guard) for guard in lacking]
         # A stream has an option of its own: the benchmark takes it as the first one only.
         lacking.sort(key=lambda guard: guard is not Operation.STREAM)
-        return [tuple(lacking)] if lacking else []
+        return [replace(tuned, operation=lacking[0], then=tuple(lacking[1:]))] if lacking else []

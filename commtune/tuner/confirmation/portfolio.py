@@ -201,6 +201,18 @@ class Prospects:
         return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
 
 
+def lower_end(standing: Standing, size: int) -> float:
+    """What a configuration surely gains at a size (bytes), one standard error off."""
+    return standing.mean.get(size, -math.inf) - standing.error.get(size, 1.0)
+
+
+def name_winners(
+    members: Mapping[Configuration, Standing], sizes: Sequence[int]
+) -> dict[int, Configuration]:
+    """By size (bytes), the candidate that surely gains most there."""
+    return {size: max(members, key=lambda one: lower_end(members[one], size)) for size in sizes}
+
+
 def share_sizes(
     members: Mapping[Configuration, Standing], sizes: Sequence[int], tolerance: float
 ) -> dict[Configuration, tuple[int, ...]]:
@@ -211,12 +223,7 @@ def share_sizes(
     """
     if not members:
         return {}
-
-    def lower(one: Configuration, size: int) -> float:
-        found = members[one]
-        return found.mean.get(size, -math.inf) - found.error.get(size, 1.0)
-
-    best = {size: max(members, key=lambda one: lower(one, size)) for size in sizes}
+    best = name_winners(members, sizes)
     harmless = [
         one
         for one, found in members.items()

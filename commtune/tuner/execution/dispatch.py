@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
-from commtune.model import Configuration, Operation, Phase, Run
+from commtune.model import Configuration, Phase, Run, Workload
 from commtune.tuner.execution.session import Session, Timer
 
 #: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
@@ -23,7 +23,7 @@ class Dispatch:
 
     Attributes:
         tell: called with each run that ended, in whatever order, but for those re-run.
-        operations: what each run measures, in this order; the tuned one where empty.
+        workload: what each run measures, where that is not the plan's.
         planned: store each block before its first run, so that it counts whole or not at all.
     """
 
@@ -32,7 +32,7 @@ class Dispatch:
     phase: Phase
     timer: Timer
     tell: Callable[[Run], None] = lambda _: None
-    operations: tuple[Operation, ...] = ()
+    workload: Workload | None = None
     planned: bool = True
     _members: Iterator[Configuration] = field(default_factory=lambda: iter(()))
     _block: int = 0
@@ -76,10 +76,10 @@ class Dispatch:
         if not members:
             return None
         runs = len(members) if isinstance(members, tuple) else 1
-        if not runner.affords(runs * (len(self.operations) or 1)):
+        if not runner.affords(runs * (len(self.workload.operations) if self.workload else 1)):
             return None
         if self.planned:
-            plan = runner.plan_block(tuple(members), self.phase, self.operations)
+            plan = runner.plan_block(tuple(members), self.phase, self.workload)
             self._block = plan.number
         else:
             self._block = runner.new_block()
@@ -94,7 +94,7 @@ class Dispatch:
         return True
 
     def _submit(self, members: tuple[Configuration, ...], block: int, position: int) -> None:
-        self.session.runner.submit(members, self.phase, block, position, self.operations)
+        self.session.runner.submit(members, self.phase, block, position, self.workload)
 
     def _take_in(self, run: Run) -> None:
         self.session.report(run, self.timer)

@@ -18,7 +18,6 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Execution,
-    Operation,
     Outcome,
     Phase,
     Run,
@@ -193,13 +192,13 @@ class Runner:
         return self.blocks - 1
 
     def plan_block(
-        self, order: Sequence[Configuration], phase: Phase, operations: tuple[Operation, ...] = ()
+        self, order: Sequence[Configuration], phase: Phase, workload: Workload | None = None
     ) -> BlockPlan:
         """Stores a block, and the trials that it lacks, before its first run starts."""
         for configuration in order:
             self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
         # Of several, the runs say which: their blocks have the first one's name.
-        wanted = _workload(self.plan.workload, operations).operation
+        wanted = (workload or self.plan.workload).operation
         plan = BlockPlan(self.new_block(), phase, wanted, tuple(order))
         self.store.plan_block(self.campaign_id, plan)
         self.plans[plan.number] = plan
@@ -211,15 +210,16 @@ class Runner:
         phase: Phase,
         block: int,
         position: int = 0,
-        operations: tuple[Operation, ...] = (),
+        workload: Workload | None = None,
     ) -> None:
         """Starts runs of a block and doesn't wait for them.
 
         Args:
             position: the place of the first of them in the block.
+            workload: what they measure, where that is not the plan's.
         """
         requests = [
-            self._request(configuration, phase, block, place, operations)
+            self._request(configuration, phase, block, place, workload)
             for place, configuration in enumerate(order, position)
         ]
         with self._settling():
@@ -295,7 +295,7 @@ class Runner:
         """What the library does under a configuration, from an untimed run that is not stored."""
         if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
             return None
-        request = self._request(configuration, Phase.SEARCH, 0, 0, (), trial=_NO_TRIAL)
+        request = self._request(configuration, Phase.SEARCH, 0, 0, trial=_NO_TRIAL)
         return self.batches.trace(request, self.time_limit_s(request.workload))
 
     def time_limit_s(self, workload: Workload) -> float:
@@ -334,7 +334,7 @@ class Runner:
         phase: Phase,
         block: int,
         position: int,
-        operations: tuple[Operation, ...],
+        workload: Workload | None = None,
         trial: int | None = None,
     ) -> RunRequest:
         if trial is None and configuration not in self.trials:
@@ -342,7 +342,7 @@ class Runner:
         return RunRequest(
             run_id=uuid.uuid4().hex,
             configuration=configuration,
-            workload=_workload(self.plan.workload, operations),
+            workload=workload or self.plan.workload,
             timing=self.plan.timing,
             phase=phase,
             trial=self.trials[configuration] if trial is None else trial,
@@ -365,11 +365,3 @@ def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> flo
 def is_searched(origin: str) -> bool:
     """Whether a trial is the search's own, by where its configuration came from."""
     return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)
-
-
-def _workload(workload: Workload, operations: Sequence[Operation]) -> Workload:
-    """The workload of a run of these operations in this order; of the tuned one where empty."""
-    if not operations:
-        return workload
-    first, *then = operations
-    return replace(workload, operation=first, then=tuple(then))
