@@ -30,8 +30,8 @@ from commtune.wiring import slurm_submission
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.campaign_control import controlled_campaign, opened_database
 from commtune.wiring.campaign_records import Folders, record_of, replayed_record, slurm_record
+from commtune.wiring.cost_fitting import fit_to_cost
 from commtune.wiring.library_versions import begun_with
-from commtune.wiring.size_fitting import fit_sizes
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
@@ -62,7 +62,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
             f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
         ) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
-    spec = fit_sizes(spec, mpi, url)
+    spec = fit_to_cost(spec, mpi, url)
     between = spec.plan.workload.takes_any_size
     return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi
 

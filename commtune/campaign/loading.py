@@ -54,7 +54,7 @@ class CampaignSpec:
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
             where nobody asked for any.
         is_fitted: whether its space was cut to what this machine has.
-        sizes_named: whether the file names its sizes.
+        sizes_named, budget_named: whether the file names its sizes, and anything of a budget.
     """
 
     plan: Plan
@@ -69,6 +69,7 @@ class CampaignSpec:
     versions: Mapping[str, str] | None = None
     is_fitted: bool = False
     sizes_named: bool = True
+    budget_named: bool = True
 
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
         """The campaign with further remarks, each of them once."""
@@ -133,6 +134,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         reference_settings=built.reference_settings,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
         sizes_named=bool(part.sizes),
+        budget_named=bool(file.budget.model_fields_set),
     )
 
 

@@ -144,7 +144,7 @@ def test_sizes_that_are_no_whole_elements_are_said_to_be_rounded_down() -> None:
     found = parse_campaign(HEAD + "workload: {sizes: [8, 10, 1027]}\n", Path.cwd())
     assert found.plan.workload.sizes == (8, 10, 1027)
     assert found.remarks == (
-        "note: 10 B, 1027 B: rounded down to whole elements of float32 (4 bytes)",
+        "note: 10 B, 1 KiB + 3 B: rounded down to whole elements of float32 (4 bytes)",
     )
 
 

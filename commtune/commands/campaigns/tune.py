@@ -52,7 +52,9 @@ def tune_command(
     sizes: flags.SizesOption = None,
     space: Annotated[str | None, typer.Option(help="search space: a preset or a file")] = None,
     mpi: flags.MpiOption = None,
-    search: Annotated[str | None, typer.Option(help="wall time of the search [50s]")] = None,
+    search: Annotated[
+        str | None, typer.Option(help="wall time of the search [50s or more]")
+    ] = None,
     ablation: Annotated[
         str | None,
         typer.Option(

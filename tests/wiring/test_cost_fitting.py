@@ -1,9 +1,9 @@
-"""A campaign that names no sizes measures as many as the cost of a run allows."""
+"""What a run costs decides on sizes and budget of a campaign that names none."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import database_values as given
@@ -12,11 +12,12 @@ from components import require_component
 from mpi_fixture import session_mpi
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.plan import Budget
 from commtune.campaign.workload import default_range
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Backend, MpiInstallation
-from commtune.wiring.size_fitting import fit_sizes, thin_sizes
+from commtune.wiring.cost_fitting import fit_budget, fit_to_cost, thin_sizes
 
 EVERY = default_range(Backend.MPI_HOST)
 TIMING = "{warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}"
@@ -70,7 +71,7 @@ def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
 ) -> None:
     # How many depends on the machine and its load.
     asked = campaign()
-    fitted = fit_sizes(asked, mpi, url)
+    fitted = fit_to_cost(asked, mpi, url)
     sizes, said = fitted.plan.workload.sizes, fitted.remarks[len(asked.remarks) :]
     if sizes == EVERY:
         assert not said
@@ -80,14 +81,14 @@ def test_a_run_of_the_default_tells_and_what_is_left_out_is_said(
 
 
 def test_sizes_that_were_named_stay_and_nothing_is_run(nowhere: MpiInstallation, url: str) -> None:
-    named = campaign('sizes: "8 .. 1KiB x2"')
-    assert fit_sizes(named, nowhere, url) is named
+    named = campaign('sizes: "8 .. 1KiB x2"', "budget: {trials: 3}\n")
+    assert fit_to_cost(named, nowhere, url) is named
 
 
 def test_a_default_that_can_not_be_run_leaves_the_campaign_as_it_is(
     nowhere: MpiInstallation, url: str
 ) -> None:
-    assert fit_sizes(campaign(), nowhere, url).plan == campaign().plan
+    assert fit_to_cost(campaign(), nowhere, url).plan == campaign().plan
 
 
 @pytest.fixture
@@ -102,12 +103,43 @@ def test_a_campaign_that_goes_on_keeps_its_sizes(
 ) -> None:
     begun = replace(campaign().plan.workload, sizes=EVERY)
     store.open_campaign(given.campaign("x", what={"workload": begun.plain()}))
-    assert fit_sizes(campaign(), nowhere, url).plan.workload.sizes == EVERY
+    assert fit_to_cost(campaign(), nowhere, url).plan.workload.sizes == EVERY
 
 
 def test_on_slurm_gpus_measure_all_and_nothing_is_run(nowhere: MpiInstallation, url: str) -> None:
-    host = fit_sizes(campaign(more="slurm: {}\n"), nowhere, url)
+    host = fit_to_cost(campaign(more="slurm: {}\n"), nowhere, url)
     assert host.plan == campaign(more="slurm: {}\n").plan
     text = "campaign: 1\nname: x\nspace: nccl\nworkload: {backend: xccl}\nslurm: {}\n"
-    gpus = fit_sizes(parse_campaign(text, Path.cwd()), nowhere, url)
+    gpus = fit_to_cost(parse_campaign(text, Path.cwd()), nowhere, url)
     assert gpus.plan.workload.sizes == default_range(Backend.XCCL)
+
+
+@pytest.mark.parametrize(
+    ("run_s", "whole_s"), [(0.2, 100), (0.58, 100), (1.0, 180), (2.3, 400), (60.0, 1800)]
+)
+def test_the_budget_is_what_a_campaign_takes_within_limits(run_s: float, whole_s: float) -> None:
+    budget = fit_budget(run_s)
+    assert budget.whole_s == pytest.approx(whole_s)
+    assert budget.search_s == pytest.approx(whole_s / 2)
+    if 100 < whole_s < 1800:
+        tried = 0.8 * budget.search_s / run_s * 7 / 8
+        assert tried >= 60
+        assert budget.confirmation_s / run_s >= 7 * (3 + 1)
+
+
+def test_a_run_of_the_default_tells_what_to_spend(mpi: MpiInstallation, url: str) -> None:
+    asked = campaign('sizes: "8 .. 1KiB x2"')
+    fitted = fit_to_cost(asked, mpi, url).plan.budget
+    assert 100 <= fitted.whole_s <= 1800
+    assert fitted.search_s == pytest.approx(fitted.whole_s / 2)
+
+
+def test_a_campaign_that_goes_on_keeps_its_budget(
+    nowhere: MpiInstallation, store: Store, url: str
+) -> None:
+    begun, budget = campaign().plan, Budget(7.0, 5.0, 3.0)
+    what, settings = {"workload": begun.workload.plain()}, {"budget": asdict(budget)}
+    store.open_campaign(given.campaign("x", what=what, settings=settings))
+    assert fit_to_cost(campaign(), nowhere, url).plan.budget == budget
+    named = campaign(more="budget: {search: 60s}\n")
+    assert fit_to_cost(named, nowhere, url).plan.budget == Budget(60.0)

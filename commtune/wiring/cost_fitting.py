@@ -1,0 +1,159 @@
+"""The sizes and the budget of a campaign whose user named none, from what a run costs."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from commtune.campaign.loading import CampaignSpec
+from commtune.campaign.plan import Budget
+from commtune.campaign.workload import default_range
+from commtune.db.queries.description import describe_campaign
+from commtune.db.records import CampaignDescription
+from commtune.errors import CommtuneError
+from commtune.model import DEFAULT, Backend, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.model.run_costs import RunCost
+from commtune.tuner.execution.runner import first_limit
+from commtune.wiring.benchmark_setup import prepare_benchmark
+
+#: What measuring may take of a run's wall time.
+_SHARE = 0.25
+_STEPS = (1, 2, 3)
+#: The first run finds cold caches.
+_RUNS = 2
+#: Runs of a whole campaign: half are the search's, which are 60 configurations with the default's
+#: and the re-runs of the best; confirmation has more than seven pairs of three candidates take.
+_RUNS_OF_A_CAMPAIGN = 172
+#: Nobody who names no budget waits for longer than half an hour; and a whole number of these.
+_MOST_S, _ROUND_S = 1800.0, 10.0
+
+
+def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignSpec:
+    """The campaign with the sizes and the budget that nobody named, and what is to say of that.
+
+    A campaign that goes on has those that it was begun with. On Slurm nothing is asked before
+    the first job: all of the range where a GPU's library takes seconds to start, else the fewest.
+
+    Args:
+        url: the database, which may know the campaign.
+    """
+    workload = spec.plan.workload
+    lacks_sizes = not spec.sizes_named and workload.own is None
+    if not lacks_sizes and spec.budget_named:
+        return spec
+    if begun := _begun_with(url, spec.plan.name):
+        return _as_begun(spec, begun, lacks_sizes=lacks_sizes)
+    every = default_range(Backend(workload.backend)) if lacks_sizes else workload.sizes
+    whole = _with_sizes(spec, every)
+    if spec.slurm is not None:
+        return whole if Backend(workload.backend).uses_gpu else spec
+    try:
+        runs = _runs_of_the_default(whole, mpi)
+    except CommtuneError:
+        return spec  # whoever makes the campaign's runs says why
+    if not runs:
+        return spec
+    run_s = min(run.wall_s for run in runs)
+    costs = [cost for run in runs if (cost := RunCost.of(run)) is not None]
+    if lacks_sizes and costs:
+        cost = min(costs, key=lambda cost: cost.wall_s)
+        measuring_s = cost.measuring_s + (cost.first_calls_s or 0.0)
+        spec = _fit_sizes(spec, every, measuring_s, cost.wall_s)
+        run_s -= measuring_s * (1 - len(spec.plan.workload.sizes) / len(every))
+    return spec if spec.budget_named else _with_budget(spec, fit_budget(run_s))
+
+
+def _fit_sizes(
+    spec: CampaignSpec, every: tuple[int, ...], measuring_s: float, wall_s: float
+) -> CampaignSpec:
+    kept = thin_sizes(every, measuring_s, wall_s - measuring_s)
+    if kept == every:
+        return _with_sizes(spec, every)
+    # As few there are in the campaign already, and more of them are large.
+    named = spec.plan.workload.sizes
+    sizes = kept if len(kept) > len(named) else named
+    said = (
+        f"note: {len(sizes)} sizes are measured: all {len(every)} powers of two would take "
+        f"{measuring_s / wall_s:.0%} of a run; the campaign's 'sizes' names others"
+    )
+    return _with_sizes(spec, sizes).with_remarks([said])
+
+
+def fit_budget(run_s: float) -> Budget:
+    """What a campaign may spend whose user named no budget.
+
+    Args:
+        run_s: wall seconds of a run.
+    """
+    whole_s = _ROUND_S * math.ceil(_RUNS_OF_A_CAMPAIGN * run_s / _ROUND_S)
+    usual = Budget()
+    factor = min(_MOST_S, max(usual.whole_s, whole_s)) / usual.whole_s
+    return Budget(
+        usual.search_s * factor, usual.ablation_s * factor, usual.confirmation_s * factor
+    )
+
+
+def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tuple[int, ...]:
+    """All of some sizes, every second or every third: as many as take a quarter of a run.
+
+    From the largest down, where most is to gain; the smallest stays in any case.
+
+    Args:
+        measuring_s, rest_s: seconds of a run that measures all of them, and those beside it.
+    """
+    allowed_s = rest_s * _SHARE / (1 - _SHARE)
+    for step in _STEPS:
+        kept = tuple(sorted({every[0], *every[::-step]}))
+        if measuring_s * len(kept) / len(every) <= allowed_s:
+            break
+    return kept
+
+
+def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:
+    workload = replace(spec.plan.workload, sizes=tuple(sizes))
+    return replace(spec, plan=replace(spec.plan, workload=workload))
+
+
+def _with_budget(spec: CampaignSpec, budget: Budget) -> CampaignSpec:
+    return replace(spec, plan=replace(spec.plan, budget=budget))
+
+
+def _begun_with(url: str, name: str) -> CampaignDescription | None:
+    """The stored campaign of this name, where there is one."""
+    try:
+        stored = describe_campaign(url, name)
+    except CommtuneError:
+        return None  # whoever opens the database next is told
+    return None if stored.simulated else stored
+
+
+def _as_begun(
+    spec: CampaignSpec, begun: CampaignDescription, *, lacks_sizes: bool
+) -> CampaignSpec:
+    sizes = begun.what.get("workload", {}).get("sizes")
+    if lacks_sizes and sizes:
+        spec = _with_sizes(spec, sizes)
+    budget = begun.settings.get("budget", {})
+    if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
+        return spec
+    return _with_budget(spec, Budget(**budget))
+
+
+def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> list[RunResult]:
+    """Some runs of the default; none where it fails."""
+    plan = spec.plan
+    limit_s = first_limit(plan.workload, plan.timing)
+    with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
+        benchmark = prepare_benchmark(
+            mpi, plan.space.pinned, (), plan.workload, Path(folder), spec.protected_variables
+        )
+        request = RunRequest("", DEFAULT, plan.workload, plan.timing)
+        made = [
+            benchmark.measure(replace(request, run_id=uuid.uuid4().hex), limit_s)
+            for _ in range(_RUNS)
+        ]
+    return [run for run in made if run.outcome is Outcome.OK]
