@@ -164,7 +164,7 @@ def _plan_task(
             hint="run the campaign on the machine itself",
         )
     plan = _plan_of(stored)
-    plan = _with_sizes_of(plan, answer.profile)
+    plan = measure_profile_sizes(plan, answer.profile)
     claim = Claim.of_profile(answer.profile, plan.workload.sizes)
     on = rebuild_on_slurm(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
@@ -207,7 +207,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
     )
 
 
-def _with_sizes_of(plan: Plan, profile: Profile) -> Plan:
+def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
     """The plan with all sizes that a profile was confirmed at, those between its own too."""
     points = (point.bytes for point in profile.points if point.operation == profile.operation)
     sizes = tuple(sorted({*plan.workload.sizes, *points}))

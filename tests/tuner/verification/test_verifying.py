@@ -12,6 +12,7 @@ from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
+from commtune.app.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
@@ -301,3 +302,9 @@ def test_known_evidence_may_be_another_campaigns(laboratory: Laboratory) -> None
     assert phase.planned == 20
     assert phase.run().finding is VerificationVerdict.HOLDS
     assert {run.phase for run in session.runner.evidence.runs} == {Phase.VERIFY}
+
+
+def test_sizes_between_those_of_the_campaign_are_verified_too(laboratory: Laboratory) -> None:
+    odd = replace(PROFILE.points[-1], bytes=SIZES[-1] - 4)
+    plan = measure_profile_sizes(laboratory.plan, replace(PROFILE, points=(*PROFILE.points, odd)))
+    assert set(plan.workload.sizes) == {*SIZES, SIZES[-1] - 4}
