@@ -10,10 +10,12 @@ from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import CommtuneError, UserError
+from commtune.kernels import tuner_build
 from commtune.kernels.build import BuiltBenchmark
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.wiring import benchmark_setup, gpu_toolchains
+from commtune.wiring.campaign_records import Folders
 
 _GPUS = ("auto", *GpuKind)
 
@@ -53,6 +55,11 @@ def build_benchmark(
     built, backends = benchmark_setup.build_for(found, toolchain, log, again=again)
     waived = gpu_toolchains.waived_backends(toolchain, why, backends)
     return Build(found, toolchain, built, tuple(backends), waived)
+
+
+def build_tuner(log: Path | None = None, *, again: bool = False) -> Path:
+    """NCCL's tuner plugin, built unless it was built before."""
+    return tuner_build.build_tuner(Folders.of_user().cache, log=log, again=again)
 
 
 def list_mpi() -> dict[str, MpiInstallation | str]:

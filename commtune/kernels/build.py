@@ -5,22 +5,25 @@ The executable is made again when something of its key (``build_key``) changes, 
 
 from __future__ import annotations
 
-import hashlib
-import importlib
 import os
-import re
 import shutil
-import tempfile
-import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import commtune
 from commtune import process
-from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
+from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent
 from commtune.kernels.build_key import build_key, named_headers_first
+from commtune.kernels.build_steps import (
+    BuildLog,
+    BuildSteps,
+    digest_of,
+    find_tool,
+    last_lines,
+    scratch_folder,
+)
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
 from commtune.progress import ON_STEP
@@ -29,14 +32,8 @@ _EXECUTABLE = "commtune-bench"
 #: Beside it, lines of "NAME yes DETAIL" and "NAME no: REASON".
 _BACKENDS = "backends.txt"
 _LOG = "build.log"
-#: GPU code for several architectures on a busy machine takes minutes.
-_BUILD_LIMIT_S = 900.0
 _PROBE_LIMIT_S = 30.0
-#: Folders of builds begin so; one that is as old as this was left by a build that was killed.
-_BUILDING = ".building-"
-_NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
 _BUILDING_WORDS = "building the benchmark (once for this MPI and version; a minute or two)"
-_LEFT_OVER_S = 24 * 3600.0
 
 
 @dataclass(frozen=True)
@@ -86,10 +83,16 @@ def build_benchmark(
         return _as_it_is(kept, log)
     # Several processes may build at once, each in a folder of its own: the first to finish wins.
     try:
-        with _scratch(cache) as scratch:
+        with scratch_folder(cache) as scratch:
             ON_STEP.get()(_BUILDING_WORDS, 0, 0)
-            said = _Log(log, kept=scratch / _LOG)
-            steps = _Steps(scratch / "build", named_headers_first(environment), said)
+            said = BuildLog(log, kept=scratch / _LOG)
+            steps = BuildSteps(
+                scratch / "build",
+                named_headers_first(environment),
+                said,
+                what="the benchmark",
+                words=_BUILDING_WORDS,
+            )
             if has_kept and not _is_mended(steps, kept, mpi, toolchain, key):
                 return kept
             if not has_kept:
@@ -109,7 +112,7 @@ def _as_it_is(kept: BuiltBenchmark, log: Path | None) -> BuiltBenchmark:
     said = ""
     with suppress(OSError):
         said = kept.log.read_text(encoding="utf-8")  # first: it may be the same file
-    _Log(log).add(said or "It was already built, and the output was not kept.\n")
+    BuildLog(log).add(said or "It was already built, and the output was not kept.\n")
     return kept
 
 
@@ -120,7 +123,7 @@ def _lacks_something(kept: BuiltBenchmark, toolchain: Toolchain | None) -> bool:
 
 
 def _is_mended(
-    steps: _Steps,
+    steps: BuildSteps,
     kept: BuiltBenchmark,
     mpi: MpiInstallation,
     toolchain: Toolchain | None,
@@ -154,14 +157,9 @@ def _source_folder() -> Path:
 
 def digest_of_sources() -> str:
     """A key of all sources of the native benchmark."""
-    digest = hashlib.sha256()
     folders = (_source_folder() / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    for path in [_source_folder() / "CMakeLists.txt", *files]:
-        if path.is_file():
-            digest.update(f"{path.relative_to(_source_folder())}\0".encode())
-            digest.update(path.read_bytes() + b"\0")
-    return digest.hexdigest()
+    return digest_of(_source_folder(), [_source_folder() / "CMakeLists.txt", *files])
 
 
 def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
@@ -174,7 +172,7 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
     if not any(shutil.which(name, path=environment.get("PATH")) for name in ("c++", "g++")):
         raise MissingComponent("there is no C++ compiler", hint="sudo apt-get install g++")
     raise BuildFailed(
-        f"{mpi.compiler} --version fails:\n{_last_lines(done.output)}",
+        f"{mpi.compiler} --version fails:\n{last_lines(done.output)}",
         hint="name another MPI, or mend this one's compiler wrapper",
     )
 
@@ -184,9 +182,9 @@ def _configuring(
 ) -> list[str]:
     """CMake's command that says what will be built."""
     return [
-        _tool("cmake", "CMAKE_BIN_DIR"),
+        find_tool("cmake", "CMAKE_BIN_DIR"),
         "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
-        f"-DCMAKE_MAKE_PROGRAM={_tool('ninja', 'BIN_DIR')}",
+        f"-DCMAKE_MAKE_PROGRAM={find_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(library_folders(mpi.prefix))}",
         f"-DCOMMTUNE_VERSION={commtune.__version__}",
@@ -195,9 +193,9 @@ def _configuring(
     ]  # fmt: skip
 
 
-def _compile(steps: _Steps) -> None:
+def _compile(steps: BuildSteps) -> None:
     """Compiles what was configured, and makes sure that the result starts."""
-    steps.run([_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
+    steps.run([find_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
     # A library that only the linker finds shows here, and not as a crash of the first run.
     steps.run([str(steps.folder / _EXECUTABLE), "--version"])
 
@@ -215,107 +213,12 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
     ]
 
 
-class _Log:
-    """Output that is written as it comes: to a file that a user named, and to one that is kept."""
-
-    def __init__(self, named: Path | None, kept: Path | None = None) -> None:
-        self._named, self._kept = named, kept
-        self.add("", "w")
-
-    def add(self, text: str, mode: str = "a") -> None:
-        for file in filter(None, (self._kept, self._named)):
-            try:
-                with file.open(mode, encoding="utf-8") as opened:
-                    opened.write(text)
-            except OSError as error:
-                if file == self._kept:
-                    raise
-                raise UserError(
-                    f"the log can't be written: {file}: {error.strerror}",
-                    hint="name a file in a folder that is there and yours",
-                ) from error
-
-
-@dataclass(frozen=True)
-class _Steps:
-    """Commands that make a build in a folder."""
-
-    folder: Path
-    environment: Mapping[str, str]
-    log: _Log
-
-    def run(self, step: Sequence[str]) -> None:
-        """Raises: BuildFailed: it fails, or takes too long."""
-        done = process.run_process(
-            step,
-            environment=self.environment,
-            timeout_s=_BUILD_LIMIT_S,
-            whole_output=True,
-            watch=_report_step,
-        )
-        self.log.add(f"$ {' '.join(step)}\n{done.output}")
-        if done.ok:
-            return
-        why = f"took more than {_BUILD_LIMIT_S:.0f} s" if done.timed_out else "failed"
-        raise BuildFailed(
-            f"building the benchmark: {Path(step[0]).name} {why}:\n{_last_lines(done.output)}",
-            hint="check the compiler and the MPI with 'commtune doctor'; "
-            "'commtune build --log FILE' keeps all that they say",
-        )
-
-
-def _report_step(output: str) -> None:
-    """Tells how far Ninja is: ``[12/87] Building CXX object ...``."""
-    if found := _NINJA_STATUS.findall(output):
-        done, total = found[-1]
-        ON_STEP.get()(_BUILDING_WORDS, int(done), int(total))
-
-
-def _tool(name: str, folder_constant: str) -> str:
-    """The path of cmake or ninja: from its wheel, else from PATH."""
-    try:
-        folder = getattr(importlib.import_module(name), folder_constant)
-    except (ImportError, AttributeError):
-        folder = None
-    for path in (folder, None):  # None: PATH
-        if found := shutil.which(name, path=path):
-            return found
-    raise MissingComponent(f"there is no {name}", hint=f"python -m pip install {name}")
-
-
 def library_folders(prefix: Path) -> list[str]:
     """Where an MPI's libraries are; none for the system's, which are found without being named."""
     if prefix in (Path("/"), Path("/usr")):
         return []
     folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
     return [str(folder) for folder in folders if any(folder.glob("libmpi*.so*"))]
-
-
-@contextmanager
-def _scratch(cache: Path) -> Iterator[Path]:
-    """A folder on the cache's file system, so that a rename puts the result in place."""
-    folder = ""
-    try:
-        cache.mkdir(parents=True, exist_ok=True)
-        _remove_left_over(cache)
-        folder = tempfile.mkdtemp(prefix=_BUILDING, dir=cache)
-        yield Path(folder)
-    except OSError as error:
-        raise EnvironmentFault(
-            f"can't build in {cache}: {error.strerror}",
-            hint="check its permissions and free space, or set XDG_CACHE_HOME to another folder",
-        ) from error
-    finally:
-        if folder:
-            shutil.rmtree(folder, ignore_errors=True)
-
-
-def _remove_left_over(cache: Path) -> None:
-    """Removes what builds that were killed have left: homes have quotas."""
-    for folder in cache.glob(f"{_BUILDING}*"):
-        with suppress(OSError):  # another process removed it just now
-            if time.time() - folder.stat().st_mtime > _LEFT_OVER_S:
-                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
@@ -335,7 +238,3 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
             # is asked for that again: none that lacks what is said.
             for name in (_EXECUTABLE, _BACKENDS, _LOG):
                 (result / name).replace(kept / name)
-
-
-def _last_lines(text: str) -> str:
-    return "\n".join(text.strip().splitlines()[-15:])

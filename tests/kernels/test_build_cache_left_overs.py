@@ -13,8 +13,9 @@ from components import require_component
 
 from commtune import process
 from commtune.errors import EnvironmentFault
-from commtune.kernels.build import _put_in_place, _scratch, build_benchmark, digest_of_sources
+from commtune.kernels.build import _put_in_place, build_benchmark, digest_of_sources
 from commtune.kernels.build_key import build_key
+from commtune.kernels.build_steps import scratch_folder
 from commtune.kernels.toolchains import Toolchain, Xccl
 from commtune.model import GpuKind, MpiInstallation
 
@@ -128,6 +129,6 @@ def test_what_killed_builds_left_is_removed_a_day_later(tmp_path: Path) -> None:
         (folder / "build").mkdir(parents=True)
     for folder in (old, other):
         os.utime(folder, (two_days_ago, two_days_ago))
-    with _scratch(tmp_path) as scratch:
+    with scratch_folder(tmp_path) as scratch:
         assert {*tmp_path.iterdir()} == {new, other, scratch}
     assert {*tmp_path.iterdir()} == {new, other}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from commtune import formatting as text
-from commtune.app.installation import Build, build_benchmark
+from commtune.app.installation import Build, build_benchmark, build_tuner
 from commtune.commands.options import JsonOption
 
 
@@ -27,14 +28,30 @@ def build_command(
     again: Annotated[
         bool, typer.Option("--again", help="rebuild, even if it is already built")
     ] = False,
+    tuner: Annotated[
+        bool, typer.Option("--tuner", help="build NCCL's tuner plugin instead of the benchmark")
+    ] = False,
     json_output: JsonOption = False,
 ) -> None:
     """Build the benchmark; list its backends, and why others are missing."""
+    if tuner:
+        library = build_tuner(log, again=again)
+        print(json.dumps({"tuner": str(library)}) if json_output else _tuner_lines(library))
+        return
     found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
         print(json.dumps(_plain(found), indent=2))
     else:
         print("\n".join(_lines(found)))
+
+
+def _tuner_lines(library: Path) -> str:
+    return (
+        f"{library}\n\nTo use it, on all ranks:\n"
+        f"  export NCCL_TUNER_PLUGIN={shlex.quote(str(library))}\n"
+        "  export COMMTUNE_TUNER_FILE=FILE   # of commtune export --format nccl-tuner\n"
+        "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING shows which rules are taken."
+    )
 
 
 def _lines(build: Build) -> Iterator[str]:

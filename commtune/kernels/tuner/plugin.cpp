@@ -69,7 +69,7 @@ class Log {
 
   void say(nccl::LogLevel level, const std::string& text) const {
     if (logger_ == nullptr) return;
-    logger_(level, kSubsystems, __FILE__, __LINE__, "commtune tuner: %s", text.c_str());
+    logger_(level, kSubsystems, "tuner/plugin.cpp", __LINE__, "commtune tuner: %s", text.c_str());
   }
 
   nccl::Logger logger_;
@@ -219,26 +219,27 @@ bool is_first(std::atomic<bool>& said) {
   return !said.load(std::memory_order_relaxed) && !said.exchange(true, std::memory_order_relaxed);
 }
 
-std::string words_of(const Rule& rule) {
-  const std::string channels =
-      rule.channels == 0 ? "channels as NCCL takes them"
-                         : "at most " + counted(static_cast<size_t>(rule.channels), "channel");
+std::string choice_of(const Rule& rule) {
   return std::string(kAlgorithms[static_cast<size_t>(rule.algorithm)]) + "/" +
-         kProtocols[static_cast<size_t>(rule.protocol)] + ", " + channels;
+         kProtocols[static_cast<size_t>(rule.protocol)];
 }
 
 void say_taken(const Log& log, const Rule& rule, uint64_t bytes) {
-  log.inform("%s of %llu bytes: %s (line %d)", kCollectives[static_cast<size_t>(rule.collective)],
-             static_cast<unsigned long long>(bytes), words_of(rule).c_str(), rule.line);
+  const std::string channels =
+      rule.channels == 0 ? "channels as NCCL takes them"
+                         : "at most " + counted(static_cast<size_t>(rule.channels), "channel");
+  log.inform(
+      "%s of %llu bytes: %s, %s (line %d)", kCollectives[static_cast<size_t>(rule.collective)],
+      static_cast<unsigned long long>(bytes), choice_of(rule).c_str(), channels.c_str(), rule.line);
 }
 
 void say_ignored(const Log& log, const Rule& rule, uint64_t bytes) {
   log.warn(
       "%s of %llu bytes: NCCL does not offer %s here (line %d): this communicator can't do "
-      "it, or NCCL_ALGO or NCCL_PROTO rules it out; the next rule that fits is taken, or NCCL "
-      "chooses",
+      "it, or NCCL_ALGO or NCCL_PROTO rules it out. The next rule that fits is taken; without "
+      "one NCCL chooses",
       kCollectives[static_cast<size_t>(rule.collective)], static_cast<unsigned long long>(bytes),
-      words_of(rule).c_str(), rule.line);
+      choice_of(rule).c_str(), rule.line);
 }
 
 void say_without(Communicator& communicator, size_t collective, uint64_t bytes) {
