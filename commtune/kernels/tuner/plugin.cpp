@@ -7,12 +7,14 @@
 
 #include <strings.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -82,11 +84,51 @@ struct Entry {
   std::atomic<bool> was_ignored = false;
 };
 
-/// Of one collective: its rules in the order of the file.
-struct Choices {
-  std::vector<Entry> entries;
+/// Of one collective: its rules in the order of the file, and which of them cover a size. All sizes
+/// are cut where a rule begins or ends, so that a call looks at rules for its size alone.
+class Choices {
+ public:
+  void take(const std::vector<Rule>& rules) {
+    entries_ = std::vector<Entry>(rules.size());
+    for (size_t i = 0; i < rules.size(); ++i) entries_[i].rule = rules[i];
+    parts_ = {{0, {}}};
+    for (const Rule& rule : rules) {
+      parts_.push_back({rule.least_bytes, {}});
+      if (rule.most_bytes < UINT64_MAX) parts_.push_back({rule.most_bytes + 1, {}});
+    }
+    std::sort(parts_.begin(), parts_.end(),
+              [](const Part& one, const Part& other) { return one.start < other.start; });
+    const auto same = [](const Part& one, const Part& other) { return one.start == other.start; };
+    parts_.erase(std::unique(parts_.begin(), parts_.end(), same), parts_.end());
+    for (Part& part : parts_) {
+      for (Entry& entry : entries_) {
+        const bool covers =
+            entry.rule.least_bytes <= part.start && part.start <= entry.rule.most_bytes;
+        if (covers) part.entries.push_back(&entry);
+      }
+    }
+  }
+
+  [[nodiscard]] const std::vector<Entry>& entries() const { return entries_; }
+
+  [[nodiscard]] const std::vector<Entry*>& covering(uint64_t bytes) const {
+    const auto above =
+        std::upper_bound(parts_.begin(), parts_.end(), bytes,
+                         [](uint64_t size, const Part& part) { return size < part.start; });
+    return std::prev(above)->entries;
+  }
+
   /// Sizes without a rule that were said: a bit for each power of two.
   std::atomic<uint64_t> said_without = 0;
+
+ private:
+  struct Part {
+    uint64_t start;  // to where the next one starts
+    std::vector<Entry*> entries;
+  };
+
+  std::vector<Entry> entries_;
+  std::vector<Part> parts_;
 };
 
 struct Communicator {
@@ -168,9 +210,7 @@ std::unique_ptr<Communicator> make_communicator(const RuleFile& file, size_t ran
       const bool is_own = static_cast<size_t>(rule.collective) == collective;
       if (is_own && is_for(rule, ranks, nodes)) own.push_back(rule);
     }
-    std::vector<Entry> entries(own.size());
-    for (size_t i = 0; i < own.size(); ++i) entries[i].rule = own[i];
-    made->choices[collective].entries = std::move(entries);
+    made->choices[collective].take(own);
     matching += own.size();
   }
   // A communicator of one rank communicates with nobody.
@@ -208,9 +248,8 @@ nccl::Result start(size_t ranks, size_t nodes, nccl::Logger logger, void** conte
   }
 }
 
-bool fits(const Rule& rule, uint64_t bytes, int pipe_operations, int registered) {
-  return rule.least_bytes <= bytes && bytes <= rule.most_bytes &&
-         (rule.pipe_operations == kAny || rule.pipe_operations == pipe_operations) &&
+bool fits(const Rule& rule, int pipe_operations, int registered) {
+  return (rule.pipe_operations == kAny || rule.pipe_operations == pipe_operations) &&
          (rule.registered == kAny || rule.registered == registered);
 }
 
@@ -246,17 +285,17 @@ void say_without(Communicator& communicator, size_t collective, uint64_t bytes) 
   Choices& choices = communicator.choices[collective];
   int power = 0;
   while (bytes >> power > 1) ++power;
-  const uint64_t bit = choices.entries.empty() ? UINT64_MAX : uint64_t{1} << power;
+  const uint64_t bit = choices.entries().empty() ? UINT64_MAX : uint64_t{1} << power;
   if ((choices.said_without.load(std::memory_order_relaxed) & bit) != 0) return;
   if ((choices.said_without.fetch_or(bit, std::memory_order_relaxed) & bit) != 0) return;
   const char* name = kCollectives[collective];
-  if (choices.entries.empty()) {
+  if (choices.entries().empty()) {
     communicator.log.inform("no rule is for %s here: NCCL chooses", name);
     return;
   }
   uint64_t least = UINT64_MAX;
   uint64_t most = 0;
-  for (const Entry& entry : choices.entries) {
+  for (const Entry& entry : choices.entries()) {
     least = std::min(least, entry.rule.least_bytes);
     most = std::max(most, entry.rule.most_bytes);
   }
@@ -274,19 +313,19 @@ nccl::Result choose(void* context, int collective, size_t bytes, int pipe_operat
   const auto index = static_cast<size_t>(collective);
   if (index >= kCollectives.size()) return nccl::kSuccess;
   auto* table = reinterpret_cast<float*>(costs);
-  for (Entry& entry : communicator->choices[index].entries) {
-    const Rule& rule = entry.rule;
-    if (!fits(rule, bytes, pipe_operations, registered)) continue;
+  for (Entry* entry : communicator->choices[index].covering(bytes)) {
+    const Rule& rule = entry->rule;
+    if (!fits(rule, pipe_operations, registered)) continue;
     float* cost = rule.algorithm < algorithms && rule.protocol < protocols
                       ? table + static_cast<ptrdiff_t>(rule.algorithm) * protocols + rule.protocol
                       : nullptr;
     if (cost == nullptr || *cost < 0.0F) {
-      if (is_first(entry.was_ignored)) say_ignored(communicator->log, rule, bytes);
+      if (is_first(entry->was_ignored)) say_ignored(communicator->log, rule, bytes);
       continue;
     }
     *cost = 0.0F;  // less than all others
     if (rule.channels > 0) *channels = rule.channels;
-    if (is_first(entry.was_taken)) say_taken(communicator->log, rule, bytes);
+    if (is_first(entry->was_taken)) say_taken(communicator->log, rule, bytes);
     return nccl::kSuccess;
   }
   say_without(*communicator, index, bytes);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -13,6 +14,7 @@ namespace tuner {
 namespace {
 
 constexpr off_t kMostFileBytes = 1 << 20;
+constexpr size_t kMostRules = 1000;
 constexpr int kMostChannels = 64;  // NCCL's limit
 /// Written by commtune before the rules, with their number: a file that is cut short shows.
 constexpr std::string_view kCount = "# rules: ";
@@ -169,6 +171,7 @@ RuleFile parse_rules(const std::string& text) {
                    std::to_string(announced) + " rules: it is cut short, or was changed");
   }
   if (file.rules.empty()) throw Unusable("it has no rules");
+  if (file.rules.size() > kMostRules) throw Unusable("it has more than 1000 rules");
   return file;
 }
 

@@ -20,6 +20,12 @@ const std::string kRules =
     " allreduce , 1024 , 65536 , tree , simple , 0 , 1 , 2 , -1 , -1\n"
     "allreduce,65537,18446744073709551615,ring,simple,-1,-1,-1\n";
 
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i) all += text;
+  return all;
+}
+
 void expect_borders(nccl::GetCollInfo choose, void* context) {
   const std::vector<std::pair<size_t, Choice>> expected = {
       {0, {kRing, kLl, 2}},           {1023, {kRing, kLl, 2}},
@@ -86,6 +92,20 @@ TEST(the_first_rule_that_fits_is_taken) {
   EXPECT(communicator.choose(call) == (Choice{kRing, kLl128, 1}));
   call.pipe_operations = 2;
   EXPECT(communicator.choose(call) == (Choice{kRing, kLl, 1}));
+}
+
+TEST(rules_may_overlap) {
+  const NamedFile file(
+      "allreduce,100,200,ring,ll,1,-1,-1\n"
+      "allreduce,0,150,ring,ll,2,-1,-1\n"
+      "allreduce,150,18446744073709551615,ring,ll,3,-1,-1\n"
+      "allreduce,160,160,ring,ll,4,-1,-1\n");
+  const Plugin plugin;
+  const Communicator communicator(plugin);
+  const std::vector<std::pair<size_t, int>> expected = {
+      {0, 2}, {99, 2}, {100, 1}, {150, 1}, {151, 1}, {160, 1}, {200, 1}, {201, 3}, {SIZE_MAX, 3}};
+  for (const auto& [bytes, channels] : expected)
+    EXPECT(communicator.at(bytes).channels == channels);
 }
 
 TEST(what_nccl_does_not_offer_is_warned_of_and_passed_over) {
@@ -169,6 +189,7 @@ TEST(a_file_that_cannot_be_used_ends_the_start_with_its_reason) {
       {"allreduce,0,1,ring,ll,2,0,2\n", "number of nodes is 0: from 1, or -1 for any"},
       {"allreduce,0,1,ring,ll,2,1,2,-1,2\n", "'2' is no registered buffer"},
       {std::string("all\0reduce", 10) + ",0,1,ring,ll,2,1,2\n", "'all?reduce' is no collective"},
+      {repeated(good, 1001), "it has more than 1000 rules"},
       {std::string(2 << 20, '#') + "\n", "it is larger than 1 MiB"},
   };
   setenv("NCCL_DEBUG", "WARN", 1);
