@@ -85,6 +85,9 @@ def prepare_rules(
 def _library(stored: CampaignDescription) -> tuple[str, str]:
     """Name and version of what the campaign's operations are done by."""
     workload, description = stored.what["workload"], stored.stack.description
+    for name in ("nccl", "rccl"):
+        if workload["backend"] == Backend.XCCL and name in description:
+            return name, str(description[name])
     if not str(workload["backend"]).startswith("mpi-") and workload["backend"] != (
         Backend.PYTHON_HOST
     ):

@@ -24,6 +24,7 @@ from commtune.formatting import format_size
 from commtune.model import (
     Configuration,
     Execution,
+    MpiFlavour,
     MpiInstallation,
     Profile,
     RunRequest,
@@ -73,6 +74,11 @@ def verify_rules(
         UserError: the file is not whole, or the library would not use it, or does not; with why.
     """
     rules = read_rules(file, db=db, mpi=mpi)
+    if rules.format.library not in {flavour.library for flavour in MpiFlavour}:
+        raise UserError(
+            f"{file} holds rules of {rules.format.library}, and verify can run those of MPI only",
+            hint=rules.format.verify,
+        )
     found = find_library(rules.stored, mpi)
     proof = prove_rules(file, rules, found)
     reporter.say(_describe_proof(file, found, proof))

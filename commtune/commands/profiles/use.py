@@ -25,7 +25,8 @@ def export_command(
         str,
         typer.Option(
             "--format",
-            help="env, sh, csh, fish, json, lmod or tcl; rules by size: openmpi-rules, mpich-json",
+            help="env, sh, csh, fish, json, lmod or tcl; rules by size: openmpi-rules, "
+            "mpich-json, nccl-tuner",
         ),
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from commtune.errors import ExportRefused
 from commtune.export.rules.mpich import MPICH
+from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.openmpi import OPENMPI
 from commtune.export.rules.rule_file import (
     RuleExport,
@@ -20,7 +21,7 @@ from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration
 from commtune.spaces.loading import is_version_in
 
-RULE_FORMATS = {chosen.name: chosen for chosen in (OPENMPI, MPICH)}
+RULE_FORMATS = {chosen.name: chosen for chosen in (OPENMPI, MPICH, NCCL_TUNER)}
 
 
 def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> RuleExport:

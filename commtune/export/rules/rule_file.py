@@ -34,6 +34,7 @@ class RuleFormat:
         switches: variables that make the library read files at all.
         between_nodes: why a file made for one node does not say it for several.
         copies: whether the files copy something of the library, so that they are for one version.
+        verify: how to see that the rules are taken.
     """
 
     name: str
@@ -44,6 +45,7 @@ class RuleFormat:
     switches: Mapping[str, str]
     between_nodes: str
     copies: bool = False
+    verify: str = "commtune verify --export FILE"
 
 
 @dataclass(frozen=True)
@@ -118,7 +120,7 @@ def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) 
         *(line for document in table.documents for line in _evidence(document)),
         "Load:",
         *settings,
-        "Verify: commtune verify --export FILE",
+        f"Verify: {format.verify}",
         "Undo: start without these variables",
     ]
     return [one_line(line) for line in lines]

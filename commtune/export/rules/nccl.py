@@ -1,0 +1,135 @@
+"""NCCL's rules, for tuner plugins: those of NVIDIA's example, and of commtune's own plugin.
+
+A rule says algorithm, protocol and, as a limit, channels of a collective by its size; the first
+one that fits is taken. Sizes are as commtune counts them: of all ranks together for all-gather and
+reduce-scatter (``ncclGetAlgoInfo`` of 2.24 to 2.30).
+"""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from commtune.errors import ExportRefused
+from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.table import RuleTable, Span
+from commtune.formatting import format_sizes
+from commtune.model import Configuration
+
+_COLLECTIVES = {
+    "allgather": "allgather",
+    "allreduce": "allreduce",
+    "broadcast": "broadcast",
+    "reduce": "reduce",
+    "reduce-scatter": "reducescatter",
+}
+_ALGORITHM, _PROTOCOL = "NCCL_ALGO", "NCCL_PROTO"
+_ALGORITHMS = {
+    "collnetchain": "collnet_chain",
+    "collnetdirect": "collnet_direct",
+    "nvls": "nvls",
+    "nvlstree": "nvls_tree",
+    "pat": "pat",
+    "ring": "ring",
+    "tree": "tree",
+}
+_PROTOCOLS = {"ll": "ll", "ll128": "ll128", "simple": "simple"}
+#: Limits on channels, of which the stricter one holds. Lower limits are no matter of a call: by
+#: them a communicator makes channels.
+_LIMITS = ("NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS")
+_MOST_CHANNELS = 64
+#: NCCL's own number; -1 is one channel in NVIDIA's example.
+_ANY_CHANNELS = 0
+_LAST_SIZE = 2**64 - 1
+#: NVIDIA's example reads lines in parts of 255 characters, and takes each for a line.
+_COMMENT_WIDTH = 200
+_READERS = [
+    "Read by commtune's tuner plugin; 'commtune build --tuner' makes it and prints its path.",
+    "NVIDIA's example plugin reads it from NCCL_TUNER_CONFIG_FILE. With that one, calls without a",
+    "rule run on one channel.",
+]
+_LIMITED = [
+    "A limit on channels was measured as {names}, for the whole process. A rule limits the",
+    "channels of a call, and the communicator keeps all that it has: nearly the same.",
+]
+
+
+def _expressible(operation: str) -> frozenset[str]:
+    if operation not in _COLLECTIVES:
+        return frozenset()
+    return frozenset((_ALGORITHM, _PROTOCOL, *_LIMITS))
+
+
+def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
+    rows = [row for operation in table.operations for row in _rows(operation, table)]
+    used = {name for rule in table.rules for name in rule.settings if name in _LIMITS}
+    limited = [line.format(names=", ".join(sorted(used))) for line in _LIMITED] if used else []
+    lines = [*_comments([*remarks, *_READERS, *limited]), f"# rules: {len(rows)}", *rows]
+    return [RuleFile("COMMTUNE_TUNER_FILE", "\n".join(lines) + "\n")]
+
+
+def _comments(lines: list[str]) -> Iterator[str]:
+    for line in lines:
+        yield from textwrap.wrap(
+            line,
+            _COMMENT_WIDTH,
+            initial_indent="# ",
+            subsequent_indent="#   ",
+            drop_whitespace=False,
+        ) or ["#"]
+
+
+def _rows(operation: str, table: RuleTable) -> Iterator[str]:
+    rule = next(rule for rule in table.rules if rule.operation == operation)
+    # Emulated nodes are different nodes to NCCL.
+    emulated = table.documents[0].profile.conditions.emulated_nodes
+    where = (emulated or rule.nodes, rule.ranks)
+    for span in table.spans(operation):
+        if span.settings:
+            last = _LAST_SIZE if span.last is None else span.last
+            choice = _choice(operation, span, table.documents[0].pinned)
+            fields = (_COLLECTIVES[operation], span.first, last, *choice, *where)
+            yield ",".join(map(str, fields))
+
+
+def _choice(operation: str, span: Span, pinned: Mapping[str, str]) -> tuple[str, str, int]:
+    """Algorithm, protocol, channels."""
+    algorithm = _one_of(_ALGORITHM, _ALGORITHMS, operation, span, pinned)
+    protocol = _one_of(_PROTOCOL, _PROTOCOLS, operation, span, pinned)
+    return algorithm, protocol, _channels(span.settings)
+
+
+def _one_of(
+    name: str, words: dict[str, str], operation: str, span: Span, pinned: Mapping[str, str]
+) -> str:
+    value = span.settings.get(name, pinned.get(name))
+    if (known := words.get((value or "").strip().lower())) is not None:
+        return known
+    found = f"have no {name}" if value is None else f"have {name}={value}"
+    last = _LAST_SIZE if span.last is None else span.last
+    raise ExportRefused(
+        f"nccl-tuner: a rule needs one algorithm and one protocol, and the settings for "
+        f"{operation}, {format_sizes(span.first, last)} {found}",
+        hint=f"tune with {_ALGORITHM} and {_PROTOCOL} of single values, both of them set\n"
+        "or export the profiles one by one: --format sh",
+    )
+
+
+def _channels(settings: Configuration) -> int:
+    limits = [settings[name] for name in _LIMITS if name in settings]
+    for limit in limits:
+        if not (limit.isascii() and limit.isdigit() and int(limit) > 0):
+            raise ExportRefused(f"nccl-tuner: {limit!r} is no number of channels ({settings})")
+    return min((_MOST_CHANNELS, *map(int, limits))) if limits else _ANY_CHANNELS
+
+
+NCCL_TUNER = RuleFormat(
+    "nccl-tuner",
+    "nccl",
+    ">=2.24,<3",
+    _expressible,
+    _write,
+    {"NCCL_TUNER_PLUGIN": "libnccl-tuner-commtune.so"},
+    "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING shows each rule when it is taken",
+)
