@@ -142,6 +142,10 @@ std::atomic<bool> has_matched = false;
 std::atomic<bool> has_warned_of_others = false;
 std::atomic<bool> has_warned_of_no_file = false;
 
+std::string counted(size_t number, const char* what) {
+  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
+}
+
 /// What became of a file that was read before; empty where it is the same.
 std::string change_of(const std::string& path, const RuleFile& before) {
   try {
@@ -159,8 +163,8 @@ std::shared_ptr<const RuleFile> rules_of(const std::string& path, const Log& log
   const std::lock_guard<std::mutex> lock(mutex);
   if (first == nullptr) {
     first = std::make_shared<RuleFile>(read_rules(path));
-    log.inform("%zu rules in %s, digest %016llx%s", first->rules.size(), path.c_str(),
-               static_cast<unsigned long long>(first->digest),
+    log.inform("%s in %s, digest %016llx%s", counted(first->rules.size(), "rule").c_str(),
+               path.c_str(), static_cast<unsigned long long>(first->digest),
                first->has_crlf ? "; its lines end as on Windows, and are read all the same" : "");
   } else if (const std::string change = change_of(path, *first); !change.empty() && !has_warned) {
     has_warned = true;
@@ -168,10 +172,6 @@ std::shared_ptr<const RuleFile> rules_of(const std::string& path, const Log& log
              kVariable, path.c_str(), change.c_str());
   }
   return first;
-}
-
-std::string counted(size_t number, const char* what) {
-  return std::to_string(number) + " " + what + (number == 1 ? "" : "s");
 }
 
 std::string any_or(int number, const char* what) {
@@ -217,7 +217,7 @@ std::unique_ptr<Communicator> make_communicator(const RuleFile& file, size_t ran
   if (matching == 0 && ranks > 1) say_others(file, ranks, nodes, made->log);
   if (matching > 0) {
     has_matched = true;
-    made->log.inform("%zu rules are for this communicator of %s on %s", matching,
+    made->log.inform("%s for this communicator of %s on %s", counted(matching, "rule").c_str(),
                      counted(ranks, "rank").c_str(), counted(nodes, "node").c_str());
   }
   return made;

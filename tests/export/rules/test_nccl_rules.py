@@ -130,7 +130,7 @@ class _Tuner:
     def __init__(self, library: Path, ranks: int, nodes: int) -> None:
         self.lines: list[str] = []
         self._log = self._LOGGER(lambda *said: self.lines.append(said[-1].decode()))
-        table = (ctypes.c_void_p * 4).in_dll(ctypes.CDLL(str(library)), "ncclTunerPlugin_v5")
+        table = (ctypes.c_size_t * 4).in_dll(ctypes.CDLL(str(library)), "ncclTunerPlugin_v5")
         self._context = ctypes.c_void_p()
         self._choose = self._CHOOSE(table[2])
         start = self._START(table[1])
@@ -157,7 +157,7 @@ def test_the_plugin_takes_the_rules_at_and_around_each_border(
     assert build_tuner(tmp_path / "cache") == library
     assert library.stat().st_mtime_ns == made_ns
     tuner = _Tuner(library, ranks=16, nodes=2)
-    assert any("4 rules are for this communicator" in line for line in tuner.lines)
+    assert any("4 rules for this communicator" in line for line in tuner.lines)
     allreduce, reduce_scatter, allgather = 4, 3, 2
     tree, ring, ll, ll128, simple = 0, 1, 0, 1, 2
     borders = {

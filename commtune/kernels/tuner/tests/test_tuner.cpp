@@ -67,7 +67,7 @@ TEST(a_rule_is_said_once_for_a_communicator) {
   const Communicator first(plugin);
   for (int i = 0; i < 3; ++i) EXPECT(first.at(8).channels == 2);
   EXPECT(count_lines("3 commtune tuner: 3 rules in ") == 1);
-  EXPECT(count_lines("3 rules are for this communicator of 2 ranks on 1 node") == 1);
+  EXPECT(count_lines("3 rules for this communicator of 2 ranks on 1 node") == 1);
   EXPECT(count_lines("allreduce of 8 bytes: ring/ll, at most 2 channels (line 4)") == 1);
   EXPECT(first.at(2048) == (Choice{kTree, kSimple, 0}));
   EXPECT(count_lines("allreduce of 2048 bytes: tree/simple, channels as NCCL takes them") == 1);
