@@ -26,7 +26,7 @@ _WORKLOAD = Workload(Operation.ALLREDUCE, (8, _KIB, 4 * _KIB), backend=Backend.X
 def _profile(size: int, settings: dict[str, str]) -> Profile:
     verdict = Verdict.FASTER if settings else Verdict.DEFAULT
     return given.profile(
-        f"allreduce-{size}", backend="xccl", bytes_low=size, bytes_high=size, guards=(),
+        f"allreduce-{size}", backend="xccl", nodes=2, bytes_low=size, bytes_high=size, guards=(),
         points=(given.point(size, "all"),), configuration=Configuration(settings), verdict=verdict,
     )  # fmt: skip
 
@@ -57,8 +57,8 @@ def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) ->
     lines = file.read_text().splitlines()
     assert lines[-3:] == [
         "# rules: 2",
-        "allreduce,8,2048,tree,ll,0,1,2",
-        "allreduce,2049,4096,ring,simple,0,1,2",
+        "allreduce,8,2048,tree,ll,0,2,2",
+        "allreduce,2049,4096,ring,simple,0,2,2",
     ]
     assert "#   export NCCL_SOCKET_NTHREADS=4" in lines
     assert read_rules(file, db=url).table == rules.table
@@ -78,4 +78,4 @@ def test_what_differs_between_ranges_and_holds_for_a_process_is_refused(
 def test_a_range_that_keeps_the_default_has_no_rule(tmp_path: Path) -> None:
     url = _stored(tmp_path, {}, _SMALL, {})
     (file,) = prepare_rules("one", "nccl-tuner", db=url).export.files
-    assert file.text.endswith("# rules: 1\nallreduce,91,2048,tree,ll,0,1,2\n")
+    assert file.text.endswith("# rules: 1\nallreduce,91,2048,tree,ll,0,2,2\n")

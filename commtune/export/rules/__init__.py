@@ -35,7 +35,7 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
         MissingComponent: the library is not there.
     """
     _refuse_another_library(format, table)
-    if any(rule.nodes > 1 for rule in table.rules):
+    if format.between_nodes and any(rule.nodes > 1 for rule in table.rules):
         raise ExportRefused(
             f"{format.name} is for one node: between nodes {format.between_nodes}",
             hint="export a profile by itself: --format sh",

@@ -131,5 +131,6 @@ NCCL_TUNER = RuleFormat(
     _expressible,
     _write,
     {"NCCL_TUNER_PLUGIN": "libnccl-tuner-commtune.so"},
+    "",
     verify="NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING shows each rule when it is taken",
 )

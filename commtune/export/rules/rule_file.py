@@ -32,7 +32,7 @@ class RuleFormat:
         expressible: names of variables that a file can say for an operation, by its word.
         write: the files, the main one first; gets the table, remarks, and the library's folder.
         switches: variables that make the library read files at all.
-        between_nodes: why a file made for one node does not say it for several.
+        between_nodes: why no file can be made for several nodes; empty where it can.
         copies: whether the files copy something of the library, so that they are for one version.
         verify: how to see that the rules are taken.
     """
