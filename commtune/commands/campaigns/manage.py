@@ -11,7 +11,7 @@ from commtune import formatting as text
 from commtune import wording
 from commtune.app import stored_campaigns
 from commtune.commands.options import DbOption, called_as
-from commtune.errors import UserError
+from commtune.errors import DatabaseFault, UserError
 from commtune.model import Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
 
@@ -33,6 +33,8 @@ def show_command(
 def _describe_campaign(
     campaign: stored_campaigns.CampaignDescription, profiles: list[stored_campaigns.StoredProfile]
 ) -> str:
+    if "workload" not in campaign.what:
+        raise DatabaseFault(f"campaign {campaign.name} is stored without its workload")
     workload = Workload.of_plain(campaign.what["workload"])
     budget = campaign.settings.get("budget", {})
     spent = [
@@ -47,7 +49,7 @@ def _describe_campaign(
         f"  system   {campaign.system.name}",
         f"  library  {campaign.stack.text}, backend {workload.backend}",
         f"  sizes    {', '.join(map(text.format_size, workload.sizes))}",
-        f"  space    {campaign.what['space']['name']}",
+        f"  space    {campaign.space.get('name') or 'unknown'}",
         f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
         f"  started  {_day(campaign.created)}, {ended}",
     ]

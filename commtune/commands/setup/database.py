@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
 from commtune.commands.options import DbOption
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.errors import DatabaseFault
+from commtune.formatting import format_count
 
 
 def db_path_command(db: DbOption = None) -> None:
@@ -17,3 +24,45 @@ def db_upgrade_command(db: DbOption = None) -> None:
     from commtune.app.stored_campaigns import upgrade_database
 
     print(f"{upgrade_database(db)} has the schema of this version")
+
+
+def db_check_command(db: DbOption = None) -> None:
+    """Read all of the database and list what is damaged; exit code 3 if anything is."""
+    from commtune.app.stored_campaigns import check_database
+
+    place, damage = check_database(db)
+    for one in damage:
+        print(one)
+    if damage:
+        found = format_count(len(damage), "damaged value")
+        raise DatabaseFault(
+            f"the database {place} has {found}",
+            hint="commtune db repair sets damaged campaigns apart; nothing is lost",
+        )
+    print(f"{place} is sound")
+
+
+def db_repair_command(db: DbOption = None) -> None:
+    """Set damaged campaigns apart; the database as it was is kept beside it."""
+    from commtune.app.stored_campaigns import repair_database
+
+    done = repair_database(db)
+    if done is None:
+        print("nothing is damaged, and nothing was changed")
+        return
+    for one in done.damage:
+        print(one)
+    print(f"kept: {', '.join(done.kept) or 'no campaign'}")
+    print(f"set apart: {', '.join(done.set_apart) or 'no campaign'}")
+    print(f"the database as it was: {done.side_file}")
+
+
+def db_backup_command(
+    file: Annotated[Path, typer.Argument(help="the copy, a file that is not there yet")],
+    db: DbOption = None,
+) -> None:
+    """Write a consistent copy of the database, also while a campaign writes."""
+    from commtune.app.stored_campaigns import back_up_database
+
+    back_up_database(file, db)
+    print(file)

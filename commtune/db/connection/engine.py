@@ -21,7 +21,8 @@ from sqlalchemy.pool import NullPool
 from commtune import filesystems
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.read_only import connect_for_reading
+from commtune.db.connection.read_only import connect_for_reading, read_text
+from commtune.db.damage import ON_DAMAGE, Damage, refuse
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 
@@ -39,12 +40,22 @@ class Database:
         url: without password.
         warnings: what the user should know about where the database is.
         file: device and inode of an SQLite file when it was opened; ``None`` for a server.
+        read_only: whether it was opened by ``open_readable``.
     """
 
     engine: Engine
     url: str
     warnings: tuple[str, ...] = ()
     file: tuple[int, int] | None = None
+    read_only: bool = False
+
+    def report(self, damage: Damage) -> None:
+        """Tells of a damaged row, which is left out.
+
+        Raises:
+            DamagedRows: the database isn't only read: nothing is written from a part of it.
+        """
+        (ON_DAMAGE.get() if self.read_only else refuse)(damage)
 
     @property
     def whole_url(self) -> str:
@@ -155,7 +166,7 @@ def open_readable(url: str) -> Database:
         except BaseException:
             engine.dispose()
             raise
-    return Database(engine, location.shown_url(url))
+    return Database(engine, location.shown_url(url), read_only=True)
 
 
 def _reading_engine(path: Path) -> Engine:
@@ -258,6 +269,7 @@ def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None
     def on_connect(driver: sqlite3.Connection, _record: object) -> None:
         # The driver would begin transactions by its own rules; on_begin has ours.
         driver.isolation_level = None
+        driver.text_factory = read_text
         driver.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
         driver.execute(f"PRAGMA synchronous={synchronous}")
 
@@ -325,10 +337,8 @@ def _revision(connection: Connection, shown: str) -> str:
 def _stored_revision(connection: Connection, names: set[str]) -> str:
     if location.VERSION_TABLE not in names:
         return ""
-    return str(
-        connection.execute(text(f"SELECT version_num FROM {location.VERSION_TABLE}")).scalar()
-        or ""
-    )
+    query = text(f"SELECT version_num FROM {location.VERSION_TABLE}")
+    return str(connection.execute(query).scalar() or "")
 
 
 def _migrate(url: str, *, only_empty: bool) -> None:

@@ -133,7 +133,11 @@ def shown_url(url: str) -> str:
     return _SECRET.sub(r"\1***", without)
 
 
-def _check_schema(revision: str, shown: str) -> None:
+class OtherSchema(DatabaseFault):
+    """The database is sound, and an older or newer version's."""
+
+
+def _check_schema(revision: object, shown: str) -> None:
     """Refuses a database of another schema than ours; revisions are ordered by their number.
 
     Raises:
@@ -141,23 +145,24 @@ def _check_schema(revision: str, shown: str) -> None:
     """
     if revision == SCHEMA:
         return
-    if not _REVISION.fullmatch(revision):
+    if not isinstance(revision, str) or not _REVISION.fullmatch(revision):
         raise DatabaseFault(
             f"the database {shown} has the unknown schema {revision!r}",
-            hint="name another database with --db or COMMTUNE_DB",
+            hint="name another database with --db or COMMTUNE_DB; if it is the right one: "
+            "commtune db repair",
         )
     if revision < SCHEMA:
-        raise DatabaseFault(
+        raise OtherSchema(
             f"the database {shown} has the older schema {revision}; this commtune needs {SCHEMA}",
             hint="commtune db upgrade",
         )
-    raise DatabaseFault(
+    raise OtherSchema(
         f"the database {shown} has the newer schema {revision}; this commtune knows {SCHEMA}",
         hint="update commtune: pip install --upgrade commtune",
     )
 
 
-def check_revision(revision: str, tables: Collection[str], shown: str) -> None:
+def check_revision(revision: object, tables: Collection[str], shown: str) -> None:
     """Refuses what can't be read as ours.
 
     Raises:
@@ -197,7 +202,7 @@ _MEANINGS = (
     _Meaning("readonly database", "is read-only for you", _ELSEWHERE),
     _Meaning("read-only transaction", "is read-only for you", _ELSEWHERE),
     _Meaning("file is not a database", "is not an SQLite database", _ELSEWHERE),
-    _Meaning("malformed", "is damaged", "restore it from a copy, or move it away"),
+    _Meaning("malformed", "is damaged", "commtune db repair keeps what can be read"),
     _Meaning("disk is full", "can't grow: the disk is full", "free some space", True),
     _Meaning("no space left", "can't grow: the disk is full", "free some space", True),
     _Meaning("could not extend file", "can't grow: the disk is full", "free some space", True),

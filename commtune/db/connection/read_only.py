@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote
 
@@ -31,4 +32,9 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
             raise
         # Nobody writes (there is no log), and we may not write beside the file.
         connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
+    connection.text_factory = read_text
     return connection
+
+
+#: Text as it is stored: bytes that are no UTF-8 are left for the check of the row that has them.
+read_text = partial(str, encoding="utf-8", errors="surrogateescape")

@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.profiles import closest_names, read_json, where_measured
+from commtune.db.damage import DamagedRows, read_rows
+from commtune.db.queries.profiles import campaign_names, closest_names, where_measured
 from commtune.db.records import CampaignDescription
 from commtune.errors import UnknownName
 
@@ -25,13 +27,13 @@ WHERE c.name = :name
 
 #: Any run that came to its end: all runs of a campaign see the same machine.
 _HEADER = """
-SELECT header FROM runs WHERE campaign_id = :campaign AND outcome = 'ok' AND header IS NOT NULL
+SELECT id, header FROM runs WHERE campaign_id = :campaign AND outcome = 'ok' AND header IS NOT NULL
 ORDER BY id LIMIT 1
 """
 
 
 _CONCLUSION = """
-SELECT x.conclusion FROM conclusions x JOIN campaigns c ON c.id = x.campaign_id
+SELECT x.id, x.conclusion FROM conclusions x JOIN campaigns c ON c.id = x.campaign_id
 WHERE c.name = :name ORDER BY x.id DESC LIMIT 1
 """
 
@@ -47,7 +49,10 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise unknown_campaign(rows, name)
-        return _description(found[0])
+    sound = read_rows(found, "campaigns", shapes.Campaign)
+    if not sound:
+        raise DamagedRows(f"campaign {name}")
+    return _description(sound[0])
 
 
 def detectable_gains(url: str, name: str) -> dict[int, float]:
@@ -57,7 +62,8 @@ def detectable_gains(url: str, name: str) -> dict[int, float]:
     """
     with open_for_reading(url) as rows:
         found = rows(_CONCLUSION, {"name": name})
-    gains = (read_json(found[0]["conclusion"]).get("detectable") if found else None) or {}
+    sound = read_rows(found, "conclusions", shapes.Conclusion)
+    gains = (sound[0]["conclusion"].get("detectable") if sound else None) or {}
     return {int(size): gain for size, gain in gains.items() if gain is not None}
 
 
@@ -65,15 +71,15 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
     """The header that the benchmark wrote in a good run of a campaign; ``None`` without one."""
     with open_for_reading(url) as rows:
         found = rows(_HEADER, {"campaign": campaign_id})
-    return read_json(found[0]["header"]) if found else None
+    sound = read_rows(found, "runs", shapes.Begun)
+    return sound[0]["header"] if sound else None
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:
     taken = ("id", "name", "seed", "created", "finished")
     plain = ("what", "settings", "space")
     return CampaignDescription(
-        **{key: row[key] for key in taken},
-        **{key: read_json(row[key]) for key in plain},
+        **{key: row[key] for key in (*taken, *plain)},
         simulated=bool(row["simulated"]),
         **where_measured(row),
     )
@@ -81,7 +87,6 @@ def _description(row: Mapping[str, Any]) -> CampaignDescription:
 
 def unknown_campaign(rows: Rows, name: str) -> UnknownName:
     """That there is no campaign of this name; the hint says what there is."""
-    known = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id DESC", {})]
-    close = closest_names(name, known)
+    close = closest_names(name, campaign_names(rows))
     hint = f"campaigns: {close}" if close else "commtune tune runs a campaign"
     return UnknownName(f"no campaign {name}", hint=hint)

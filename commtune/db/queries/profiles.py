@@ -7,17 +7,18 @@ be read, all raise DatabaseFault.
 
 from __future__ import annotations
 
-import json
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import ON_DAMAGE, WHAT_TO_DO, Damage, DamagedRows, read_rows
 from commtune.db.records import BestRow, ProfileAnswer, StackRecord, StoredProfile, SystemRecord
-from commtune.errors import NoAnswer, UnknownName
+from commtune.errors import DatabaseFault, NoAnswer, UnknownName
 from commtune.formatting import format_count, format_size
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import VariableEffect
@@ -60,13 +61,13 @@ _FILTERS = {
 }
 
 _POINTS = """
-SELECT profile_id, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high, pairs,
-       verdict, share
+SELECT profile_id, place, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high,
+       pairs, verdict, share
 FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 """
 
 _RANGES = """
-SELECT p.id, p.campaign_id, p.bytes_low AS low, p.bytes_high AS high
+SELECT p.id, p.campaign_id, p.bytes_low, p.bytes_high
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
 WHERE {asked} {filters}
 """
@@ -83,7 +84,7 @@ WHERE p.operation = :op {filters}
 
 _THERE = """
 SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
-       MIN(p.bytes_low) AS low, MAX(p.bytes_high) AS high
+       MIN(p.bytes_low) AS bytes_low, MAX(p.bytes_high) AS bytes_high
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
 GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
 ORDER BY p.operation, p.ranks, p.nodes, s.name
@@ -136,17 +137,25 @@ def ask_best(
     holds = f"{_ASKED} AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
-    found = list(rows(_newest(holds), {**values, "limit": limit}))
+    found = _read(rows(_newest(holds), {**values, "limit": limit}))
     if len(found) < limit and (numbers := _nearest_profiles(rows, filters, values)):
-        others = rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
+        others = _read(
+            rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
+        )
         found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
     if not found:
         raise _explain_no_answer(rows, str(op), bytes, given)
     evidence = _evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
-    answers = [_best_row(row, evidence.get(row["id"], []), bytes) for row in found]
-    both = zip(found, answers, strict=True)
-    return [replace(answer, **measured[row["campaign_id"]]) for row, answer in both]
+    answers = [
+        replace(_best_row(row, evidence[row["id"]], bytes), **measured[row["campaign_id"]])
+        for row in found
+        # What is damaged is told; nothing is said on a part of the evidence.
+        if row["id"] in evidence and row["campaign_id"] in measured
+    ]
+    if not answers:
+        raise NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
+    return answers
 
 
 def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
@@ -158,7 +167,8 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     with open_for_reading(url) as rows:
-        return sorted(row["bytes"] for row in rows(_SIZES.format(filters=filters), given))
+        found = rows(_SIZES.format(filters=filters), given)
+    return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
 
 
 def _held(value: Any) -> Any:
@@ -187,19 +197,22 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
     statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
     with open_for_reading(url) as rows:
-        found = rows(statement, {"ref": int(ref) if by_number else ref})
-        if len(found) != 1:
+        stored = rows(statement, {"ref": int(ref) if by_number else ref})
+        found = _read(stored)
+        if len(found) != 1 and not (stored and not found):
             raise _not_one(rows, ref, found)
+        evidence = _evidence(rows, [row["id"] for row in found])
+        if not evidence:
+            raise DamagedRows(f"profile {ref}")
         row = found[0]
-        evidence = _evidence(rows, [row["id"]]).get(row["id"], [])
     return ProfileAnswer(
         id=row["id"],
         campaign=row["campaign"],
-        profile=_whole(row, evidence, _details(row) if with_details else {}),
+        profile=_whole(row, evidence[row["id"]], _details(row) if with_details else {}),
         **where_measured(row),
         created=row["created"],
-        space=read_json(row["space"]),
-        level=read_json(row["settings"]).get("level"),
+        space=row["space"],
+        level=row["settings"].get("level"),
     )
 
 
@@ -219,14 +232,24 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
     given = {} if campaign is None else {"campaign": campaign}
     return [
         StoredProfile(**_common(row), stack=row["stack"], system=row["system"])
-        for row in rows(f"{_PROFILE.format(more='')} {where} {order}", given)
+        for row in _read(rows(f"{_PROFILE.format(more='')} {where} {order}", given))
     ]
 
 
-def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[Mapping[str, Any]]]:
-    found: dict[int, list[Mapping[str, Any]]] = {}
-    for row in rows(_POINTS.format(ids=_listed(ids)), {}):
-        found.setdefault(row["profile_id"], []).append(row)
+def _read(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    return read_rows(rows, "profiles", shapes.Profile)
+
+
+def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+    """The points of each profile that has only sound ones."""
+    found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
+    stored = rows(_POINTS.format(ids=_listed(ids)), {})
+    points = read_rows(stored, "profile_points", shapes.Point, "profile_id")
+    for point in points:
+        found[point["profile_id"]].append(point)
+    if len(points) < len(stored):
+        counts = Counter(row["profile_id"] for row in stored)
+        found = {number: of for number, of in found.items() if len(of) == counts[number]}
     return found
 
 
@@ -237,15 +260,15 @@ def _listed(numbers: Iterable[int]) -> str:
 
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
     """What campaigns measure and search, for their answers, by number."""
-    found = {}
-    for row in rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {}):
-        what = read_json(row["what"])
-        found[row["id"]] = {
-            "workload": what.get("workload") or {},
-            "timing": what.get("timing") or {},
-            "space": str(read_json(row["space"]).get("name") or ""),
+    stored = rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {})
+    return {
+        row["id"]: {
+            "workload": row["what"].get("workload") or {},
+            "timing": row["what"].get("timing") or {},
+            "space": row["space"].get("name") or "",
         }
-    return found
+        for row in read_rows(stored, "campaigns", shapes.Campaign)
+    }
 
 
 def _point(row: Mapping[str, Any]) -> PointEvidence:
@@ -266,7 +289,7 @@ def _common(row: Mapping[str, Any]) -> dict[str, Any]:
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
     return {
         **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
-        "configuration": Configuration(read_json(row["environment"])),
+        "configuration": Configuration(row["environment"]),
         "simulated": bool(row["simulated"]),
     }
 
@@ -282,7 +305,7 @@ def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], siz
     return BestRow(
         **_common(row),
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
-        conditions=Conditions(**read_json(row["conditions"])),
+        conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,
         points=tuple(
             _point(point)
@@ -296,11 +319,15 @@ def _details(row: Mapping[str, Any]) -> dict[str, Any]:
     from commtune.db.codec import load_model
 
     kinds = {"contributions": VariableEffect, "boundaries": RangeBoundary}
-    stored = read_json(row["details"])
-    return {
-        name: tuple(load_model(kind, one) for one in stored.get(name, ()))
-        for name, kind in kinds.items()
-    }
+    try:
+        return {
+            name: tuple(load_model(kind, one) for one in row["details"].get(name) or ())
+            for name, kind in kinds.items()
+        }
+    except DatabaseFault as error:
+        damage = Damage("profiles", str(row["id"]), "details", error.message)
+        ON_DAMAGE.get()(damage)
+        raise DamagedRows(str(damage)) from error
 
 
 def _whole(
@@ -309,11 +336,11 @@ def _whole(
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
-        configuration=Configuration(read_json(row["environment"])),
+        configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(_point(point) for point in evidence if point["is_guard"]),
-        conditions=Conditions(**read_json(row["conditions"])),
+        conditions=Conditions(**row["conditions"]),
         simulated=bool(row["simulated"]),
         **details,
     )
@@ -321,16 +348,11 @@ def _whole(
 
 def where_measured(row: Mapping[str, Any]) -> dict[str, Any]:
     """The fields ``system`` and ``stack`` of what a row with both is about."""
-    system, stack = read_json(row["system_description"]), read_json(row["stack_description"])
+    described = row["system_description"], row["stack_description"]
     return {
-        "system": SystemRecord(row["system_fingerprint"], row["system"], system),
-        "stack": StackRecord(row["stack_fingerprint"], row["stack"], stack),
+        "system": SystemRecord(row["system_fingerprint"], row["system"], described[0]),
+        "stack": StackRecord(row["stack_fingerprint"], row["stack"], described[1]),
     }
-
-
-def read_json(value: Any) -> Any:
-    """A JSON column: SQLite hands out its text, other drivers what it means."""
-    return json.loads(value) if isinstance(value, str) else value
 
 
 def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
@@ -341,6 +363,12 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
     if not known:
         return UnknownName(f"no profile {ref}: there is none yet", hint="commtune status")
     return UnknownName(f"no profile {ref}", hint=f"there are: {closest_names(ref, known)}")
+
+
+def campaign_names(rows: Rows) -> list[str]:
+    """Names of all campaigns, newest first."""
+    found = rows("SELECT id, name FROM campaigns ORDER BY id DESC", {})
+    return [row["name"] for row in read_rows(found, "campaigns", shapes.Campaign)]
 
 
 def closest_names(name: str, known: Sequence[str]) -> str:
@@ -365,23 +393,24 @@ def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> lis
         given: the question's values, its operation and ``bytes`` among them.
     """
     campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows(_RANGES.format(asked=_ASKED, filters=filters), given):
+    for row in _read(rows(_RANGES.format(asked=_ASKED, filters=filters), given)):
         campaigns[row["campaign_id"]].append(row)
     size = given["bytes"]
     return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]
 
 
 def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
-    below = max((row["high"] for row in ranges if row["high"] < size), default=None)
-    above = min((row["low"] for row in ranges if row["low"] > size), default=None)
+    below = max((row["bytes_high"] for row in ranges if row["bytes_high"] < size), default=None)
+    above = min((row["bytes_low"] for row in ranges if row["bytes_low"] > size), default=None)
     # What holds the size and a range below it is for all sizes, and no range of its own.
-    if below is None or above is None or any(below < row["low"] <= size for row in ranges):
+    if below is None or above is None or any(below < row["bytes_low"] <= size for row in ranges):
         return []
     down, up = _size_distance(below, size), _size_distance(above, size)
     return [
         row
         for row in ranges
-        if (row["high"] == below and down <= up) or (row["low"] == above and up <= down)
+        if (row["bytes_high"] == below and down <= up)
+        or (row["bytes_low"] == above and up <= down)
     ]
 
 
@@ -394,9 +423,9 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
     """
     sizes = [format_size(size)] if size else []
     asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
-    there = rows(_THERE, {})
+    there = read_rows(rows(_THERE, {}), "profiles", shapes.Profile, "operation")
     if not there:
-        names = [row["name"] for row in rows("SELECT name FROM campaigns ORDER BY id", {})]
+        names = campaign_names(rows)[::-1]
         hint = (
             f"campaigns without profiles yet: {', '.join(names[-_HINTED:])}; see commtune status"
             if names
@@ -412,6 +441,6 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
 
 
 def _there(row: Mapping[str, Any]) -> str:
-    sizes = f"{format_size(row['low'])} to {format_size(row['high'])}"
+    sizes = f"{format_size(row['bytes_low'])} to {format_size(row['bytes_high'])}"
     ranks = f"{row['ranks']} ranks on {format_count(row['nodes'], 'node')}"
     return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"

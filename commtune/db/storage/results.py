@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RowMapping, delete, func, insert, literal, select, update
 
 from commtune import model
+from commtune.db.checked_columns import sound_rows
 from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
+from commtune.db.damage import Damage
 from commtune.db.storage.rows import Transactions, configuration_row
 from commtune.db.tables import (
     Block,
@@ -57,9 +59,14 @@ class StoredCourse(Transactions):
     def _newest(
         self, table: _Documents, document: Any, campaign_id: int, kind: type[_T]
     ) -> _T | None:
-        asked = select(document).where(table.campaign_id == campaign_id)
-        rows = self._rows(asked.order_by(table.id.desc()).limit(1))
-        return load_model(kind, rows[0][0]) if rows else None
+        asked = select(document, table.id).where(table.campaign_id == campaign_id)
+        name = table.__tablename__
+        for row in self._rows(asked.order_by(table.id.desc()).limit(1), name):
+            try:
+                return load_model(kind, row[0])
+            except DatabaseFault as error:
+                self.database.report(Damage(name, str(row.id), "", error.message))
+        return None
 
     def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
         """Stores a block before its first run starts; the same one again is nothing new.
@@ -86,7 +93,8 @@ class StoredCourse(Transactions):
 
     def blocks(self, campaign_id: int) -> list[model.BlockPlan]:
         planned = select(Block.__table__).where(Block.campaign_id == campaign_id)
-        return [_block(row) for row in self._rows(planned.order_by(Block.number))]
+        rows = self._rows(planned.order_by(Block.number), "blocks", "number")
+        return [_block(row) for row in rows]
 
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
         values = {
@@ -112,7 +120,9 @@ class StoredCourse(Transactions):
             select(ExecutionRow.__table__, ConfigurationRow.environment)
             .join(ConfigurationRow, ConfigurationRow.id == ExecutionRow.configuration_id)
             .where(ExecutionRow.campaign_id == campaign_id)
-            .order_by(ExecutionRow.created, ExecutionRow.configuration_id)
+            .order_by(ExecutionRow.created, ExecutionRow.configuration_id),
+            "executions",
+            "configuration_id",
         )
         return [_execution(row) for row in rows]
 
@@ -234,27 +244,35 @@ class StoredJobs(Transactions):
 
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
-        with self.database.read() as connection:
-            return self.open_of(connection, self._campaign_id)
+        is_mine = Job.campaign_id == self._campaign_id
+        rows = self._rows(_IN_ORDER.where(is_mine, Job.stage != _OVER), "jobs", "key")
+        return [_job(row._mapping) for row in rows]
 
     @staticmethod
     def open_of(connection: Connection, campaign_id: int) -> list[JobRecord]:
-        """Jobs that are not over, in the order they were prepared."""
+        """Jobs that are not over, in the order they were prepared.
+
+        Raises:
+            DamagedRows: some can't be read.
+        """
         is_mine = Job.campaign_id == campaign_id
-        rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).mappings()
-        return [_job(row) for row in rows]
+        rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).all()
+        return [_job(row._mapping) for row in sound_rows(rows, "jobs", "key")]
 
     @staticmethod
-    def open_by_campaign(connection: Connection) -> Mapping[int, list[JobRecord]]:
+    def open_by_campaign(
+        connection: Connection, tell: Callable[[Damage], None]
+    ) -> Mapping[int, list[JobRecord]]:
         """Jobs of all campaigns that are not over, in the order they were prepared."""
         found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-        for row in connection.execute(_IN_ORDER.where(Job.stage != _OVER)).mappings():
-            found[row["campaign_id"]].append(_job(row))
+        rows = connection.execute(_IN_ORDER.where(Job.stage != _OVER)).all()
+        for row in sound_rows(rows, "jobs", "key", tell):
+            found[row.campaign_id].append(_job(row._mapping))
         return found
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
-        rows = self._rows(_IN_ORDER.where(Job.campaign_id == self._campaign_id))
+        rows = self._rows(_IN_ORDER.where(Job.campaign_id == self._campaign_id), "jobs", "key")
         return [_job(row._mapping) for row in rows]
 
     def node_hours(self) -> float:

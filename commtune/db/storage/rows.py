@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Executable, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
+from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
 from commtune.db.tables import Base, ConfigurationRow
@@ -26,9 +27,11 @@ class Transactions:
     def _write(self) -> AbstractContextManager[Connection]:
         return self.database.write(self._patience)
 
-    def _rows(self, statement: Executable) -> Sequence[Any]:
+    def _rows(self, statement: Executable, table: str = "", key: str = "id") -> Sequence[Any]:
+        """The rows that are sound, named after a table's column."""
         with self.database.read() as connection:
-            return connection.execute(statement).all()
+            rows = connection.execute(statement).all()
+        return sound_rows(rows, table, key, self.database.report)
 
 
 def ensure_row(

@@ -4,14 +4,27 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from sqlalchemy import Connection, Executable, Select, func, insert, select, update
+from sqlalchemy import (
+    JSON,
+    Connection,
+    Executable,
+    Select,
+    case,
+    func,
+    insert,
+    select,
+    type_coerce,
+    update,
+)
 
 from commtune import model
 from commtune.db import codec
+from commtune.db.checked_columns import is_json, is_number, sound_rows
+from commtune.db.damage import Damage
 from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
 from commtune.db.tables import ConfigurationRow, MeasurementRecord, Run, Trial
 from commtune.errors import DatabaseFault, UnknownName
@@ -70,7 +83,9 @@ class StoredRuns(Transactions):
             )
             .join(ConfigurationRow, ConfigurationRow.id == Trial.configuration_id)
             .where(Trial.campaign_id == campaign_id)
-            .order_by(Trial.number)
+            .order_by(Trial.number),
+            "trials",
+            "number",
         )
         return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
 
@@ -139,7 +154,7 @@ class StoredRuns(Transactions):
                 workload=model.Workload.of_plain(row.workload),
                 timing=model.Timing(**row.timing),
             )
-            for row in self._rows(asked.order_by(Run.id))
+            for row in self._rows(asked.order_by(Run.id), "runs", "run_id")
         ]
 
     def runs(self, campaign_id: int) -> Iterator[model.Run]:
@@ -148,11 +163,12 @@ class StoredRuns(Transactions):
         while True:
             with self.database.read() as connection:
                 rows = connection.execute(_page_of_runs(campaign_id, last)).all()
-                measured = _measurements(connection, campaign_id, rows)
+                measured = _measurements(connection, campaign_id, rows, self.database.report)
             if not rows:
                 return
             last = rows[-1].id
-            yield from (_stored_run(row, measured.get(row.id, [])) for row in rows)
+            for row in sound_rows(rows, "runs", tell=self.database.report):
+                yield _stored_run(row, measured.get(row.id, []))
 
     def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
         """Samples of one size of one run, seconds, in the order taken.
@@ -180,13 +196,16 @@ class StoredRuns(Transactions):
         ``None`` where there was none, or its records were not there.
         """
         rate = Run.header[("beside", "gigabits_per_s")].as_float()
-        asked = select(func.min(rate), func.max(rate)).where(*_good_runs(campaign_id))
+        good = (*_good_runs(campaign_id), is_json(Run.header))
+        asked = select(func.min(rate), func.max(rate)).where(*good)
         ((least, most),) = self._rows(asked)
         return None if least is None else (least, most)
 
     def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
         """Steps of an operation that good runs measured by themselves, by run."""
-        rows = self._rows(select(Run.run_id, Run.footer).where(*_good_runs(campaign_id)))
+        rows = self._rows(
+            select(Run.run_id, Run.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
+        )
         return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
     def costs(self, campaign_id: int) -> dict[str, RunCost]:
@@ -195,13 +214,16 @@ class StoredRuns(Transactions):
         Those of guards are left out: other operations, several in a run.
         """
         # Only what is needed of headers, which are long: they name every rank.
-        header = {name: Run.header[(name,)].label(name) for name in ("init_s", "library")}
-        footer = {name: Run.footer[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
+        said, ended = type_coerce(Run.header, JSON), type_coerce(Run.footer, JSON)
+        header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
+        footer = {name: ended[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
         columns = (*header.values(), *footer.values())
         rows = self._rows(
             select(Run.id, Run.run_id, Run.wall_s, Run.end_s, *columns)
             .where(*_good_runs(campaign_id), Run.phase != str(Phase.GUARD))
-            .order_by(Run.id)
+            .where(is_json(Run.header), is_json(Run.footer))
+            .order_by(Run.id),
+            "runs",
         )
         calls = dict(self._rows(_first_calls(campaign_id)))
         found = {
@@ -229,7 +251,7 @@ def _first_calls(campaign_id: int) -> Executable:
         .join(MeasurementRecord, MeasurementRecord.run_id == Run.id)
         .where(*_good_runs(campaign_id))
         .group_by(Run.id)
-        .having(func.count() == func.count(first))
+        .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
     )
 
 
@@ -356,9 +378,8 @@ def _planned(row: Any) -> dict[str, Any]:
 def _page_of_runs(campaign_id: int, last: int) -> Select[Any]:
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
-    then = Run.workload["then"].label("then")
     return (
-        _select_runs(Run.id, Run.started_at, Run.other_load, *names, *where, then)
+        _select_runs(Run.id, Run.started_at, Run.other_load, *names, *where, Run.workload)
         .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
         .order_by(Run.id)
         .limit(_PAGE_RUNS)
@@ -375,12 +396,15 @@ def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
         measurements=tuple(measured),
         nodes=tuple(row.nodes.split(",")) if row.nodes else (),
         distance=row.distance or "",
-        then=tuple(row.then or ()),
+        then=tuple(row.workload.get("then", ())),
     )
 
 
 def _measurements(
-    connection: Connection, campaign_id: int, runs: Sequence[Any]
+    connection: Connection,
+    campaign_id: int,
+    runs: Sequence[Any],
+    tell: Callable[[Damage], None],
 ) -> Mapping[int, list[Measurement]]:
     found: dict[int, list[Measurement]] = defaultdict(list)
     if not runs:
@@ -392,7 +416,7 @@ def _measurements(
         .join(Run, Run.id == MeasurementRecord.run_id)
         .where(Run.campaign_id == campaign_id, Run.id.between(runs[0].id, runs[-1].id))
         .order_by(MeasurementRecord.run_id, MeasurementRecord.place)
-    )
-    for run_id, size, *values in rows:
+    ).all()
+    for run_id, size, *values in sound_rows(rows, "measurements", "run_id", tell):
         found[run_id].append(Measurement(bytes=size, **dict(zip(names, values, strict=True))))
     return found

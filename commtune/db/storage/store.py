@@ -13,12 +13,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, func, select, update
+from sqlalchemy import Connection, RowMapping, false, func, select, update
 
 from commtune.db import locks
+from commtune.db.checked_columns import is_number, sound_rows
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
+from commtune.db.damage import Damage
 from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
@@ -191,21 +193,24 @@ class Store(StoredRuns, StoredCourse):
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns with what they did so far, newest first."""
         with self.database.read() as connection:
-            return _read_summaries(connection)
+            return _read_summaries(connection, self.database.report)
 
 
-def _read_summaries(connection: Connection) -> list[CampaignSummary]:
-    totals = _run_totals(connection)
+def _read_summaries(
+    connection: Connection, tell: Callable[[Damage], None]
+) -> list[CampaignSummary]:
+    totals = _run_totals(connection, tell)
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
-    best, held = _best_gains(connection), LockOwner.all_living(connection)
-    jobs, node_hours = StoredJobs.open_by_campaign(connection), _node_hours(connection)
+    best, held = _best_gains(connection, tell), LockOwner.all_living(connection, tell)
+    jobs = StoredJobs.open_by_campaign(connection, tell)
+    node_hours = _node_hours(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
         .join(System, System.id == Campaign.system_id)
         .join(Stack, Stack.id == Campaign.stack_id)
         .order_by(Campaign.created.desc(), Campaign.id.desc())
-    ).mappings()
+    ).all()
     taken = ("id", "name", "system", "stack", "simulated", "folder", "settings", "created")
     return [
         CampaignSummary(
@@ -219,26 +224,39 @@ def _read_summaries(connection: Connection) -> list[CampaignSummary]:
             aggressor=row["what"].get("aggressor"),
             **totals[row["id"]],
         )
-        for row in rows
+        for row in (sound._mapping for sound in sound_rows(rows, "campaigns", tell=tell))
     ]
 
 
-def _run_totals(connection: Connection) -> Mapping[int, dict[str, Any]]:
+def _run_totals(
+    connection: Connection, tell: Callable[[Damage], None]
+) -> Mapping[int, dict[str, Any]]:
     """What runs came to, and the seconds that they took, by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(
         lambda: {"outcomes": {}, "open_runs": 0, "wall_s": 0.0, "last_run": None}
+    )
+    numbers = (
+        (is_number(Run.wall_s) | Run.wall_s.is_(None)).label("is_timed"),
+        is_number(Run.started_at).label("has_started"),
     )
     rows = connection.execute(
         select(
             Run.campaign_id,
             Run.state,
             Run.outcome,
+            func.min(Run.id).label("id"),
             func.count().label("runs"),
             func.sum(Run.wall_s).label("wall_s"),
             func.max(Run.started_at).label("last_run"),
-        ).group_by(Run.campaign_id, Run.state, Run.outcome)
-    )
-    for row in rows:
+            # Of a group with text among its numbers nothing can be said; such are grouped apart.
+            *numbers,
+        ).group_by(Run.campaign_id, Run.state, Run.outcome, *numbers)
+    ).all()
+    for row in sound_rows(rows, "runs", tell=tell):
+        if not (row.is_timed and row.has_started):
+            column = "started_at" if row.is_timed else "wall_s"
+            tell(Damage("runs", str(row.id), column, "not a number"))
+            continue
         total = found[row.campaign_id]
         total["last_run"] = max(total["last_run"] or row.last_run, row.last_run)
         if row.state == "stored":
@@ -266,7 +284,7 @@ def _node_hours(connection: Connection) -> Mapping[int, float]:
     return {row.campaign_id: float(row.hours) for row in rows}
 
 
-def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
+def _best_gains(connection: Connection, tell: Callable[[Damage], None]) -> Mapping[int, BestGain]:
     rows = connection.execute(
         select(
             ProfileRow.campaign_id,
@@ -278,13 +296,14 @@ def _best_gains(connection: Connection) -> Mapping[int, BestGain]:
         )
         .join(ProfilePoint, ProfilePoint.profile_id == ProfileRow.id)
         .where(
-            ProfilePoint.is_guard.is_(False),
+            ProfilePoint.is_guard == false(),
             ProfileRow.verdict == str(Verdict.FASTER),
             ProfilePoint.size.between(ProfileRow.bytes_low, ProfileRow.bytes_high),
         )
         .order_by(ProfilePoint.low)
-    ).mappings()
-    found = list(rows)
+    ).all()
+    sound = sound_rows(rows, "profile_points", "profile_id", tell)
+    found = [row._mapping for row in sound]
     overall = {_size_of(row) for row in found if _is_overall(row)}
     taken = [field.name for field in fields(BestGain) if field.name != "profile"]
     # In rising order: the last one of a campaign is its best.

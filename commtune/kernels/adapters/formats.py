@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -11,6 +12,7 @@ from typing import Any
 
 from commtune.kernels.python_bench.sampling import summarise_samples
 from commtune.model import Measurement
+from commtune.model.plausible import problem_of_time
 
 #: What mpirun --tag-output and srun --label put in front of a line.
 _LABEL = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
@@ -338,15 +340,24 @@ def _reading(
 ) -> Reading:
     """Each size once: of several, nobody knows which is meant. ``nothing``: there was none."""
     by_size: dict[int, Measurement] = {}
-    sizes = []
+    counts: Counter[int] = Counter()
+    said = list(problems)
     for measurement in found:
-        by_size.setdefault(measurement.bytes, measurement)
-        sizes.append(measurement.bytes)
-    said = list(problems) if sizes or problems or not nothing else [nothing]
-    if twice := sorted(size for size in by_size if sizes.count(size) > 1):
-        times = sizes.count(twice[0])
-        said.append(f"{twice[0]} bytes are printed {times} times; run one benchmark, once")
+        counts[measurement.bytes] += 1
+        if problem := _problem(measurement):
+            said.append(f"{measurement.bytes} bytes: {problem}")
+        else:
+            by_size.setdefault(measurement.bytes, measurement)
+    if not (counts or said) and nothing:
+        said.append(nothing)
+    if twice := min((size for size, times in counts.items() if times > 1), default=None):
+        said.append(f"{twice} bytes are printed {counts[twice]} times; run one benchmark, once")
     return Reading(tuple(by_size.values()), tuple(said))
+
+
+def _problem(measurement: Measurement) -> str:
+    times = (measurement.min_s, measurement.median_s, measurement.max_s)
+    return next(filter(None, (problem_of_time(one, measurement.bytes) for one in times)), "")
 
 
 #: Words of ``benchmark: output:``, and what reads them.

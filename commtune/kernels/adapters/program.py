@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
-from commtune.kernels.records import Records
+from commtune.kernels.records import Records, beyond_the_run
 from commtune.model import RunRequest
 
 _LARGEST_FILE = 64 * 2**20
@@ -97,6 +97,8 @@ class CommandProgram:
         if ended and (status == 0 or wrong) and reading.ended is not False:
             footer = _footer(len(measurements), ended, wrong=wrong)
         problems = reading.problems if status == 0 else ()
+        if footer is not None:
+            problems += tuple(beyond_the_run(measurements, footer["elapsed_s"]))
         return Records(self._header(request), measurements, footer, problems)
 
     def _reading(self, records: Path, text: str) -> Reading:

@@ -1,0 +1,177 @@
+"""Column types that check what they read, for all tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.functions import FunctionElement
+
+from commtune.db import shapes
+from commtune.db.checked_values import Moment, Seconds, Time, check_document, check_of
+from commtune.db.damage import Damage, refuse
+from commtune.model import Followed, JobKind, JobStage, Operation, Outcome, Phase, Timing, Verdict
+from commtune.model.workload import Workload
+
+#: What columns hold that their type doesn't tell.
+_KINDS: dict[str, Any] = {
+    "blocks.configurations": list[dict[str, str]],
+    "blocks.operation": Operation,
+    "blocks.phase": Phase,
+    "campaigns.settings": shapes.Settings,
+    "campaigns.space": shapes.Space,
+    "campaigns.what": shapes.What,
+    "configurations.environment": dict[str, str],
+    "executions.fingerprints": dict[str, str],
+    "executions.followed": Followed,
+    "executions.operation": Operation,
+    "executions.said": list[str],
+    "jobs.kind": JobKind,
+    "jobs.stage": JobStage,
+    "profile_points.operation": Operation,
+    "profile_points.verdict": Verdict,
+    "profiles.details": shapes.Details,
+    "profiles.conditions": shapes.Conditions,
+    "profiles.operation": Operation,
+    "profiles.verdict": Verdict,
+    "runs.footer": shapes.Footer,
+    "runs.header": shapes.Header,
+    "runs.operation": Operation,
+    "runs.outcome": Outcome,
+    "runs.phase": Phase,
+    "runs.state": shapes.RunState,
+    "runs.timing": Timing,
+    "runs.workload": Workload,
+}
+
+_MOMENTS = ("created", "finished", "since", "heartbeat", "prepared_at", "started_at", "ended_at")
+
+_TIMES = ("median_s", "min_s", "mean_s", "p95_s", "max_s", "default_s", "tuned_s")
+
+
+@dataclass(frozen=True)
+class _Damaged:
+    """Stands in a row for a value that is none of its column."""
+
+    column: str
+    problem: str
+
+
+class _Checked(sa.types.TypeDecorator[Any]):
+    """A type whose values are checked as they are read; a wrong one becomes ``_Damaged``.
+
+    Args:
+        kind: what the values are, as ``check_of`` takes it.
+        column: ``table.column``.
+    """
+
+    impl = sa.Text
+    cache_ok = True
+
+    def __init__(self, inner: sa.types.TypeEngine[Any], kind: Any, column: str) -> None:
+        super().__init__()
+        self.impl = inner
+        self.kind, self.column = kind, column
+
+    def coerce_compared_value(self, op: Any, value: Any) -> Any:
+        return self.impl_instance.coerce_compared_value(op, value)
+
+    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
+        read = self.impl_instance.result_processor(dialect, coltype)
+        check, column = check_of(self.kind), self.column
+        is_json = isinstance(self.impl_instance, sa.JSON)
+        read_document = partial(check_document, hint=self.kind)
+        # Neighbouring rows have the same documents: all runs of a campaign its workload.
+        latest: tuple[Any, Any] = (None, None)
+
+        def process(value: Any) -> Any:
+            nonlocal latest
+            if value is None:
+                return None
+            if value == latest[0] and type(value) is str:
+                return latest[1]
+            found, problem = read_document(value) if is_json else (value, check(value))
+            if not problem and read is not None and not is_json:
+                found = read(value)
+            latest = (value, _Damaged(column, problem) if problem else found)
+            return latest[1]
+
+        return process
+
+
+class is_json(FunctionElement[bool]):
+    """Whether a column is empty or holds JSON; SQLite fails where a path goes into anything else."""
+
+    type = sa.Boolean()
+    inherit_cache = True
+
+
+class is_number(FunctionElement[bool]):
+    """Whether a column holds a number; SQLite adds up text as 0."""
+
+    type = sa.Boolean()
+    inherit_cache = True
+
+
+@compiles(is_json)
+def _any_json(_element: is_json, _compiler: Any, **_: Any) -> str:
+    return "true"  # servers have a type for it
+
+
+@compiles(is_json, "sqlite")
+def _valid_json(element: is_json, compiler: Any, **given: Any) -> str:
+    return f"json_valid(coalesce({compiler.process(element.clauses, **given)}, 'null'))"
+
+
+@compiles(is_number)
+def _any_number(element: is_number, compiler: Any, **given: Any) -> str:
+    return f"({compiler.process(element.clauses, **given)} IS NOT NULL)"
+
+
+@compiles(is_number, "sqlite")
+def _stored_number(element: is_number, compiler: Any, **given: Any) -> str:
+    return f"(typeof({compiler.process(element.clauses, **given)}) IN ('real', 'integer'))"
+
+
+def check_columns(metadata: sa.MetaData) -> None:
+    """Makes every column of these tables check what it reads."""
+    for table in metadata.tables.values():
+        for column in table.columns:
+            # SQLite has numbers only in such a column.
+            if column.name == "id":
+                continue
+            name = f"{table.name}.{column.name}"
+            is_json = isinstance(column.type, sa.JSON)
+            kind = _KINDS.get(name, dict if is_json else column.type.python_type)
+            if kind is float:
+                kind = Moment if column.name in _MOMENTS else kind
+                kind = Seconds if column.name.endswith("_s") else kind
+                kind = Time if column.name in _TIMES else kind
+            column.type = _Checked(column.type, kind, name)
+
+
+def damage_in(row: sa.Row[Any]) -> list[tuple[str, str]]:
+    """The damaged columns of a row, as ``table.column``, each with what is wrong."""
+    return [(one.column, one.problem) for one in row if isinstance(one, _Damaged)]
+
+
+def sound_rows(
+    rows: Sequence[Any],
+    table: str,
+    key: str = "id",
+    tell: Callable[[Damage], None] = refuse,
+) -> list[Any]:
+    """The rows without damaged ones, of which somebody is told."""
+    found = []
+    for row in rows:
+        if damaged := damage_in(row):
+            (column, problem), *_ = damaged
+            named = str(row._mapping.get(key, ""))
+            tell(Damage(table, named, column.removeprefix(f"{table}."), problem))
+        else:
+            found.append(row)
+    return found

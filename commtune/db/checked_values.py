@@ -1,0 +1,217 @@
+"""Whether a stored value is what commtune writes: a database file can be damaged, or edited.
+
+Standard library only: the command that answers from the shell waits for it.
+"""
+
+from __future__ import annotations
+
+import json
+import types
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from enum import Enum
+from functools import cache
+from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
+
+#: Says what is wrong with a value; empty where nothing is.
+Check = Callable[[Any], str]
+
+
+class Moment(float):
+    """Seconds since 1970, within the years that a calendar has."""
+
+    least, most = 0.0, 253402300800.0
+
+
+class Seconds(float):
+    """A duration that a run can have."""
+
+    least, most = 0.0, 1e9
+
+
+class Time(float):
+    """What an operation took, seconds: more than a clock can't tell from nothing."""
+
+    least, most = 1e-10, 1e9
+
+
+_BOUNDED = (Moment, Seconds, Time)
+_WORDS = {float: "a number", int: "a whole number", bool: "true or false", str: "text",
+          bytes: "bytes"}  # fmt: skip
+_MOST_SHOWN = 40
+
+
+@cache
+def check_of(hint: Any) -> Check:
+    """The check for a type as annotations write it.
+
+    Scalars, enums, unions, lists and tuples of one type, mappings with text keys, and dataclasses
+    and typed dictionaries as they are in JSON. A dataclass has no other keys, and lacks none
+    without a default; a typed dictionary may have and lack any.
+    """
+    if hint is Any:
+        return lambda _: ""
+    if hint in _WORDS:
+        return _scalar(hint)
+    if hint in _BOUNDED:
+        return _bounded(hint)
+    if is_typeddict(hint):
+        return _keys(hint, closed=False)
+    if isinstance(hint, type) and is_dataclass(hint):
+        return _keys(hint, closed=True)
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        return _word(hint)
+    origin, inner = get_origin(hint), get_args(hint)
+    if origin in (Union, types.UnionType):
+        return _any_of([check_of(one) for one in inner if one is not type(None)])
+    if origin in (list, tuple):
+        return _items(check_of(inner[0]))
+    return _values(check_of(inner[1]) if inner else check_of(Any))
+
+
+def parse_json(stored: Any) -> Any:
+    """What a JSON column holds: SQLite hands out its text, other drivers what it means.
+
+    Raises:
+        ValueError: it is broken, or nested too deeply.
+    """
+    if not isinstance(stored, str | bytes):
+        return stored
+    try:
+        return json.loads(stored)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def check_document(stored: Any, hint: Any) -> tuple[Any, str]:
+    """What a JSON column holds, and what is wrong with it."""
+    if problem := isinstance(stored, str) and _undecodable(stored):
+        return None, problem
+    try:
+        value = parse_json(stored)
+    except ValueError:
+        return None, f"broken JSON: {shown(stored)}"
+    return value, check_of(hint)(value)
+
+
+def shown(value: Any) -> str:
+    """A damaged value for people, cut short."""
+    found = ascii(value)
+    return found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}..."
+
+
+def _undecodable(text: str) -> str:
+    try:
+        text.isascii() or text.encode()
+    except UnicodeEncodeError:
+        return f"no UTF-8 text: {shown(text)}"
+    return ""
+
+
+def _scalar(kind: type) -> Check:
+    allowed = (int, float) if kind is float else kind
+
+    def check(value: Any) -> str:
+        if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
+            # SQLite has no booleans of its own.
+            if kind is bool and type(value) is int and value in (0, 1):
+                return ""
+            return f"{shown(value)} is not {_WORDS[kind]}"
+        if kind is str:
+            return _undecodable(value)
+        return "not a number" if kind is float and value != value else ""
+
+    return check
+
+
+def _bounded(kind: type[Moment] | type[Seconds] | type[Time]) -> Check:
+    number = _scalar(float)
+
+    def check(value: Any) -> str:
+        if problem := number(value):
+            return problem
+        is_good = kind.least <= value <= kind.most
+        return "" if is_good else f"{shown(value)} is no {kind.__name__.lower()}"
+
+    return check
+
+
+def _word(kind: type[Enum]) -> Check:
+    def check(value: Any) -> str:
+        try:
+            known = isinstance(value, str) and bool(kind(value))
+        except ValueError:
+            known = False
+        return "" if known else f"{shown(value)} is no {kind.__name__.lower()}"
+
+    return check
+
+
+def is_document(hint: Any) -> bool:
+    """Whether a column of this type is stored as JSON."""
+    kinds = {one for one in get_args(hint) if one is not type(None)} or {hint}
+    kind = hint if get_origin(hint) not in (Union, types.UnionType) else kinds.pop()
+    is_word = isinstance(kind, type) and not is_typeddict(kind) and issubclass(kind, Enum)
+    return kind is not Any and kind not in (*_WORDS, *_BOUNDED) and not is_word
+
+
+def _any_of(checks: list[Check]) -> Check:
+    """None passes, too: JSON says so what is unknown."""
+
+    def check(value: Any) -> str:
+        found = [] if value is None else [one(value) for one in checks]
+        return found[0] if found and all(found) else ""
+
+    return check
+
+
+def _items(item: Check) -> Check:
+    def check(value: Any) -> str:
+        if not isinstance(value, list | tuple):
+            return f"{shown(value)} is not a list"
+        return next(filter(None, map(item, value)), "")
+
+    return check
+
+
+def _values(item: Check) -> Check:
+    text = check_of(str)
+
+    def check(value: Any) -> str:
+        if not isinstance(value, Mapping):
+            return f"{shown(value)} is not an object"
+        found = (text(key) or _below(key, item(one)) for key, one in value.items())
+        return next(filter(None, found), "")
+
+    return check
+
+
+def _keys(kind: Any, *, closed: bool) -> Check:
+    hints = get_type_hints(kind)
+    needed: set[str] = set()
+    if closed:
+        needed = {
+            field.name
+            for field in fields(kind)
+            if field.default is MISSING and field.default_factory is MISSING
+        }
+
+    def check(value: Any) -> str:
+        if not isinstance(value, Mapping):
+            return f"{shown(value)} is not an object"
+        for key, one in value.items():
+            if key not in hints:
+                if closed:
+                    return f"unknown key {shown(key)}"
+                continue
+            # Whatever a typed dictionary may lack may be null as well.
+            if problem := "" if one is None and not closed else check_of(hints[key])(one):
+                return _below(key, problem)
+        missing = needed - value.keys()
+        return f"lacks {', '.join(sorted(missing))}" if missing else ""
+
+    return check
+
+
+def _below(key: str, problem: str) -> str:
+    return problem and f"{key}: {problem}"

@@ -1,0 +1,121 @@
+"""Damaged rows: named when they are read, and left out of what is answered.
+
+Who only reads (``status``, ``best``, reports) goes on without them. Who writes is refused.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import cache, partial
+from typing import Any, get_type_hints
+
+from commtune.db.checked_values import Check, check_document, check_of, is_document
+from commtune.errors import DatabaseFault
+
+#: What to type about damage.
+WHAT_TO_DO = "'commtune db check' lists all damage, 'commtune db repair' sets it apart"
+
+
+@dataclass(frozen=True)
+class Damage:
+    """What is wrong with a row.
+
+    Attributes:
+        row: its key; empty where a whole table is meant.
+        column: with its table in front, if it is another one's.
+    """
+
+    table: str
+    row: str
+    column: str
+    problem: str
+
+    def __str__(self) -> str:
+        place = f"{self.table} {self.row}".strip()
+        return ": ".join(filter(None, (place, self.column, self.problem)))
+
+
+class DamagedRowWarning(UserWarning):
+    """Rows of the database are damaged, and left out."""
+
+
+def _warn(damage: Damage) -> None:
+    warnings.warn(f"left out as damaged: {damage}; {WHAT_TO_DO}", DamagedRowWarning, stacklevel=4)
+
+
+#: Told of each damaged row that a reader leaves out. The command line prints it.
+ON_DAMAGE: ContextVar[Callable[[Damage], None]] = ContextVar("ON_DAMAGE", default=_warn)
+
+
+class DamagedRows(DatabaseFault):
+    """What was asked for can't be read; the rest of the database may be sound."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"the database is damaged: {what}", hint=WHAT_TO_DO)
+
+
+def ignore(damage: Damage) -> None:
+    """For who names damage otherwise."""
+
+
+def refuse(damage: Damage) -> None:
+    """For who writes, and must not go on from a part of what is stored.
+
+    Raises:
+        DamagedRows: always.
+    """
+    raise DamagedRows(str(damage))
+
+
+#: Makes a column's value from what the driver says, and tells what is wrong with it.
+_Read = Callable[[Any], tuple[Any, str]]
+
+
+@cache
+def _checks(kind: Any) -> Mapping[str, _Read]:
+    return {
+        name: partial(check_document, hint=hint)
+        if is_document(hint)
+        else partial(_check_scalar, check_of(hint))
+        for name, hint in get_type_hints(kind).items()
+    }
+
+
+def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
+    return value, check(value)
+
+
+def read_rows(
+    rows: Iterable[Mapping[str, Any]], table: str, kind: Any, key: str = "id"
+) -> list[dict[str, Any]]:
+    """The rows that are sound, as plain values; damaged ones are told and left out.
+
+    Args:
+        table: the one that rows are named after.
+        kind: a typed dictionary with the type of every column; what is no scalar is JSON.
+        key: the column that names a row.
+    """
+    checks = _checks(kind)
+    found = []
+    for row in rows:
+        values, damage = _read_row(row, table, checks, key)
+        if damage is None:
+            found.append(values)
+        else:
+            ON_DAMAGE.get()(damage)
+    return found
+
+
+def _read_row(
+    row: Mapping[str, Any], table: str, checks: Mapping[str, _Read], key: str
+) -> tuple[dict[str, Any], Damage | None]:
+    values: dict[str, Any] = {}
+    for name in row.keys():  # noqa: SIM118 - sqlite3.Row gives its values otherwise
+        value, problem = checks[name](row[name])
+        if problem:
+            return values, Damage(table, str(row[key]), name, problem)
+        values[name] = value
+    return values, None

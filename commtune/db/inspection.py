@@ -1,0 +1,122 @@
+"""Looks at every value of a database, and says what is damaged."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from commtune.db.checked_columns import damage_in
+from commtune.db.codec import load_model, unpack_samples
+from commtune.db.connection.engine import Database
+from commtune.db.damage import Damage
+from commtune.db.tables import (
+    Base,
+    Campaign,
+    ConclusionRow,
+    DecisionRow,
+    ExecutionRow,
+    ProfileRow,
+    Run,
+    Trial,
+)
+from commtune.errors import DatabaseFault
+from commtune.model import Workload
+from commtune.model.conclusion import Conclusion, Decision, VariableEffect
+from commtune.model.profile import RangeBoundary
+
+_PAGE = 1000
+_CHECKS_OF_FILE = ("PRAGMA integrity_check(20)", "PRAGMA foreign_key_check")
+
+
+def find_damage(database: Database) -> Iterator[Damage]:
+    """Everything that is damaged: of an SQLite file its structure, then table by table.
+
+    Reads all of the database once.
+    """
+    if database.engine.dialect.name == "sqlite":
+        yield from _damage_of_file(database)
+    for table in Base.metadata.sorted_tables:
+        try:
+            yield from _damage_of_table(database, table)
+        except DatabaseFault as error:
+            yield Damage(table.name, "", "", error.message)
+
+
+def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
+    """Numbers of the campaigns that a damaged row belongs to."""
+    table, given = damage.table, {"row": damage.row.partition(", ")[0]}
+    statement = {
+        "campaigns": "SELECT :row AS id",
+        "systems": "SELECT id FROM campaigns WHERE system_id = :row",
+        "stacks": "SELECT id FROM campaigns WHERE stack_id = :row",
+        "measurements": "SELECT campaign_id FROM runs WHERE id = :row",
+        "profile_points": "SELECT campaign_id FROM profiles WHERE id = :row",
+        "configurations": " UNION ".join(
+            f"SELECT campaign_id FROM {one.__tablename__} WHERE configuration_id = :row"
+            for one in (Trial, Run, ProfileRow, ExecutionRow)
+        ),
+    }.get(table)
+    if statement is None:
+        key = next(iter(Base.metadata.tables[table].primary_key.columns)).name
+        statement = f"SELECT campaign_id FROM {table} WHERE {key} = :row"
+    return {int(number) for number in connection.execute(sa.text(statement), given).scalars()}
+
+
+def _damage_of_file(database: Database) -> Iterator[Damage]:
+    for pragma in _CHECKS_OF_FILE:
+        try:
+            with database.read() as connection:
+                rows = connection.exec_driver_sql(pragma).all()
+        except DatabaseFault as error:
+            yield Damage("file", "", "", error.message)
+            continue
+        for row in rows:
+            if len(row) == 1:
+                yield from [Damage("file", "", "", str(row[0]))] if row[0] != "ok" else []
+            else:
+                yield Damage(row[0], str(row[1]), "", f"belongs to no row of {row[2]}")
+
+
+def _damage_of_table(database: Database, table: sa.Table) -> Iterator[Damage]:
+    keys = [column.name for column in table.primary_key.columns]
+    with database.read() as connection:
+        rows = connection.execution_options(yield_per=_PAGE).execute(sa.select(table))
+        for row in rows:
+            values = row._mapping
+            name = ", ".join(str(values[key]) for key in keys)
+            found = damage_in(row) or list(_unreadable(table.name, values))
+            for column, problem in found:
+                column = column.removeprefix(f"{table.name}.")
+                yield Damage(table.name, name, column, problem)
+
+
+def _unreadable(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+    """Columns that no reader could make into what they stand for, and why."""
+    for column, read in _READERS.get(table, {}).items():
+        if values[column] is None:
+            continue
+        try:
+            read(values[column])
+        except DatabaseFault as error:
+            yield column, error.message
+        except (KeyError, TypeError, ValueError, zlib.error) as error:
+            yield column, f"{type(error).__name__}: {error}"
+
+
+def _details(stored: Mapping[str, Any]) -> None:
+    for name, kind in (("contributions", VariableEffect), ("boundaries", RangeBoundary)):
+        for one in stored.get(name) or ():
+            load_model(kind, one)
+
+
+_READERS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
+    Campaign.__tablename__: {"what": lambda what: Workload.of_plain(what["workload"])},
+    DecisionRow.__tablename__: {"decision": lambda stored: load_model(Decision, stored)},
+    ConclusionRow.__tablename__: {"conclusion": lambda stored: load_model(Conclusion, stored)},
+    ProfileRow.__tablename__: {"details": _details},
+    Run.__tablename__: {"workload": Workload.of_plain},
+    "measurements": {"samples": unpack_samples},
+}

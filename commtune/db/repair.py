@@ -1,0 +1,274 @@
+"""Copies of a database: whole ones, and those without what is damaged."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.db.connection import location
+from commtune.db.connection.engine import open_database, open_readable
+from commtune.db.connection.read_only import connect_for_reading
+from commtune.db.damage import Damage, ignore
+from commtune.db.inspection import campaigns_with, find_damage
+from commtune.db.locks import LockOwner
+from commtune.db.tables import Base
+from commtune.errors import CampaignLocked, DatabaseFault, UserError
+
+#: What several campaigns share, with the condition for rows of one campaign.
+_USED_CONFIGURATIONS = " UNION ".join(
+    f"SELECT configuration_id FROM old.{table} WHERE campaign_id = :campaign"
+    for table in ("trials", "runs", "profiles", "executions")
+)
+_OF_CAMPAIGN = {
+    "systems": "id IN (SELECT system_id FROM old.campaigns WHERE id = :campaign)",
+    "stacks": "id IN (SELECT stack_id FROM old.campaigns WHERE id = :campaign)",
+    "configurations": f"id IN ({_USED_CONFIGURATIONS})",
+    "campaigns": "id = :campaign",
+    "measurements": "run_id IN (SELECT id FROM old.runs WHERE campaign_id = :campaign)",
+    "profile_points": "profile_id IN (SELECT id FROM old.profiles WHERE campaign_id = :campaign)",
+}
+_SHARED = ("systems", "stacks", "configurations")
+
+
+@dataclass(frozen=True)
+class Repair:
+    """What a repair did.
+
+    Attributes:
+        kept: names of the campaigns that are still in the database.
+        set_apart: those that are only in the side file now.
+        damage: why.
+        side_file: the database as it was.
+    """
+
+    kept: tuple[str, ...]
+    set_apart: tuple[str, ...]
+    damage: tuple[Damage, ...]
+    side_file: Path
+
+
+def back_up(url: str, target: Path) -> None:
+    """Writes a consistent copy of an SQLite database, while others write it.
+
+    Raises:
+        UserError: the database is a server's, or the file exists.
+        NoAnswer: there is no database.
+        DatabaseFault: it can't be read, or the copy can't be written.
+    """
+    source = _sqlite_file(url, f"pg_dump --format=custom --file={target} {_for_libpq(url)}")
+    if target.exists():
+        raise UserError(f"{target} exists", hint="name another file, or move it away")
+    try:
+        with (
+            closing(connect_for_reading(source)) as stored,
+            _new_file(target) as partial,
+            closing(sqlite3.connect(partial)) as copy,
+        ):
+            stored.backup(copy)
+            # One file, whatever the mode of the database.
+            copy.execute("PRAGMA journal_mode=delete")
+    except sqlite3.Error as error:
+        raise location.explain_fault(str(error), str(source)) from error
+
+
+def repair(url: str) -> Repair | None:
+    """Makes a database anew from the campaigns that are sound; the old file is kept beside it.
+
+    Returns:
+        ``None`` where nothing is damaged; then nothing was changed.
+
+    Raises:
+        UserError: the database is a server's.
+        CampaignLocked: a controller works on a campaign.
+        DatabaseFault: no campaign can be read.
+    """
+    path = _sqlite_file(url, f"pg_dump {_for_libpq(url)}; then delete each campaign that "
+                        "'commtune db check' names: commtune delete NAME")  # fmt: skip
+    damage = _damage(url)
+    if not damage:
+        return None
+    _require_idle(url)
+    with _new_file(path.with_name(f"{path.name}.repaired"), keep=False) as new:
+        names, lost = _copy_campaigns(path, new)
+        while found := _damage(f"sqlite:///{new}"):
+            damage += [one for one in found if one not in damage]
+            if not (more := _drop_damaged(new, found)):
+                raise DatabaseFault(f"the database {path} can't be repaired: {found[0]}")
+            lost |= more
+        kept = {number: name for number, name in names.items() if number not in lost}
+        if not kept and all(one.table == "file" for one in damage):
+            raise DatabaseFault(
+                f"no campaign of the database {path} can be read",
+                hint="restore it from a copy; 'sqlite3 FILE .recover' may find more",
+            )
+        side = _free_name(path)
+        _swap(path, new, side)
+    return Repair(
+        tuple(kept.values()),
+        tuple(names[number] for number in sorted(lost)),
+        tuple(damage),
+        side,
+    )
+
+
+def _sqlite_file(url: str, otherwise: str) -> Path:
+    path = location.sqlite_path(url)
+    if path is None:
+        raise UserError(
+            f"{location.shown_url(url)} is a server's database", hint=f"type: {otherwise}"
+        )
+    return path
+
+
+def _for_libpq(url: str) -> str:
+    """The URL as PostgreSQL's own programs take it, without password."""
+    without = location.shown_url(url).replace(":***@", "@")
+    return without.replace("postgresql+psycopg://", "postgresql://")
+
+
+@contextmanager
+def _new_file(target: Path, *, keep: bool = True) -> Iterator[Path]:
+    """A file beside the target, for us alone, which gets its name at the end."""
+    partial = target.with_name(f".{target.name}.{os.getpid()}")
+    os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+    try:
+        yield partial
+        if keep:
+            # Never over another file.
+            os.link(partial, target)
+    finally:
+        for end in ("", "-wal", "-shm", "-journal"):
+            Path(f"{partial}{end}").unlink(missing_ok=True)
+
+
+def _damage(url: str) -> list[Damage]:
+    try:
+        with closing(open_readable(url)) as database:
+            return list(find_damage(database))
+    except location.OtherSchema:
+        raise
+    except DatabaseFault as error:
+        return [Damage("file", "", "", error.message)]
+
+
+def _require_idle(url: str) -> None:
+    try:
+        with closing(open_readable(url)) as database, database.read() as connection:
+            holders = LockOwner.all_living(connection, ignore)
+    except DatabaseFault:
+        return  # nobody can work on it
+    if holders:
+        raise CampaignLocked(
+            f"campaigns are in use: {'; '.join(holders.values())}",
+            hint="wait until they end, or stop them",
+        )
+
+
+def _copy_campaigns(path: Path, new: Path) -> tuple[dict[int, str], set[int]]:
+    """Copies what can be read; names of all campaigns by number, and which could not be."""
+    open_database(f"sqlite:///{new}").close()
+    lost = set()
+    with closing(sqlite3.connect(new, isolation_level=None)) as connection:
+        connection.execute("PRAGMA foreign_keys=ON")
+        try:
+            connection.execute("ATTACH :old AS old", {"old": str(path)})
+            # Held to the end of the copy: nobody writes meanwhile.
+            connection.execute("BEGIN IMMEDIATE")
+            connection.execute("UPDATE old.campaigns SET id = id WHERE 0")
+            names = {
+                row[0]: row[1].decode(errors="replace")
+                for row in connection.execute("SELECT id, CAST(name AS BLOB) FROM old.campaigns")
+            }
+        except sqlite3.Error as error:
+            raise location.explain_fault(str(error), str(path)) from error
+        for number in names:
+            connection.execute("SAVEPOINT one")
+            try:
+                _copy(connection, number)
+            except sqlite3.Error:
+                connection.execute("ROLLBACK TO one")
+                lost.add(number)
+            connection.execute("RELEASE one")
+        _keep_numbers(connection)
+        connection.execute("COMMIT")
+    return names, lost
+
+
+def _copy(connection: sqlite3.Connection, campaign: int) -> None:
+    for table in Base.metadata.sorted_tables:
+        if table.name == "locks":
+            continue
+        columns = ", ".join(f'"{column.name}"' for column in table.columns)
+        insert = "INSERT OR IGNORE" if table.name in _SHARED else "INSERT"
+        where = _OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
+        connection.execute(
+            f"{insert} INTO main.{table.name} ({columns}) "
+            f"SELECT {columns} FROM old.{table.name} WHERE {where}",
+            {"campaign": campaign},
+        )
+
+
+def _keep_numbers(connection: sqlite3.Connection) -> None:
+    """A profile's number never names another one, not even after a repair."""
+    try:
+        connection.execute("DELETE FROM main.sqlite_sequence WHERE name = 'profiles'")
+        connection.execute(
+            "INSERT INTO main.sqlite_sequence (name, seq) "
+            "SELECT name, seq FROM old.sqlite_sequence WHERE name = 'profiles'"
+        )
+    except sqlite3.Error:
+        connection.execute(
+            "INSERT INTO main.sqlite_sequence (name, seq) "
+            "SELECT 'profiles', coalesce(max(id), 0) FROM main.profiles"
+        )
+
+
+def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
+    """Takes damaged campaigns out of the copy; their numbers."""
+    with closing(open_database(f"sqlite:///{new}")) as database, database.write() as connection:
+        lost: set[int] = set()
+        for one in damage:
+            lost |= campaigns_with(connection, one)
+        driver = connection.exec_driver_sql
+        for number in lost:
+            for table in reversed(Base.metadata.sorted_tables):
+                if table.name not in _SHARED:
+                    where = _OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
+                    driver(
+                        f"DELETE FROM {table.name} WHERE {where.replace('old.', '')}",
+                        {"campaign": number},
+                    )
+        for table, column in (("systems", "system_id"), ("stacks", "stack_id")):
+            driver(f"DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM campaigns)")
+        used = _USED_CONFIGURATIONS.replace("old.", "").replace(
+            " WHERE campaign_id = :campaign", ""
+        )
+        driver(f"DELETE FROM configurations WHERE id NOT IN ({used})")
+    return lost
+
+
+def _swap(path: Path, new: Path, side: Path) -> None:
+    """Puts the new file in the place of the old one, of which nothing is lost."""
+    try:
+        with closing(sqlite3.connect(path)) as old:
+            # What is only in the log goes into the file, which then stands for itself.
+            old.execute("PRAGMA journal_mode=delete")
+    except sqlite3.DatabaseError:
+        pass  # too damaged for that: its log moves with it
+    with closing(sqlite3.connect(new)) as copy:
+        copy.execute("PRAGMA journal_mode=delete")
+    for end in ("", "-wal", "-shm", "-journal"):
+        if Path(f"{path}{end}").exists():
+            Path(f"{path}{end}").rename(f"{side}{end}")
+    new.rename(path)
+
+
+def _free_name(path: Path) -> Path:
+    number = 1
+    while (side := path.with_name(f"{path.name}.damaged-{number}")).exists():
+        number += 1
+    return side

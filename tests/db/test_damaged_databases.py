@@ -1,0 +1,276 @@
+"""Databases with damage of every kind: nothing ends in a traceback, and the rest is answered."""
+
+from __future__ import annotations
+
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+import sqlalchemy as sa
+from stored_campaigns import Made
+
+from commtune.app import stored_campaigns
+from commtune.app.best import best
+from commtune.cli import make_app
+from commtune.db.connection import engine
+from commtune.db.connection.engine import open_database, open_readable
+from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
+from commtune.db.locks import LockOwner
+from commtune.db.storage.store import Store
+from commtune.db.tables import Base
+from commtune.errors import CommtuneError, UserError
+from commtune.model.conclusion import Decision
+
+#: What is put into a column, by its type: undecodable, of another type, and out of bounds.
+_NO_TEXT = b"\xff\xfe\x80"
+_TEXTS: list[Any] = [_NO_TEXT, 7.5, b"\x00blob", "unknown word"]
+_NUMBERS: list[Any] = ["text", _NO_TEXT, -1, 1e308, b"\x00blob", float("inf"), 2**62]
+_DOCUMENTS: list[Any] = [
+    _NO_TEXT, "{", "[]", "7", "null", '"text"', '{"workload": 7}', '{"V": 7}', "[[1]]",
+    '{"budget": 7, "level": "x"}', '{"a":' * 3000, '{"detectable": {"x": 1}}', b"\x00",
+    '["\\ud800"]',
+]  # fmt: skip
+_APP = make_app()
+_COMMANDS = (
+    "status", "profiles", "best --op allreduce --bytes 1KiB", "show first", "show 2", "export 2",
+    "db check",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two small campaigns."""
+    path = tmp_path_factory.mktemp("sound") / "commtune.db"
+    database = open_database(f"sqlite:///{path}")
+    store = Store(database)
+    for name in ("first", "second"):
+        made = Made(name=name, trials=2, blocks=3, sizes=(8, 65536), header={"init_s": 0.1})
+        made.store(store)
+    store.lock(1)
+    store.job_book(1).put_job(given.job())
+    store.add_execution(1, given.execution())
+    database.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=delete")
+    return path
+
+
+def _columns() -> Iterator[tuple[str, str, Any]]:
+    """Every column with values that it never has."""
+    texts, numbers, documents = cycle(_TEXTS), cycle(_NUMBERS), cycle(_DOCUMENTS)
+    for table in Base.metadata.sorted_tables:
+        for column in table.columns:
+            if column.name == "id":
+                continue
+            inner = column.type.impl
+            if isinstance(inner, sa.JSON):
+                yield from ((table.name, column.name, next(documents)) for _ in range(2))
+            elif isinstance(inner, sa.String):
+                yield table.name, column.name, next(texts)
+            else:
+                yield table.name, column.name, next(numbers)
+
+
+def _damage(path: Path, table: str, column: str, value: Any) -> bool:
+    """Puts a value into one row; whether the table has any."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        cast = "CAST(? AS TEXT)" if value is _NO_TEXT else "?"
+        row = f"rowid = (SELECT min(rowid) FROM {table})"
+        try:
+            done = connection.execute(
+                f"UPDATE {table} SET {column} = {cast} WHERE {row}", (value,)
+            )
+        except sqlite3.IntegrityError:  # a column that takes no such value
+            return False
+        return done.rowcount == 1
+
+
+def _run(command: str, path: Path) -> str:
+    """Runs a command in process; its error in words, empty where it ended well."""
+    try:
+        arguments = [*command.format(path.parent).split(), "--db", str(path)]
+        _APP(arguments, standalone_mode=False, prog_name="commtune")
+    except CommtuneError as error:
+        return error.message
+    return ""
+
+
+@pytest.fixture
+def path(tmp_path: Path, sound: Path) -> Path:
+    """A copy of it, to be damaged."""
+    return Path(shutil.copy(sound, tmp_path / "commtune.db"))
+
+
+@pytest.fixture
+def told() -> Iterator[list[Damage]]:
+    """What readers left out."""
+    found: list[Damage] = []
+    token = ON_DAMAGE.set(found.append)
+    yield found
+    ON_DAMAGE.reset(token)
+
+
+@pytest.fixture
+def compiled_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Statements are compiled once for all databases: most of the time of this test."""
+    cache: dict[Any, Any] = {}
+    reading = engine._reading_engine
+    monkeypatch.setattr(
+        engine,
+        "_reading_engine",
+        lambda path: reading(path).execution_options(compiled_cache=cache),
+    )
+
+
+@pytest.mark.usefixtures("told", "compiled_once")
+def test_no_damaged_value_ends_a_command_in_a_traceback(
+    path: Path, sound: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried, wrong = 0, []
+    for table, column, value in _columns():
+        shutil.copy(sound, path)
+        if not _damage(path, table, column, value):
+            continue
+        tried += 1
+        # Figures take most of the time.
+        for command in (*_COMMANDS, *[f"report first -o {path.parent}/a.html"][tried % 25 :]):
+            try:
+                said = _run(command, path)
+            except Exception as error:
+                wrong.append(f"{command}: {table}.{column} = {value!r:.40}: {error!r:.200}")
+            else:
+                is_plain = value in (_NO_TEXT, "text", "{") or isinstance(value, bytes)
+                if command == "db check" and is_plain and "damaged" not in said:
+                    wrong.append(f"not found: {table}.{column} = {value!r:.40}: {said}")
+    capsys.readouterr()
+    assert tried >= 150
+    assert not wrong, "\n".join([f"{len(wrong)} of {tried}", *wrong])
+
+
+def _names(path: Path) -> list[str]:
+    return [one.name for one, _ in stored_campaigns.list_campaigns(str(path))]
+
+
+def test_what_is_damaged_is_named_and_the_rest_is_answered(
+    path: Path, told: list[Damage], capsys: pytest.CaptureFixture[str]
+) -> None:
+    _damage(path, "campaigns", "settings", "{")
+    assert _names(path) == ["second"]
+    assert [str(one) for one in told] == ["campaigns 1: settings: broken JSON: '{'"]
+    assert _run("show first", path) == "the database is damaged: campaign first"
+    assert _run("show second", path) == ""
+    assert "second: allreduce" in capsys.readouterr().out
+
+
+def test_a_profile_is_no_answer_without_all_of_its_evidence(
+    path: Path, told: list[Damage]
+) -> None:
+    _damage(path, "profile_points", "ratio", "text")
+    assert _run("show 1", path) == "the database is damaged: profile 1"
+    assert str(told[0]) == "profile_points 1: ratio: 'text' is not a number"
+    assert {one.campaign for one in best("allreduce", 8, {}, db=str(path))} == {"second"}
+
+
+def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> None:
+    (before,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    _damage(path, "runs", "wall_s", "1e6 seconds")
+    (after,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    assert after.runs == before.runs - 1
+    assert after.wall_s < before.wall_s
+    assert [str(one) for one in told] == ["runs 1: wall_s: not a number"]
+
+
+def test_a_controller_does_not_go_on_from_a_part(path: Path) -> None:
+    _damage(path, "runs", "outcome", "fine")
+    refusal = pytest.raises(DamagedRows, match="runs 1: outcome: 'fine' is no outcome")
+    with closing(open_database(f"sqlite:///{path}")) as database, refusal:
+        list(Store(database).runs(1))
+
+
+@pytest.mark.parametrize("revision", [b"\xff", 7, "r00x1"])
+def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revision: Any) -> None:
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("UPDATE commtune_schema SET version_num = ?", (revision,))
+    for command in _COMMANDS:
+        assert "unknown schema" in _run(command, path)
+    assert stored_campaigns.repair_database(str(path)) is not None
+    assert _names(path) == ["second", "first"]
+
+
+@pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.95])
+def test_a_file_that_was_cut_is_named(path: Path, share: float) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[: int(len(content) * share)])
+    assert "damaged" in _run("db check", path)
+    for command in _COMMANDS:
+        _run(command, path)
+
+
+@pytest.mark.usefixtures("told")
+def test_a_repair_sets_damaged_campaigns_apart_and_loses_nothing(
+    path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        Store(database).unlock(1, LockOwner.current())
+    _damage(path, "measurements", "samples", b"none")
+    _damage(path, "runs", "header", "[]")
+    assert "2 damaged values" in _run("db check", path)
+    assert _run("db repair", path) == ""
+    side = path.with_name("commtune.db.damaged-1")
+    assert f"set apart: first\nthe database as it was: {side}\n" in capsys.readouterr().out
+    with closing(sqlite3.connect(side)) as connection:
+        assert connection.execute("SELECT samples FROM measurements").fetchone() == (b"none",)
+        assert connection.execute("SELECT count(*) FROM campaigns").fetchone() == (2,)
+    assert _names(path) == ["second"]
+    assert _run("db check", path) == ""
+    assert sorted(one.name for one in path.parent.iterdir()) == ["commtune.db", side.name]
+    with closing(sqlite3.connect(path)) as connection:
+        rows = "SELECT count(*) FROM measurements"
+        assert connection.execute(rows).fetchone()[0] == 2 * 9
+        # Numbers of profiles that were printed never name another one.
+        query = "SELECT seq FROM sqlite_sequence WHERE name = 'profiles'"
+        assert connection.execute(query).fetchone() == (4,)
+
+
+def test_a_repair_waits_for_nobody_and_refuses_while_a_controller_works(path: Path) -> None:
+    _damage(path, "runs", "header", "[]")
+    assert "campaigns are in use: process" in _run("db repair", path)
+
+
+def test_a_sound_database_is_not_repaired(sound: Path) -> None:
+    before = sound.read_bytes()
+    assert stored_campaigns.repair_database(str(sound)) is None
+    assert sound.read_bytes() == before
+
+
+def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with closing(open_readable(f"sqlite:///{path}")) as database:
+        points = given.count(Store(database), "profile_points")
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        Store(database).decide(1, Decision(first_block=7))  # it is in the log alone
+        with database.write() as connection:
+            connection.execute(sa.text("DELETE FROM profile_points"))
+            assert _run(f"db backup {copy}", path) == ""
+            connection.rollback()
+    assert _run("db check", copy) == ""
+    assert copy.stat().st_mode & 0o777 == 0o600
+    with closing(open_readable(f"sqlite:///{copy}")) as copied:
+        stored = Store(copied)
+        assert stored.decision(1) == Decision(first_block=7)
+        assert given.count(stored, "profile_points") == points > 0
+    assert "exists" in _run(f"db backup {copy}", path)
+    assert [one.name for one in tmp_path.iterdir() if one.name.startswith(".")] == []
+
+
+def test_a_server_is_backed_up_by_its_own_program(tmp_path: Path) -> None:
+    with pytest.raises(UserError) as refused:
+        stored_campaigns.back_up_database(tmp_path / "a", "postgresql://me:secret@host/runs")
+    typed = f"pg_dump --format=custom --file={tmp_path}/a postgresql://me@host/runs"
+    assert refused.value.hint == f"type: {typed}"
