@@ -16,6 +16,7 @@ from commtune.db import locks
 from commtune.db.locks import LockOwner, _death_of, _start_of
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
+from commtune.model import Outcome
 
 HERE = LockOwner.current()
 ME = LockOwner("node1", "boot-a", 100, 5000, 42)
@@ -237,6 +238,21 @@ def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
     Store(store.database).finish_campaign(theirs.id)  # of one that holds nothing
     assert store.holder(theirs.id) is not None
     assert all(summary.finished for summary in store.campaigns())
+
+
+def test_who_lost_the_lock_does_not_say_how_the_run_ended(store: Store) -> None:
+    campaign_id = store.begin(given.campaign(), ME)[0].id
+    store.add_trial(campaign_id, 1, given.TUNED, "user")
+    store.start_runs(campaign_id, [given.request()], "s1")
+    successor = Store(store.database)
+    successor.lock(campaign_id, HERE, take_over=True)
+    # It ended the run, which its living controller sees as a crash.
+    with pytest.raises(CampaignLocked, match="in use by process"):
+        crashed = given.result(outcome=Outcome.CRASHED, measurements=())
+        store.finish_run(campaign_id, crashed, "allreduce")
+    assert [run.run_id for run in successor.open_runs(campaign_id)] == ["r1"]
+    successor.mark_interrupted("r1", "its controller lost the campaign")
+    assert [run.outcome for run in successor.runs(campaign_id)] == [Outcome.INTERRUPTED]
 
 
 def test_who_is_seen_to_be_dead_works_on_nothing(store: Store, campaign_id: int) -> None:

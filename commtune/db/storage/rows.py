@@ -13,6 +13,7 @@ from sqlalchemy.orm import InstrumentedAttribute
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
+from commtune.db.locks import LockOwner, refresh_lock
 from commtune.db.tables import Base, ConfigurationRow
 from commtune.model import Configuration
 
@@ -23,6 +24,16 @@ class Transactions:
     def __init__(self, database: Database, patience: BusyRetry) -> None:
         self.database = database
         self._patience = patience
+        self._owners: dict[int, LockOwner] = {}
+
+    def _require_lock(self, connection: Connection, campaign_id: int) -> None:
+        """Refuses to write for who took the campaign's lock here, and has lost it since.
+
+        Raises:
+            CampaignLocked: another controller took the campaign over.
+        """
+        if owner := self._owners.get(campaign_id):
+            refresh_lock(connection, campaign_id, owner)
 
     def _write(self) -> AbstractContextManager[Connection]:
         return self.database.write(self._patience)

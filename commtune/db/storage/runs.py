@@ -111,9 +111,12 @@ class StoredRuns(Transactions):
             DatabaseFault: the run was never registered; transient if the database can't be reached
                 now: the run's records stay in the campaign folder, and the same call can be made
                 later.
+            CampaignLocked: another controller took the campaign over; the run is that one's.
         """
         is_run = Run.run_id == result.run_id
         with self._write() as connection:
+            # Who takes a campaign over ends its run: that says nothing of the configuration.
+            self._require_lock(connection, campaign_id)
             if not _close(
                 connection, result.run_id, _outcome_values(result), Run.campaign_id == campaign_id
             ):

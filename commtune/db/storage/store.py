@@ -51,7 +51,6 @@ class Store(StoredRuns, StoredCourse):
     ) -> None:
         super().__init__(database, BusyRetry(location.wait_s() if wait_s is None else wait_s, say))
         self._say = say or (lambda _: None)
-        self._owners: dict[int, LockOwner] = {}
 
     def begin(
         self,
