@@ -207,7 +207,8 @@ class _Reader:
         if record.get("status") not in ("ok", "wrong"):
             raise _Invalid(f"unknown status: {_shown(record.get('status'))}")
         elapsed_s = _number(record, "elapsed_s")
-        self.problems += beyond_the_run(self.measurements, elapsed_s)
+        for problem in beyond_the_run(self.measurements, elapsed_s):
+            raise _Invalid(problem)
         count = _whole(record, "measurements")
         if _is_aggressors(header):
             self._traffic(record, header)

@@ -111,10 +111,11 @@ def test_packing_depends_on_nothing_else(tmp_path: Path) -> None:
         lambda _: gzip.compress(b'{"format": "commtune-grid", "version": 99}\n{}\n'),
         lambda packed: gzip.compress(gzip.decompress(packed).replace(b'"c":2', b'"c":3')),
         lambda packed: gzip.compress(gzip.decompress(packed).replace(b'"m":[[', b'"m":[[-')),
+        lambda packed: gzip.compress(gzip.decompress(packed).replace(b'"m":[[', b'"m":[[1e-21')),
         lambda packed: gzip.compress(gzip.decompress(packed).replace(b"crashed", b"fell-over")),
         lambda _: b"\xff\xfe",
     ],
-    ids=["cut", "broken", "empty", "other", "newer", "index", "time", "outcome", "binary"],
+    ids=["cut", "broken", "empty", "other", "newer", "index", "time", "tiny", "outcome", "binary"],
 )
 def test_a_damaged_recording_is_refused_by_name(tmp_path: Path, damage: object) -> None:
     assert callable(damage)

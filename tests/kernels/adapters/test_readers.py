@@ -199,6 +199,8 @@ _LINES: list[tuple[dict[str, Any], bool]] = [
     ({"bytes": 8, "time_s": 1e-6, "wrong": -1}, False),
     ({"bytes": 8, "time_s": 1e-6, "time_us": 1}, False),
     ({"bytes": 1.5, "time_s": 1e-6}, False),
+    ({"bytes": 8, "time_s": 1e-30}, False),
+    ({"bytes": 8, "times_s": [1e-6, 1e-320]}, False),
 ]
 
 
@@ -213,6 +215,22 @@ def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> N
     else:
         with pytest.raises(ValidationError):
             validator.validate(line)
+
+
+@pytest.mark.parametrize(
+    ("line", "problem"),
+    [
+        ('{"bytes": 8, "time_s": 1e-320}', "is no time that a clock measures"),
+        ('{"bytes": 1000000000000, "time_s": 1e-6}', "are faster than any memory"),
+    ],
+)
+def test_times_that_are_none_are_problems_and_nothing_is_measured(line: str, problem: str) -> None:
+    reading = _read_json_lines(line)
+    assert reading.measurements == ()
+    assert problem in reading.problems[0]
+    table = "# OSU MPI Allreduce Latency Test\n# Size       Avg Latency(us)\n8             1e-24\n"
+    reading = formats.OUTPUTS["osu"](table)
+    assert (reading.measurements, len(reading.problems)) == ((), 1)
 
 
 def test_lines_of_json() -> None:
