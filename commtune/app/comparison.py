@@ -20,6 +20,7 @@ from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks
 from commtune.model import Backend, Configuration, MpiInstallation, Operation, Timing, Workload
+from commtune.private_files import make_private_folder
 from commtune.systems import reference_settings
 from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.verification.pairwise import Arm as Arm
@@ -351,7 +352,7 @@ def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
     on = task.on
     place = on.folder.parent if on else None  # which all nodes see
     if place:
-        place.mkdir(parents=True, exist_ok=True)
+        make_private_folder(place)
     with tempfile.TemporaryDirectory(prefix="commtune-", dir=place) as folder:
         if on is None:
             yield benchmark_setup.prepare_benchmark(

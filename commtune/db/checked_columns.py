@@ -104,7 +104,7 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
 
 class is_json(FunctionElement[bool]):
-    """Whether a column is empty or holds JSON; SQLite fails where a path goes into anything else."""
+    """Whether a column is empty or holds JSON; SQLite fails where a path goes into other text."""
 
     type = sa.Boolean()
     inherit_cache = True

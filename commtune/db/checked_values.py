@@ -117,7 +117,7 @@ def _scalar(kind: type) -> Check:
             if kind is bool and type(value) is int and value in (0, 1):
                 return ""
             return f"{shown(value)} is not {_WORDS[kind]}"
-        if kind is str:
+        if isinstance(value, str):
             return _undecodable(value)
         return "not a number" if kind is float and value != value else ""
 

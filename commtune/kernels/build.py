@@ -26,6 +26,7 @@ from commtune.kernels.build_steps import (
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
+from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
 from commtune.progress import ON_STEP
 
 _EXECUTABLE = "commtune-bench"
@@ -76,6 +77,11 @@ def build_benchmark(
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     has_kept = kept.executable.is_file() and not again
+    if has_kept and (why := who_else_wrote(kept.executable)):
+        raise EnvironmentFault(
+            f"the benchmark {kept.executable} is not started: {why}",
+            hint=how_to_trust(kept.executable),
+        )
     # One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
     # it each time, by CMake alone, and built again once that succeeds: what was missing may be
     # there by now, and is no part of the key.
@@ -224,7 +230,7 @@ def library_folders(prefix: Path) -> list[str]:
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
     """Moves a build to the cache; ``over`` one that is there, file by file: it may be running."""
     result = made.parent / "result"
-    result.mkdir()
+    result.mkdir(0o700)
     for file in (made / _EXECUTABLE, made / _BACKENDS, made.parent / _LOG):
         file.rename(result / file.name)
     try:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
+from commtune.private_files import make_private_folder
 from commtune.progress import ON_STEP
 
 #: GPU code for several architectures on a busy machine takes minutes.
@@ -108,7 +109,7 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
     """A folder on the cache's file system, so that a rename puts the result in place."""
     folder = ""
     try:
-        cache.mkdir(parents=True, exist_ok=True)
+        make_private_folder(cache)
         _remove_left_over(cache)
         folder = tempfile.mkdtemp(prefix=_BUILDING, dir=cache)
         yield Path(folder)

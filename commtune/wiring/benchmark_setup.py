@@ -12,6 +12,7 @@ from commtune import model
 from commtune.campaign.protected import check_pins, protected_settings
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import HOST_ID, base_environment, command_path, local_launcher
+from commtune.cluster.machine.doctor import public_names
 from commtune.cluster.mpi.discovery import find_launcher, find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
@@ -111,9 +112,10 @@ def prepare_benchmark(
     protected = protected_settings(tuple(guards), os.environ)
     check_pins(pinned, protected)
     on_gpu = model.Backend(workload.backend).uses_gpu
-    # Each rank reports the values of these.
+    # Each rank reports the values of these: what is stored with its header.
+    told = sorted(public_names(protected)) if on_gpu else []
     emulated = [HOST_ID] if workload.emulated_nodes else []
-    names = list(dict.fromkeys([*watched, *(protected if on_gpu else ()), *emulated]))
+    names = list(dict.fromkeys([*watched, *told, *emulated]))
     return LocalBenchmark(
         mpi=mpi,
         program=program_for(mpi, workload, names, command_path(os.environ, mpi)),

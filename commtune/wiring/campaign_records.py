@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -12,6 +13,7 @@ import platformdirs
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
 from commtune.cluster.machine.description import Machine, describe_machine
+from commtune.cluster.machine.doctor import public_names
 from commtune.db.codec import to_json_value
 from commtune.db.records import (
     LIBRARIES,
@@ -22,7 +24,13 @@ from commtune.db.records import (
 )
 from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
-from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload, content_key
+from commtune.model import (
+    Backend,
+    MpiFlavour,
+    MpiInstallation,
+    Workload,
+    content_key,
+)
 from commtune.replay.recording import Grid
 from commtune.spaces.space import Space
 from commtune.systems.findings import DESCRIBED
@@ -126,11 +134,20 @@ def _benchmark(workload: Workload) -> dict[str, Any]:
 def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
     """The guard variables that a campaign is bound to, with their values.
 
+    Of variables that are no communication library's, tokens say, only a digest is stored.
+
     Those that keep hardware safe always pass, but are of no matter to MPI on host memory.
     """
     found = guards_here(names)
     asked = {name: found.get(name) for name in names}
-    return {**asked, **found} if Backend(workload.backend).memory == "device" else asked
+    told = {**asked, **found} if Backend(workload.backend).memory == "device" else asked
+    public = public_names(told)
+    return {n: v if v is None or n in public else _digest(v) for n, v in told.items()}
+
+
+def _digest(value: str) -> str:
+    """Stands for a value that may be a secret: it tells whether that has changed, and no more."""
+    return f"sha256:{hashlib.sha256(value.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
 
 def slurm_record(on: SlurmCampaign) -> CampaignRecord:

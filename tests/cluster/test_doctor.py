@@ -102,6 +102,9 @@ def test_a_network_database_folder_is_a_warning(tmp_path: Path) -> None:
     assert finding.status is Status.WARNING
     assert "lustre" in finding.what
     assert finding.mend.startswith("export COMMTUNE_DB=sqlite:///")
+    # Another user can lay nothing where nobody knows the name.
+    again = doctor._check_database_file(tmp_path / "commtune.db", mounts)
+    assert again.mend != finding.mend
 
 
 def test_a_database_folder_that_cannot_be_written(tmp_path: Path) -> None:

@@ -91,6 +91,7 @@ def test_an_sqlite_url_without_a_file_is_refused(url: str) -> None:
         "postgresql://ann:s3cret@with@at@db:5432/x?sslmode=require",
         "postgresql://ann:s3cret/slash@db/x",
         "postgresql://db/x?user=ann&password=s3cret",
+        "postgresql://db/x?options=-c%20auth.token%3Ds3cret&user=ann",
         "mysql+pymysql://:s3cret@db/x",
     ],
 )

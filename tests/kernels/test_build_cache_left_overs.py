@@ -54,6 +54,20 @@ def test_a_build_that_lacks_something_will_do_where_none_can_be_made(
         build_benchmark(mpi, cache, toolchain=toolchain, again=True)
 
 
+def test_a_benchmark_that_others_can_write_is_not_started(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    cache = tmp_path / "cache"
+    at = tmp_path / "nowhere"
+    toolchain = Toolchain(GpuKind.CUDA, at, at / "nvcc", "13.0.88", ("90",), None)
+    folder = _kept(mpi, cache, toolchain)
+    folder.chmod(0o777)
+    with pytest.raises(EnvironmentFault, match="not started: everybody can write its folder"):
+        build_benchmark(mpi, cache, toolchain=toolchain)
+    folder.chmod(0o755)
+    assert build_benchmark(mpi, cache, toolchain=toolchain).executable.parent == folder
+
+
 @pytest.mark.parametrize(
     ("left", "over", "taken"),
     [

@@ -225,6 +225,20 @@ def test_results_are_bound_to_the_gpus_software(monkeypatch: pytest.MonkeyPatch)
     assert on_host["guards"] == {}
 
 
+def test_of_a_token_that_passes_only_a_digest_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WANDB_API_KEY", "s3cret")
+    names = ("WANDB_API_KEY", "UCX_TLS", "NOT_SET")
+    monkeypatch.setenv("UCX_TLS", "rc")
+    guards = campaign_records._guards(names, HOST)
+    assert guards == {
+        "WANDB_API_KEY": "sha256:1ec1c26b50d5d3c5",
+        "UCX_TLS": "rc",
+        "NOT_SET": None,
+    }
+    monkeypatch.setenv("WANDB_API_KEY", "another")
+    assert campaign_records._guards(names, HOST)["WANDB_API_KEY"] != guards["WANDB_API_KEY"]
+
+
 def test_what_a_users_own_command_measures_is_bound_to_guards(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

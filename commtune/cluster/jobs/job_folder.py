@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
+from commtune.private_files import make_private_folder
 
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
 _NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
@@ -90,7 +91,7 @@ class JobFolder:
             EnvironmentFault: the folder can't be written to.
         """
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.path)
             (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
             if database:
                 self.database.touch(mode=0o600)  # before there is a password in it

@@ -16,6 +16,7 @@ from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.private_files import make_private_folder
 from commtune.tuner.ports import Program, Records
 
 #: How long before its last record a lost run may have made its shared memory, seconds.
@@ -168,7 +169,7 @@ class LocalBenchmark:
 
 def make_folder(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise EnvironmentFault(
             f"the folder for record files can't be created: {folder}: {error.strerror}",

@@ -8,6 +8,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import secrets
 import shlex
 import shutil
 import sys
@@ -231,17 +232,22 @@ def _check_database_file(file: Path, mountinfo: str) -> Check:
     if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
         closed = file
     if closed is not None:
-        mend = f"export COMMTUNE_DB=sqlite:////tmp/commtune-{os.getuid()}.sqlite"
+        mend = f"export COMMTUNE_DB=sqlite:///{_own_folder()}/commtune.db"
         return Check("database", Status.MISSING, f"can't write to {closed}", mend)
     kind = filesystem_type(existing.resolve(), mountinfo) or "unknown"
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_gib(free)} free"
     if is_network(kind):
-        mend = f"export COMMTUNE_DB=sqlite:////var/tmp/commtune-{os.getuid()}.sqlite"
+        mend = f"export COMMTUNE_DB=sqlite:///{_own_folder()}/commtune.db"
         return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
     if free < _LEAST_DISK_BYTES:
         return Check("database", Status.WARNING, what + ": little room")
     return Check("database", Status.OK, what)
+
+
+def _own_folder() -> Path:
+    """A folder on a local disk that nobody can have laid there: its name can't be guessed."""
+    return Path("/var/tmp") / f"commtune-{secrets.token_hex(8)}"
 
 
 def _existing_part(folder: Path) -> Path:
@@ -256,7 +262,7 @@ def _check_cache(folder: Path) -> Iterator[Check]:
     existing = _existing_part(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
         what = f"can't write to {existing}: the benchmark is built below it"
-        mend = f"export XDG_CACHE_HOME=/var/tmp/commtune-{os.getuid()}"
+        mend = f"export XDG_CACHE_HOME={_own_folder()}"
         yield Check("cache", Status.MISSING, what, mend)
 
 
@@ -274,9 +280,14 @@ def _check_environment_settings(variables: Mapping[str, str]) -> Check:
     )
 
 
-def _tuning_names(variables: Mapping[str, str]) -> list[str]:
+def _tuning_names(variables: Iterable[str]) -> list[str]:
     """The variables that change how a communication library behaves, sorted."""
     return sorted(n for n in variables if _TUNING.match(n) and n not in _HARMLESS)
+
+
+def public_names(variables: Iterable[str]) -> set[str]:
+    """The variables whose values may be stored: communication libraries' own, never tokens."""
+    return {n for n in variables if _TUNING.match(n) or n in PROTECTED_NAMES}
 
 
 def _check_settings_files(home: Path) -> Iterator[Check]:

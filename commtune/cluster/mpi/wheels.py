@@ -14,6 +14,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
+from commtune.private_files import make_private_folder
 
 _INSTALL_LIMIT_S = 600.0
 _MARKER = "commtune-wheel.txt"
@@ -77,7 +78,7 @@ def _install(name: str, root: Path, prefix: Path) -> None:
 def _scratch(root: Path) -> Iterator[Path]:
     """A folder on the same file system as the prefixes, so that a rename moves things out."""
     try:
-        root.mkdir(parents=True, exist_ok=True)
+        make_private_folder(root)
         scratch = tempfile.mkdtemp(prefix=".unfinished-", dir=root)
     except OSError as error:
         raise EnvironmentFault(

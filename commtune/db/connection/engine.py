@@ -7,7 +7,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,10 +21,11 @@ from sqlalchemy.pool import NullPool
 from commtune import filesystems
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.read_only import connect_for_reading, read_text
+from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
 from commtune.db.damage import ON_DAMAGE, Damage, refuse
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
+from commtune.private_files import make_private_file, make_private_folder
 
 _CONNECT_S = 10
 _WRITES = "commtune_writes"
@@ -224,6 +225,9 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
     if path is None:
         return _server_engine(_parsed(url), pool), ""
     _make_folder(path.parent, url)
+    require_private(path)
+    with suppress(OSError):  # SQLite says it
+        make_private_file(path)
     network = filesystems.network_type(path.parent)
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
@@ -254,7 +258,7 @@ def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
 
 def _make_folder(folder: Path, url: str) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        make_private_folder(folder)
     except OSError as error:
         raise DatabaseFault(
             f"the database {location.shown_url(url)} can't be opened: "

@@ -33,7 +33,9 @@ _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
 _REVISION = re.compile(r"r\d{4}")
 #: ``postgresql:/user@host``: a slash too few.
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
-_SECRET = re.compile(r"([?&](?:password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE)
+_SECRET = re.compile(
+    r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE
+)
 
 
 def database_url(option: str | None) -> str:

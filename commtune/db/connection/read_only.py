@@ -8,7 +8,8 @@ from pathlib import Path
 from urllib.parse import quote
 
 from commtune.db.connection import location
-from commtune.errors import NoAnswer
+from commtune.errors import DatabaseFault, NoAnswer
+from commtune.private_files import how_to_trust, who_else_wrote
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
@@ -16,12 +17,14 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
 
     Raises:
         NoAnswer: there is no such file.
+        DatabaseFault: others may have written it.
     """
     if not path.exists():
         raise NoAnswer(
             f"there is no database at {path} yet",
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
         )
+    require_private(path)
     name = f"file:{quote(str(path))}?mode=ro"
     connection = sqlite3.connect(name, uri=True, timeout=location.busy_s())
     try:
@@ -34,6 +37,19 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
     connection.text_factory = read_text
     return connection
+
+
+def require_private(path: Path) -> None:
+    """Refuses a database whose settings another user may have chosen.
+
+    Raises:
+        DatabaseFault: it is another user's, or others can write it.
+    """
+    if why := who_else_wrote(path):
+        raise DatabaseFault(
+            f"the database {path} is not opened: {why}, and 'commtune run' loads what it says",
+            hint=how_to_trust(path),
+        )
 
 
 #: Text as it is stored: bytes that are no UTF-8 are left for the check of the row that has them.

@@ -1,0 +1,89 @@
+"""Databases that others can have written, and what others can see of ours."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from commtune.db.connection.engine import open_database, open_readable
+from commtune.db.connection.reader import open_for_reading
+from commtune.errors import DatabaseFault
+from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
+
+
+@pytest.fixture
+def shared(tmp_path: Path, migrated_sqlite: Path) -> Path:
+    """A database in a folder that everybody may enter, as below /tmp."""
+    folder = tmp_path / "shared"
+    folder.mkdir()
+    folder.chmod(0o755)
+    return Path(shutil.copy(migrated_sqlite, folder / "commtune.db"))
+
+
+@pytest.fixture
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("no_umask")
+def test_databases_and_their_folders_are_closed_to_others_under_any_umask(tmp_path: Path) -> None:
+    file = tmp_path / "a" / "b" / "commtune.db"
+    with closing(open_database(f"sqlite:///{file}")) as database, database.write():
+        modes = {one.name: one.stat().st_mode & 0o777 for one in file.parent.iterdir()}
+    assert modes.keys() >= {"commtune.db", "commtune.db-wal"}
+    assert set(modes.values()) == {0o600}
+    assert {one.stat().st_mode & 0o777 for one in (file.parent, file.parent.parent)} == {0o700}
+
+
+def test_what_a_site_chose_stays(shared: Path) -> None:
+    shared.chmod(0o644)
+    open_database(f"sqlite:///{shared}").close()
+    assert shared.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize(
+    ("mode", "of_folder", "why"),
+    [
+        (0o666, 0o755, "everybody can write it"),
+        (0o644, 0o777, "everybody can write its folder"),
+        (0o644, 0o1777, ""),  # sticky: others can't replace it
+        (0o644, 0o755, ""),
+        (0o666, 0o700, ""),  # nobody else gets there
+    ],
+)
+def test_what_others_can_write_is_not_opened(
+    shared: Path, mode: int, of_folder: int, why: str
+) -> None:
+    shared.chmod(mode)
+    shared.parent.chmod(of_folder)
+    assert who_else_wrote(shared) == why
+
+
+def test_a_database_that_another_user_laid_there_is_not_opened(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(shared, 65534, 65534)
+    url = f"sqlite:///{shared}"
+    for refused in (open_database, open_readable, lambda url: open_for_reading(url).__enter__()):
+        with pytest.raises(DatabaseFault, match=r"is not opened: it belongs to nobody") as fault:
+            refused(url)
+        assert f"export {TRUSTED_VARIABLE}={shared}" in fault.value.hint
+    monkeypatch.setenv(TRUSTED_VARIABLE, f"/elsewhere:{shared}")
+    open_readable(url).close()
+
+
+def test_a_link_is_as_good_as_where_it_leads(shared: Path, tmp_path: Path) -> None:
+    shared.chmod(0o666)
+    closed = tmp_path / "closed"
+    closed.mkdir(0o700)
+    (closed / "commtune.db").symlink_to(shared)
+    assert who_else_wrote(closed / "commtune.db") == "everybody can write it"
