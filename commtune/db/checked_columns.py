@@ -14,7 +14,17 @@ from sqlalchemy.sql.functions import FunctionElement
 from commtune.db import shapes
 from commtune.db.checked_values import Moment, Seconds, Time, check_document, check_of
 from commtune.db.damage import Damage, refuse
-from commtune.model import Followed, JobKind, JobStage, Operation, Outcome, Phase, Timing, Verdict
+from commtune.model import (
+    Conditions,
+    Followed,
+    JobKind,
+    JobStage,
+    Operation,
+    Outcome,
+    Phase,
+    Timing,
+    Verdict,
+)
 from commtune.model.workload import Workload
 
 #: What columns hold that their type doesn't tell.
@@ -35,7 +45,7 @@ _KINDS: dict[str, Any] = {
     "profile_points.operation": Operation,
     "profile_points.verdict": Verdict,
     "profiles.details": shapes.Details,
-    "profiles.conditions": shapes.Conditions,
+    "profiles.conditions": Conditions,
     "profiles.operation": Operation,
     "profiles.verdict": Verdict,
     "runs.footer": shapes.Footer,
@@ -74,7 +84,7 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
     def __init__(self, inner: sa.types.TypeEngine[Any], kind: Any, column: str) -> None:
         super().__init__()
-        self.impl = inner
+        self.impl = inner  # type: ignore[assignment]  # of the instance, as its own __init__
         self.kind, self.column = kind, column
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:

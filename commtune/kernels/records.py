@@ -14,7 +14,6 @@ from commtune.model.plausible import problem_of_time
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 _CONTRACT = 1
 
-_TIMES = ("median", "min", "mean", "p95", "max")
 _PARTS = ("inside", "between", "split", "translate", "assemble", "kept-apart")
 _SHAPE = ("group_size", "active", "direction", "inside", "between", "assemble")
 _LARGEST_FILE = 64 * 2**20
@@ -253,10 +252,14 @@ def _expect(found: _Record, asked: _Record) -> None:
 
 def _measured(record: _Record) -> Measurement:
     canary, size = _object(record, "canary_ns"), _whole(record, "bytes")
-    times = {name: _time(_object(record, "time_s"), name, size) for name in _TIMES}
+    times = _object(record, "time_s")
     return Measurement(
         bytes=size,
-        **{f"{name}_s": seconds for name, seconds in times.items()},
+        median_s=_time(times, "median", size),
+        min_s=_time(times, "min", size),
+        mean_s=_time(times, "mean", size),
+        p95_s=_time(times, "p95", size),
+        max_s=_time(times, "max", size),
         algbw=_number(record, "algbw_Bps"),
         busbw=_number(record, "busbw_Bps"),
         samples_s=_samples(record),
