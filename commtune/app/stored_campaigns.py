@@ -177,7 +177,7 @@ def check_database(db: str | None = None) -> tuple[str, list[Damage]]:
     """Reads all of a database; where it is, and what is damaged in it."""
     url = database_url(db)
     with closing(engine.open_readable(url)) as opened:
-        return opened.url, list(find_damage(opened))
+        return opened.url, find_damage(opened)
 
 
 def back_up_database(target: Path, db: str | None = None) -> None:

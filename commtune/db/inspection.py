@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -28,21 +29,25 @@ from commtune.model.conclusion import Conclusion, Decision, VariableEffect
 from commtune.model.profile import RangeBoundary
 
 _PAGE = 1000
-_CHECKS_OF_FILE = ("PRAGMA integrity_check(20)", "PRAGMA foreign_key_check")
+_Step = Callable[[sa.Connection], list[Damage]]
 
 
-def find_damage(database: Database) -> Iterator[Damage]:
+def find_damage(database: Database) -> list[Damage]:
     """Everything that is damaged: of an SQLite file its structure, then table by table.
 
-    Reads all of the database once.
+    Reads all of the database once, in one transaction.
     """
-    if database.engine.dialect.name == "sqlite":
-        yield from _damage_of_file(database)
-    for table in Base.metadata.sorted_tables:
-        try:
-            yield from _damage_of_table(database, table)
-        except DatabaseFault as error:
-            yield Damage(table.name, "", "", error.message)
+    is_file = database.engine.dialect.name == "sqlite"
+    steps: list[tuple[str, _Step]] = [("file", _damage_of_file)] if is_file else []
+    steps += [(t.name, partial(_damage_of_table, t)) for t in Base.metadata.sorted_tables]
+    found: list[Damage] = []
+    with database.read() as connection:
+        for name, step in steps:
+            try:
+                found += step(connection)
+            except sa.exc.DBAPIError as error:
+                found.append(Damage(name, "", "", str(error.orig)))
+    return found
 
 
 def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
@@ -65,32 +70,27 @@ def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
     return {int(number) for number in connection.execute(sa.text(statement), given).scalars()}
 
 
-def _damage_of_file(database: Database) -> Iterator[Damage]:
-    for pragma in _CHECKS_OF_FILE:
-        try:
-            with database.read() as connection:
-                rows = connection.exec_driver_sql(pragma).all()
-        except DatabaseFault as error:
-            yield Damage("file", "", "", error.message)
-            continue
-        for row in rows:
-            if len(row) == 1:
-                yield from [Damage("file", "", "", str(row[0]))] if row[0] != "ok" else []
-            else:
-                yield Damage(row[0], str(row[1]), "", f"belongs to no row of {row[2]}")
+def _damage_of_file(connection: sa.Connection) -> list[Damage]:
+    said = connection.exec_driver_sql("PRAGMA integrity_check(20)").scalars()
+    rows = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
+    return [
+        *(Damage("file", "", "", line) for line in said if line != "ok"),
+        *(Damage(row[0], str(row[1]), "", f"belongs to no row of {row[2]}") for row in rows),
+    ]
 
 
-def _damage_of_table(database: Database, table: sa.Table) -> Iterator[Damage]:
+def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]:
     keys = [column.name for column in table.primary_key.columns]
-    with database.read() as connection:
-        rows = connection.execution_options(yield_per=_PAGE).execute(sa.select(table))
-        for row in rows:
-            values = row._mapping
-            name = ", ".join(str(values[key]) for key in keys)
-            found = damage_in(row) or list(_unreadable(table.name, values))
-            for column, problem in found:
-                column = column.removeprefix(f"{table.name}.")
-                yield Damage(table.name, name, column, problem)
+    rows = connection.execute(sa.select(table), execution_options={"yield_per": _PAGE})
+    damaged = []
+    for row in rows:
+        values = row._mapping
+        found = damage_in(row) or list(_unreadable(table.name, values))
+        name = ", ".join(str(values[key]) for key in keys) if found else ""
+        for column, problem in found:
+            column = column.removeprefix(f"{table.name}.")
+            damaged.append(Damage(table.name, name, column, problem))
+    return damaged
 
 
 def _unreadable(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:

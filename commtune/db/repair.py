@@ -148,7 +148,7 @@ def _new_file(target: Path, *, keep: bool = True) -> Iterator[Path]:
 def _damage(url: str) -> list[Damage]:
     try:
         with closing(open_readable(url)) as database:
-            return list(find_damage(database))
+            return find_damage(database)
     except location.OtherSchema:
         raise
     except DatabaseFault as error:
