@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from commtune.db.checked_values import parse_json
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries.profiles import read_json
 from commtune.db.records import StackRecord, SystemRecord
 
 _LARGEST = 2**63 - 1
@@ -115,7 +115,7 @@ def list_runs(
 
 
 def _line(row: Mapping[str, Any]) -> RunLine:
-    return RunLine(**{**dict(row), "environment": read_json(row["environment"])})
+    return RunLine(**{**dict(row), "environment": parse_json(row["environment"])})
 
 
 def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
@@ -161,6 +161,6 @@ def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
     )
     with open_for_reading(url) as rows:
         return [
-            (r["fingerprint"], r["words"], read_json(r["description"]), r["campaigns"])
+            (r["fingerprint"], r["words"], parse_json(r["description"]), r["campaigns"])
             for r in rows(statement, {})
         ]
