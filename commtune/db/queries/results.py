@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from commtune.db.checked_values import parse_json
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import unknown_campaign
-from commtune.db.queries.profiles import read_json
 
 #: Runs that are read at once: no reader holds many rows, and no writer waits for one.
 _PAGE_RUNS = 200
@@ -115,7 +115,7 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
             variable
             for number in chosen
             for row in rows(_CONFIGURATIONS, {"campaign": number, "newest": newest})
-            for variable in read_json(row["environment"])
+            for variable in parse_json(row["environment"])
         }
     return Results(url, chosen, newest, tuple(sorted(variables)))
 
