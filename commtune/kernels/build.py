@@ -26,7 +26,7 @@ from commtune.kernels.build_steps import (
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
-from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
+from commtune.private_files import how_to_trust, who_else_wrote
 from commtune.progress import ON_STEP
 
 _EXECUTABLE = "commtune-bench"
