@@ -29,11 +29,11 @@ from commtune.db.records import node_hours_budget as node_hours_budget
 from commtune.db.storage import campaigns
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
-from commtune.model import Interval
-from commtune.wiring import campaign_control, slurm_submission
+from commtune.model import Interval, JobKind, JobRecord, JobStage
+from commtune.wiring import campaign_control, job_handover, slurm_submission
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
-_SIGNS = ("commtune: ", "the next allocation could not be requested: ")
+_SIGNS = ("commtune: ", "no job continues: ")
 
 
 def list_campaigns(
@@ -51,15 +51,34 @@ def list_campaigns(
             stored = Store(opened).campaigns()
     except NoAnswer:  # no database yet
         return []
-    unwatched = [job for one in stored if not one.locked_by for job in one.jobs]
-    now = slurm_submission.jobs_now(unwatched) if ask_slurm else {}
+    asked = [job for one in stored for job in one.jobs if _is_asked_about(one, job)]
+    now = slurm_submission.jobs_now(asked) if ask_slurm else {}
+    described = [
+        replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
+    ]
     return [
         (
-            replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)),
+            _without_controller(one) if _has_lost_its_controller(one) else one,
             not one.locked_by and any(job.key not in now for job in one.jobs),
         )
-        for one in stored
+        for one in described
     ]
+
+
+def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:
+    """Whether Slurm may know more of a job: nobody watches it, or a controller runs in it."""
+    return not campaign.locked_by or job.kind is JobKind.ALLOCATION
+
+
+def _has_lost_its_controller(campaign: CampaignSummary) -> bool:
+    """Whether the allocation is over that the holder of the lock ran in."""
+    began = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION and job.started_at]
+    return bool(began) and all(job.stage is JobStage.OVER for job in began)
+
+
+def _without_controller(campaign: CampaignSummary) -> CampaignSummary:
+    """The campaign without the jobs that its controller didn't come to submit."""
+    return replace(campaign, locked_by="", jobs=tuple(j for j in campaign.jobs if j.number))
 
 
 def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, Any]:
@@ -89,14 +108,21 @@ def describe_best_gain(best: BestGain | None) -> str:
 
 
 def last_words(campaign: CampaignSummary) -> str:
-    """Why no job goes on, as the newest one said; empty where a controller works, or is done."""
-    if campaign.locked_by or campaign.finished is not None:
+    """Why no job goes on, as the newest one said; empty where one does, or nothing is left."""
+    allocations = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION]
+    goes_on = campaign.locked_by or any(job.stage is JobStage.SUBMITTED for job in allocations)
+    if goes_on or campaign.finished is not None:
         return ""
     outputs = list(Path(campaign.folder).parent.glob("jobs/*/job.out"))
     newest = max(outputs, key=lambda output: output.stat().st_mtime, default=None)
     lines = read_tail(newest).splitlines() if newest else []
     said = [[line for line in lines if line.startswith(sign)][-1:] for sign in _SIGNS]
     return "; ".join(line.removeprefix("commtune: ") for found in said for line in found)
+
+
+def edited_files(campaign: CampaignSummary) -> list[str]:
+    """Files of a submitted campaign that were edited since: its jobs go on with copies of them."""
+    return job_handover.edited_files(Path(campaign.folder).parent / job_handover.COPIES)
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:

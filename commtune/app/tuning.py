@@ -3,6 +3,7 @@ submitted, and cancelled."""
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from math import fsum
@@ -126,15 +127,22 @@ def _tune_on_slurm(
     if on.key:
         _check_stored(plan.name, opened)
     take_over = take_over or on.follows_allocation
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
+    with (
+        ExitStack() as at_last,
+        controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number),
+    ):
         book = store.job_book(number)
+        if not on.key:  # a person started it
+            on.cancel_request.withdraw()
         reporter.say(_whereabouts(on))
         if on.allocation is None:
             jobs = on.batches(book, alive=partial(store.touch, number))
             runner = Runner(plan, number, jobs, store, look_at=on.look_at)
             return Campaign(plan, runner, reporter).run()
         finish = partial(store.finish_campaign, number)
-        with slurm_submission.in_allocation(on, book, opened.whole_url, finish) as steps:
+        with slurm_submission.in_allocation(
+            on, book, opened.whole_url, finish, at_last.callback
+        ) as steps:
             left = on.left_s(book)
             runner = Runner(plan, number, steps, store, most_left_s=left, look_at=on.look_at)
             return Campaign(plan, runner, reporter).run()
@@ -226,9 +234,9 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         SlurmFault: Slurm gives no answer.
     """
     with opened_database(db) as opened:
-        return slurm_submission.cancel_campaign(
-            describe_campaign(database_url(db), name).id, opened
-        )
+        number = describe_campaign(database_url(db), name).id
+        folder = Folders.of_user().runs(name).parent
+        return slurm_submission.cancel_campaign(number, folder, opened)
 
 
 def replay_campaign(

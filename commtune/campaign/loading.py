@@ -21,6 +21,7 @@ from commtune.campaign.slurm import (
 )
 from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
+from commtune.documents.files import noted_reading
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
@@ -55,6 +56,7 @@ class CampaignSpec:
             where nobody asked for any.
         is_fitted: whether its space was cut to what this machine has.
         sizes_named, budget_named: whether the file names its sizes, and anything of a budget.
+        texts: content of the file and of those that it names, by absolute path.
     """
 
     plan: Plan
@@ -70,6 +72,7 @@ class CampaignSpec:
     is_fitted: bool = False
     sizes_named: bool = True
     budget_named: bool = True
+    texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
         """The campaign with further remarks, each of them once."""
@@ -87,14 +90,19 @@ class CampaignSpec:
         return replace(self, plan=plan).with_remarks([*remarks, *gone])
 
 
-def load_campaign(path: Path) -> CampaignSpec:
+def load_campaign(path: Path, copies: Mapping[str, bytes] | None = None) -> CampaignSpec:
     """Reads a campaign file.
+
+    Args:
+        copies: files to take as they once were, by absolute path (``CampaignSpec.texts``).
 
     Raises:
         CampaignError, SpaceError, DocumentError: what is wrong, with file and line.
         UnknownName: no such space.
     """
-    return _spec(load_document(path, CampaignError), path.parent)
+    with noted_reading(copies) as texts:
+        spec = _spec(load_document(path, CampaignError), path.parent)
+    return replace(spec, texts=texts)
 
 
 def parse_campaign(text: str, folder: Path) -> CampaignSpec:

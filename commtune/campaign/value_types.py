@@ -9,6 +9,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from commtune.documents.files import is_there
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
 from commtune.documents.yaml_document import Document, exact_text, is_path
@@ -93,7 +94,7 @@ def load_named(
     """
     key, kind = what
     with document.placing(key):
-        if is_path(name) and not (folder / name).exists():
+        if is_path(name) and not is_there(folder / name):
             raise document.error(
                 f"there is no {kind} {folder / name}",
                 (key,),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ class SchedulerFault(EnvironmentFault):
     Args:
         notice: the message in a few words, for a person who waits.
         perhaps_accepted: of a submission, that the job may be in the queue all the same.
+        is_full: of a submission, that the user has as many jobs as may be.
     """
 
     def __init__(
@@ -30,10 +32,12 @@ class SchedulerFault(EnvironmentFault):
         transient: bool,
         notice: str = "",
         perhaps_accepted: bool = False,
+        is_full: bool = False,
     ) -> None:
         super().__init__(message, hint=hint, transient=transient)
         self.notice = notice or message
         self.perhaps_accepted = perhaps_accepted
+        self.is_full = is_full
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class QueueSnapshot:
     jobs: tuple[QueuedJob, ...] = ()
     #: Whether all of it could be read; only then is a job that isn't named absent.
     complete: bool = True
+    #: Seconds since 1970: jobs that were submitted later are not in it.
+    asked_at: float = math.inf
 
     def parts(self, job: str) -> tuple[QueuedJob, ...]:
         """All that is under this id: the job, or the parts of an array or heterogeneous job."""
@@ -182,6 +188,12 @@ class Scheduler(Protocol):
 
     def cancel(self, jobs: Collection[str]) -> None:
         """Cancels exactly these jobs."""
+
+    def let_requeue(self, job: str, allowed: bool) -> None:
+        """Whether a job of ours may be requeued: by ``requeue``, or where a node dies."""
+
+    def requeue(self, job: str) -> None:
+        """Puts a job that runs back into the queue, under its number; it must be allowed."""
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """Where these jobs stand, or all jobs of the user, as the queue says."""

@@ -301,7 +301,8 @@ class CampaignSummary:
         """A controller works on it; a job will; it came to its end; or nobody goes on."""
         if self.locked_by:
             return CampaignState.RUNNING
-        if any(job.kind is model.JobKind.ALLOCATION for job in self.jobs):
+        waits = (model.JobKind.ALLOCATION, model.JobStage.SUBMITTED)
+        if any((job.kind, job.stage) == waits for job in self.jobs):
             return CampaignState.SUBMITTED
         return CampaignState.STOPPED if self.finished is None else CampaignState.FINISHED
 

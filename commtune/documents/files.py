@@ -6,8 +6,9 @@ import errno
 import os
 import shlex
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from pathlib import Path
 
 from commtune.errors import UserError
@@ -15,6 +16,23 @@ from commtune.formatting import format_size
 
 #: Bytes of a text that a person writes.
 _MOST_TEXT = 2**20
+#: What was read so far, by absolute path, where somebody wants to know.
+_noted: ContextVar[dict[str, bytes] | None] = ContextVar("_noted", default=None)
+
+
+@contextmanager
+def noted_reading(copies: Mapping[str, bytes] | None = None) -> Iterator[dict[str, bytes]]:
+    """Notes the content of every file that is read inside, by absolute path.
+
+    Args:
+        copies: likewise, files that are not read again: they may have been edited since.
+    """
+    noted = dict(copies or {})
+    token = _noted.set(noted)
+    try:
+        yield noted
+    finally:
+        _noted.reset(token)
 
 
 def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
@@ -26,11 +44,21 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     Raises:
         OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
     """
+    noted, name = _noted.get(), str(path.resolve())
+    if noted is not None and name in noted:
+        return noted[name]
     with open(path, "rb", opener=_open_regular) as file:  # takes an opener
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {format_size(most)}", str(path))
+    if noted is not None:
+        noted[name] = content
     return content
+
+
+def is_there(path: Path) -> bool:
+    """Whether there is such a file, or a copy that is read in its place."""
+    return str(path.resolve()) in (_noted.get() or {}) or path.exists()
 
 
 def _open_regular(path: str, flags: int) -> int:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import random
+import socket
 import sys
 import tempfile
 import time
@@ -21,6 +23,7 @@ from commtune.cluster.jobs.allocation_chain import (
     AllocationScript,
 )
 from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
@@ -35,6 +38,7 @@ from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.scheduler import Allocation, PollBackoff
 from commtune.cluster.slurm.allocation import Srun, topology_of
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.cluster.slurm.site import Site
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
@@ -44,14 +48,14 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram, watching_program
-from commtune.model import DEFAULT, MpiInstallation, RunRequest
+from commtune.model import DEFAULT, MpiInstallation, RunRequest, content_key
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.detection.recognition import recognize_system, surest_matches
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring.job_handover import guards_here, hand_over
+from commtune.wiring.job_handover import COPIES, guards_here, hand_over
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0
@@ -87,8 +91,10 @@ class SlurmCampaign:
 
     @property
     def follows_allocation(self) -> bool:
-        """Whether we were started by a job that waited for another allocation of the campaign."""
-        return bool(os.environ.get(AFTER_VARIABLE))
+        """Whether our job waited for another allocation of the campaign, or was requeued."""
+        return bool(os.environ.get(AFTER_VARIABLE)) or (
+            bool(self.key) and os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
+        )
 
     @property
     def scheduler(self) -> SlurmScheduler:
@@ -97,12 +103,20 @@ class SlurmCampaign:
         )
 
     @property
+    def _shared_answer(self) -> SharedAnswer:
+        """Of the queue: all campaigns of a user on this machine ask once a period."""
+        which = os.environ.get("SLURM_CONF", "") + self.site.name
+        name = f"queue-{socket.gethostname()}-{os.getuid()}-{content_key({'of': which})[:8]}"
+        return SharedAnswer(self.folder.parents[1] / "slurm" / name, self.request.poll_s)
+
+    @property
     def _launcher(self) -> Srun:
         return Srun(clean_environment(os.environ))
 
     @property
     def _backoff(self) -> PollBackoff:
-        return PollBackoff(self.spec.plan.seed, shortest_s=self.request.poll_s)
+        # Not the campaign's seed: of many campaigns, most have the same.
+        return PollBackoff(random.SystemRandom().getrandbits(32), shortest_s=self.request.poll_s)
 
     @property
     def _switch_is_group(self) -> bool:
@@ -147,7 +161,7 @@ class SlurmCampaign:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                scheduler,
+                replace(scheduler, shared=self._shared_answer),
                 self._backoff,
                 time.time,
                 self.say,
@@ -297,7 +311,7 @@ class SlurmCampaign:
             folder=self.folder / "jobs",
             time_s=self.request.time_s or self._whole_s(),
             database=database,
-            environment=hand_over(self._guards, self.spec.versions),
+            environment=hand_over(self._guards, self.spec.versions, self.copies),
         )
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
@@ -346,6 +360,15 @@ class SlurmCampaign:
         return FailedNodes(self.folder / "failed-nodes.json", self.say)
 
     @property
+    def copies(self) -> Path:
+        """Where the campaign's files are kept as they were when it was submitted."""
+        return self.folder / COPIES
+
+    @property
+    def cancel_request(self) -> CancelRequest:
+        return CancelRequest.of(self.folder)
+
+    @property
     def _records(self) -> Path:
         return self.folder / "runs"
 
@@ -377,4 +400,6 @@ class SlurmCampaign:
         return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
 
     def _submitter(self, book: JobBook) -> Submitter:
-        return Submitter(self.scheduler, book, self._backoff, time.time, self.say)
+        return Submitter(
+            self.scheduler, book, self._backoff, time.time, self.say, self.cancel_request
+        )

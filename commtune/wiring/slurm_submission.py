@@ -6,9 +6,13 @@ import os
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
+from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
@@ -20,6 +24,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import (
+    AllocationOver,
     CampaignError,
     CampaignLocked,
     EnvironmentFault,
@@ -27,11 +32,13 @@ from commtune.errors import (
     UserError,
 )
 from commtune.formatting import format_duration
+from commtune.interrupts import is_time_nearly_over
 from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import Folders, slurm_record
+from commtune.wiring.job_handover import store_copies
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
@@ -139,6 +146,8 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
             f"campaign {on.spec.plan.name} already has a Slurm job: {there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
+    store_copies(on.copies, on.spec.texts)
+    on.cancel_request.withdraw()
     dead = _dead_holder(store, campaign_id, book.all_jobs())
     return chain.submit(after=dead, is_over=True).job
 
@@ -170,27 +179,56 @@ def _is_on(host: str, nodes: str) -> bool:
 
 @contextmanager
 def in_allocation(
-    on: SlurmCampaign, book: JobBook, database: str, finish: Callable[[], None]
+    on: SlurmCampaign,
+    book: JobBook,
+    database: str,
+    finish: Callable[[], None],
+    at_last: Callable[[Callable[[], None]], object],
 ) -> Iterator[Steps]:
-    """Steps of this allocation, with the next one asked for in time; ``finish`` notes the end."""
+    """Steps of this allocation, with the next one asked for in time.
+
+    Args:
+        finish: notes the end of the campaign.
+        at_last: takes what is to be called when all is stored and the campaign is unlocked.
+    """
     if on.allocation is None or not on.key:
         yield on.steps(None)
         return
+    on.cancel_request.check()
     chain = on.chain(book, database)
     chain.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
+    goes_on = False
     try:
         yield on.steps(chain)
+    except (AllocationOver, KeyboardInterrupt) as end:
+        goes_on = isinstance(end, AllocationOver) or is_time_nearly_over()
+        raise
     finally:
-        chain.ended(on.key, on.allocation)
+        chain.ended(on.key, on.allocation, is_done=not goes_on)
+        if goes_on:
+            at_last(partial(chain.go_on, on.allocation))
     # In this order: if we are killed in between, the next one does what is left to do.
     finish()
     chain.take_back(on.key)
 
 
-def cancel_campaign(campaign_id: int, opened: Database) -> Cancelled:
-    """Ends what of a campaign is with Slurm; a ``SlurmFault`` if that gives no answer."""
+def cancel_campaign(campaign_id: int, folder: Path, opened: Database) -> Cancelled:
+    """Ends what of a campaign is with Slurm; a ``SlurmFault`` if that gives no answer.
+
+    Its controller is told first: it could submit another job behind our back.
+
+    Args:
+        folder: the campaign's.
+    """
     scheduler = SlurmScheduler(clean_environment(os.environ))
-    return cancel_all(Store(opened).job_book(campaign_id), scheduler)
+    store, request = Store(opened), CancelRequest.of(folder)
+    untold = request.make()
+    cancelled = cancel_all(
+        store.job_book(campaign_id),
+        scheduler,
+        lambda: not untold and store.holder(campaign_id) is not None,
+    )
+    return replace(cancelled, problem=cancelled.problem or untold)
 
 
 def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:

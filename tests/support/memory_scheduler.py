@@ -31,6 +31,7 @@ class MemoryScheduler:
     silent: bool = False
     keeps_accounts: bool = True
     _jobs: dict[str, QueuedJob] = field(default_factory=dict, init=False)
+    _requeues: dict[str, bool] = field(default_factory=dict, init=False)
     _after: dict[str, str] = field(default_factory=dict, init=False)
 
     @property
@@ -66,6 +67,17 @@ class MemoryScheduler:
         for job in jobs:
             if job in self._jobs and not self._jobs[job].observed.state.is_over:
                 self.end(job, JobState.CANCELLED)
+
+    def let_requeue(self, job: str, allowed: bool) -> None:
+        self._check_answers()
+        self._requeues[job] = allowed
+
+    def requeue(self, job: str) -> None:
+        self._check_answers()
+        if not self._requeues.get(job):
+            raise SchedulerFault("it must not be requeued", hint="", transient=False)
+        state = ObservedState(JobState.PENDING, "PENDING", "BeginTime")
+        self._jobs[job] = replace(self._jobs[job], observed=state, node_list="")
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         self._check_answers()

@@ -248,9 +248,9 @@ def test_nothing_is_asked_where_nothing_hangs_on_it(monkeypatch: pytest.MonkeyPa
 
 
 def test_jobs_are_handed_what_was_found() -> None:
-    assert _GIVEN_VARIABLE not in hand_over({}, None)
+    assert _GIVEN_VARIABLE not in hand_over({}, None, Path("x"))
     for found in ({}, {"ucx": "1.20.1", "libfabric": "2.5"}):
-        assert given_versions({"PATH": "/usr/bin", **hand_over({}, found)}) == found
+        assert given_versions({"PATH": "/usr/bin", **hand_over({}, found, Path("x"))}) == found
     assert given_versions({"PATH": "/usr/bin"}) is None
     for wrong in ("usx=1", "ucx", "ucx=", "ucx=new", "1.20"):
         with pytest.raises(UserError, match="is no version"):

@@ -2,6 +2,9 @@
 
 The next is asked for once a run of this one went well, so that a campaign that can't work doesn't
 go on for ever, and waits for this one's end. A campaign that is done cancels what waits.
+
+As long as the scheduler doesn't take the next one (a user may have one job only, say), this one
+may be requeued: at its end, or by the scheduler when a node dies.
 """
 
 from __future__ import annotations
@@ -16,7 +19,13 @@ from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
 from commtune.cluster.placement import expand_hosts
-from commtune.cluster.scheduler import Allocation, QueuedJob, SchedulerFault
+from commtune.cluster.scheduler import (
+    AccountedJob,
+    Allocation,
+    QueuedJob,
+    SchedulerFault,
+    sum_node_hours,
+)
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.slurm_templates.job_request import JobRequest, job_for
@@ -28,8 +37,6 @@ from commtune.tuner.ports import JobBook
 KEY_VARIABLE = "COMMTUNE_ALLOCATION"
 #: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
 AFTER_VARIABLE = "COMMTUNE_AFTER"
-#: Seconds until a next allocation that was not taken is asked for again.
-_AGAIN_S = 300.0
 #: Seconds before an allocation's end at which its controller is told.
 _WARN_S = 30
 #: Variables of ours, and of where things are, that a controller in a job needs as well.
@@ -89,7 +96,9 @@ class AllocationChain:
     clock: Callable[[], float]
     _own: str = field(default="", init=False)
     _next: TrackedJob | None = field(default=None, init=False)
-    _again_at: float = field(default=0.0, init=False)
+    _problem: str = field(default="", init=False)  # why the next one was not taken
+    _may_requeue: bool = field(default=False, init=False)
+    _over: JobRecord | None = field(default=None, init=False)  # this one, as it ended
 
     def submit(self, *, after: str = "", is_over: bool = False) -> TrackedJob:
         """Submits an allocation; returns it, with its number.
@@ -101,18 +110,7 @@ class AllocationChain:
             EnvironmentFault: the scheduler doesn't take it now, or ever; or it may have taken it,
                 which ``alive`` finds out.
         """
-        key = new_key()
-        job = JobRecord(
-            key=key,
-            kind=JobKind.ALLOCATION,
-            folder=str(self.script.folder / key),
-            prepared_at=self.clock(),
-            node_count=self.script.job_request.nodes,
-        )
-        tracked = TrackedJob(job, (), 0.0)
-        script = self.script.render(key, after, self.failed_nodes.excluded)
-        tracked.folder.write_script(script, ControllerNote(), self.script.database)
-        self.book.put_job(job)
+        tracked = self._prepare(after)
         self.submitter.attempt(tracked, "" if is_over else after)
         if not tracked.job.number:
             scheduler = self.submitter.scheduler.name
@@ -125,6 +123,21 @@ class AllocationChain:
                 tracked.update(stage=JobStage.OVER, detail=f"{scheduler} did not accept it")
             )
             raise EnvironmentFault(tracked.refusal, hint="run the same command again later")
+        return tracked
+
+    def _prepare(self, after: str) -> TrackedJob:
+        key = new_key()
+        job = JobRecord(
+            key=key,
+            kind=JobKind.ALLOCATION,
+            folder=str(self.script.folder / key),
+            prepared_at=self.clock(),
+            node_count=self.script.job_request.nodes,
+        )
+        tracked = TrackedJob(job, (), 0.0)
+        script = self.script.render(key, after, self.failed_nodes.excluded)
+        tracked.folder.write_script(script, ControllerNote(), self.script.database)
+        self.book.put_job(job)
         return tracked
 
     def alive(self, own: str = "") -> list[TrackedJob]:
@@ -154,8 +167,10 @@ class AllocationChain:
                     number=allocation.number,
                     stage=JobStage.SUBMITTED,
                     word="RUNNING",
+                    reason="",
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
+                    node_hours=job.node_hours + self._cut_short(job, allocation),
                 )
                 self.book.put_job(running)
         try:
@@ -166,30 +181,85 @@ class AllocationChain:
         except SchedulerFault as fault:
             self.submitter.say(f"{fault.message}; looking for further allocations later")
 
+    def _cut_short(self, job: JobRecord, allocation: Allocation) -> float:
+        """Node-hours of an attempt of this job that had no time to put them down: a node died."""
+        if job.started_at is None or job.started_at >= allocation.began_at:
+            return 0.0
+        began_at = job.started_at - 1  # accounts know whole seconds
+        return sum_node_hours(
+            attempt
+            for attempt in self._accounts(job)
+            if began_at <= (attempt.observed.started_at or 0.0) < allocation.began_at - 1
+        )
+
     def worked(self, allocation: Allocation) -> None:
-        """A run went well: the next allocation may wait for this one's end, once."""
-        if self._next is not None or self.clock() < self._again_at:
+        """A run went well: the next allocation may wait for this one's end, or this one go on."""
+        if self._next is not None and self._next.job.number:
+            return
+        self.submitter.cancel_request.check()
+        try:
+            if self._next is None:
+                # It may be there already: the scheduler took it and its answer was lost.
+                there = self.alive(self._own)
+                self._next = there[0] if there else self._prepare(allocation.number)
+            self.submitter.attempt(self._next, allocation.number)
+            problem = self._next.refusal
+        except EnvironmentFault as fault:
+            problem = fault.message
+        if self._next is not None and self._next.job.number:
+            self._allow_requeue(allocation, allowed=False)
+            return
+        self._problem = problem
+        self._allow_requeue(allocation, allowed=True)
+
+    def _allow_requeue(self, allocation: Allocation, *, allowed: bool) -> None:
+        if self._may_requeue is allowed:
             return
         try:
-            # It may be there already: the scheduler took it and its answer was lost.
-            there = self.alive(self._own)
-            self._next = there[0] if there else self.submit(after=allocation.number)
-        except EnvironmentFault as fault:
-            self._again_at = self.clock() + _AGAIN_S
-            self.submitter.say(f"the next allocation could not be requested: {fault.message}")
+            self.submitter.scheduler.let_requeue(allocation.number, allowed)
+            self._may_requeue = allowed
+        except SchedulerFault:
+            return  # after the next run, then
 
-    def ended(self, own: str, allocation: Allocation) -> None:
+    def ended(self, own: str, allocation: Allocation, *, is_done: bool = True) -> None:
+        """Puts down what this allocation used.
+
+        Args:
+            is_done: whether nothing is left to do that this job could continue with.
+        """
         now = self.clock()
         for job in self.book.open_jobs():
             if job.key == own:
-                over = replace(
-                    job,
-                    stage=JobStage.OVER,
-                    word="",
-                    ended_at=now,
-                    node_hours=allocation.node_hours(now),
-                )
-                self.book.put_job(over)
+                hours = job.node_hours + allocation.node_hours(now)
+                over = replace(job, stage=JobStage.OVER, word="", ended_at=now, node_hours=hours)
+                self._over = over
+                self.book.put_job(over if is_done or not self._will_requeue else _waiting(over))
+        waits = self._next
+        if waits is not None and not waits.job.number and not waits.perhaps_known:
+            self.book.put_job(waits.update(stage=JobStage.OVER, detail=self._problem))
+
+    @property
+    def _will_requeue(self) -> bool:
+        return self._may_requeue and not (self._next and self._next.job.number)
+
+    def go_on(self, allocation: Allocation) -> None:
+        """The time of this allocation is over, and all is stored: sees to it who continues.
+
+        The scheduler ends this very process where the job is requeued.
+        """
+        say, number = self.submitter.say, allocation.number
+        if self._next is not None and self._next.job.number:
+            say(f"job {self._next.job.number} continues")
+        elif self._will_requeue:
+            say(f"job {number} is requeued, and continues: {self._problem}")
+            try:
+                self.submitter.scheduler.requeue(number)
+            except SchedulerFault as fault:
+                say(f"no job continues: job {number} could not be requeued: {fault.message}")
+                if self._over is not None:
+                    self.book.put_job(self._over)
+        else:
+            say(f"no job continues: {self._problem or 'no run of this one went well'}")
 
     def take_back(self, own: str) -> None:
         """Cancels what waits; a job that runs all the same finds nothing to do."""
@@ -232,16 +302,25 @@ class AllocationChain:
     def _close(self, tracked: TrackedJob) -> None:
         """Puts down that an allocation is over, and what it used as far as anybody knows."""
         job = tracked.job
-        ended_at = job.ended_at or self._ended_by_accounts(job)
+        attempts = self._accounts(job)
+        ended_at = job.ended_at or (attempts[-1].ended_at if attempts else None)
         used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
-        hours = max(0.0, used_s) * job.node_count / 3600
+        hours = job.node_hours + max(0.0, used_s) * job.node_count / 3600
+        if attempts and attempts[-1].observed.state.is_over:
+            hours = sum_node_hours(attempts)
         self.book.put_job(tracked.update(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
 
-    def _ended_by_accounts(self, job: JobRecord) -> float | None:
+    def _accounts(self, job: JobRecord) -> list[AccountedJob]:
+        """All attempts of a job that the accounts know; none where they give no answer."""
         if not job.number:
-            return None
+            return []
         try:
-            records = self.submitter.scheduler.account([job.number], job.prepared_at - 300)
+            attempts = self.submitter.scheduler.account([job.number], job.prepared_at - 300)
         except SchedulerFault:
-            return None
-        return records[-1].ended_at if records else None
+            return []
+        return [attempt for attempt in attempts if key_in(attempt.name) == job.key]
+
+
+def _waiting(job: JobRecord) -> JobRecord:
+    """The record of a job that is requeued."""
+    return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None, ended_at=None)

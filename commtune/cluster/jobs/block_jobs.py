@@ -169,14 +169,14 @@ class BlockJobs:
         tracked.folder.write_script(script, ControllerNote(tracked.limit_s, tracked.expected_s))
         self.book.put_job(tracked.job)
         self._tracked[tracked.job.key] = tracked
-        self.submitter.attempt(tracked)
+        self.submitter.attempt_all(list(self._tracked.values()))
         self.monitor.soon()
 
     def _poll(self) -> list[tuple[TrackedJob, JobEnd]]:
         """Jobs that are over; rests a while if none is."""
+        self.submitter.cancel_request.check()
         tracked_jobs = list(self._tracked.values())
-        for tracked in tracked_jobs:
-            self.submitter.attempt(tracked)
+        self.submitter.attempt_all(tracked_jobs)
         if ended := self.monitor.over(tracked_jobs):
             return ended
         self.stop_policy.check_stuck(tracked_jobs)
@@ -184,9 +184,9 @@ class BlockJobs:
         if now - self._alive_at >= _ALIVE_S:
             self._alive_at = now
             self.alive()
-        due = min(
-            [self.monitor.next_look_at, *(f.next_attempt_at for f in tracked_jobs if f.attempts)]
-        )
+        due = self.monitor.next_look_at
+        if not all(tracked.job.number for tracked in tracked_jobs):
+            due = min(due, self.submitter.next_attempt_at)
         self.sleep(min(self.file_poll_s, max(0.05, due - now)))
         return []
 

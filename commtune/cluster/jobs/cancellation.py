@@ -6,18 +6,21 @@ A job is ours by the key in its name: schedulers use numbers again.
 from __future__ import annotations
 
 import time
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, key_in
 from commtune.cluster.scheduler import QueuedJob, Scheduler
+from commtune.errors import DatabaseFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.tuner.ports import JobBook
 
 #: How often the scheduler is asked whether the jobs are gone, and seconds between: Slurm lets
 #: them clean up for half a minute.
 _LOOKS, _PAUSE_S = 90, 1.0
+#: How many of them wait for a controller as well: it may be dead on a machine that is not ours.
+_LOOKS_FOR_CONTROLLER = 20
 _DETAIL = "ended by 'commtune cancel'"
 
 
@@ -25,13 +28,19 @@ _DETAIL = "ended by 'commtune cancel'"
 class Cancelled:
     numbers: tuple[str, ...]  # the scheduler's numbers of the jobs
     gone: int  # how many jobs of the book the scheduler no longer had
+    problem: str = ""  # why the book does not say so
 
 
-def cancel_all(book: JobBook, scheduler: Scheduler) -> Cancelled:
+def cancel_all(
+    book: JobBook, scheduler: Scheduler, has_controller: Callable[[], bool] = lambda: False
+) -> Cancelled:
     """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
 
     The book is read again with each look: a controller that still lives may submit another job.
     Blocks stay open in it: what they measured is read when the campaign goes on.
+
+    Args:
+        has_controller: whether a controller that was told to stop may still submit a job.
 
     Raises:
         SchedulerFault: the scheduler gives no answer.
@@ -39,21 +48,27 @@ def cancel_all(book: JobBook, scheduler: Scheduler) -> Cancelled:
     keys = {job.key for job in book.open_jobs()}
     queued: dict[str, QueuedJob] = {}
     ended: dict[str, QueuedJob] = {}
-    for _ in range(_LOOKS):
+    for look in range(_LOOKS):
+        # Before the look: what it submitted as its last is seen.
+        submits = look < _LOOKS_FOR_CONTROLLER and has_controller()
         queued = {key: job for key, job in _own_jobs(scheduler).items() if key in keys}
         alive = {key: job for key, job in queued.items() if not job.observed.state.is_over}
         scheduler.cancel([alive[key].number for key in alive.keys() - ended.keys()])
         ended |= alive
         more = {job.key for job in book.open_jobs()} - keys
         keys |= more
-        if not alive and not more:
+        if not alive and not more and not submits:
             break
         time.sleep(_PAUSE_S)
-    for job in book.open_jobs():
-        if job.key in ended or job.kind is not JobKind.BLOCK:
-            book.put_job(_closed(job, queued.get(job.key), time.time(), job.key in ended))
+    problem = ""
+    try:
+        for job in book.open_jobs():
+            if job.key in ended or job.kind is not JobKind.BLOCK:
+                book.put_job(_closed(job, queued.get(job.key), time.time(), job.key in ended))
+    except DatabaseFault as fault:
+        problem = fault.message
     numbers = sorted({job.number for job in ended.values()}, key=int)
-    return Cancelled(tuple(numbers), len(keys) - len(ended))
+    return Cancelled(tuple(numbers), len(keys) - len(ended), problem)
 
 
 def _own_jobs(scheduler: Scheduler) -> dict[str, QueuedJob]:

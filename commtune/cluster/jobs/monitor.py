@@ -17,7 +17,7 @@ from commtune.cluster.scheduler import (
     state_in_accounts,
 )
 from commtune.errors import EnvironmentFault
-from commtune.model import JobRecord
+from commtune.model import JobRecord, JobStage
 
 #: Answers that must not name a job, of the queue and of the accounts if there are any, before it
 #: is given up; and answers of the queue, where the accounts go on to call it alive.
@@ -52,6 +52,7 @@ class JobMonitor:
         answer = self._ask(known)
         if answer is None:
             return []
+        known = [tracked for tracked in known if tracked.submitted_at <= answer.asked_at]
         news = [self._take_in(tracked, answer) for tracked in known]
         self._schedule(any(news))
         self._ask_accounts(tracked for tracked in known if _is_for_accounts(tracked))
@@ -83,6 +84,7 @@ class JobMonitor:
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
         """Takes in what the queue said; whether it was new."""
+        answer = _own_part(answer, tracked)
         before, seen = tracked.observed, answer.state_of(tracked.job.number)
         tracked.observed = before.updated(seen)
         tracked.absences = tracked.absences + 1 if seen.state is JobState.ABSENT else 0
@@ -144,6 +146,14 @@ class JobMonitor:
         return None
 
 
+def _own_part(answer: QueueSnapshot, tracked: TrackedJob) -> QueueSnapshot:
+    """What of an answer is about this job, by its key: its number may be another job's by now."""
+    own = [job for job in answer.jobs if key_in(job.name) == tracked.job.key]
+    if own and not answer.parts(tracked.job.number):
+        tracked.update(number=own[0].leader)
+    return replace(answer, jobs=tuple(own))
+
+
 def _job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
     return [tracked.job.number for tracked in tracked_jobs if tracked.job.number]
 
@@ -197,7 +207,10 @@ def _user_name(number: int) -> str:
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
-    """Jobs as the queue describes them now, by key; none where it can't be asked. Not stored."""
+    """Jobs as the queue describes them now, by key; none where it can't be asked. Not stored.
+
+    Those that it calls over, or no longer names, are OVER.
+    """
     asked = [job for job in jobs if job.number]
     if not asked:
         return {}
@@ -209,12 +222,14 @@ def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str,
 
 
 def _refreshed(job: JobRecord, answer: QueueSnapshot) -> JobRecord:
-    parts = answer.parts(job.number)
+    parts = [part for part in answer.parts(job.number) if key_in(part.name) == job.key]
     if not parts:
-        return replace(job, word="not in the queue", reason="") if answer.complete else job
+        gone = replace(job, stage=JobStage.OVER, word="not in the queue", reason="")
+        return gone if answer.complete else job
     observed = answer.state_of(job.number)
     return replace(
         job,
+        stage=JobStage.OVER if observed.state.is_over else job.stage,
         word=observed.word,
         reason=observed.reason,
         nodes=parts[0].node_list or job.nodes,

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from commtune.cluster.job_states import JobState, ObservedState
+from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.scheduler import PollBackoff, Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
@@ -47,10 +48,7 @@ class TrackedJob:
     #: The scheduler may know the job although no number was written down.
     perhaps_known: bool = False
     adopted: bool = False  # an earlier controller made it, and nobody watched it meanwhile
-    #: attempts, next_attempt_at: how often it was submitted without success, and when to try
-    #: again, seconds since 1970.
-    attempts: int = 0
-    next_attempt_at: float = 0.0
+    submitted_at: float = 0.0  # seconds since 1970; 0 where another controller did that
     refusal: str = ""  # why the last attempt failed, in a few words
     #: absences, forgotten: how many complete answers of the queue in a row, and how many of the
     #: accounts, didn't name it.
@@ -76,24 +74,54 @@ _GIVE_UP_S = 24 * 3600.0
 
 @dataclass
 class Submitter:
+    """Submits the jobs of a campaign.
+
+    They wait together where the scheduler refuses one: it would refuse the others as well. Where
+    it has enough of them, the next is submitted when one of them ended, or now and then.
+    """
+
     scheduler: Scheduler
     book: JobBook
     backoff: PollBackoff
     clock: Callable[[], float]  # seconds since 1970
     say: Callable[[str], None]  # tells a person
+    cancel_request: CancelRequest
+    #: When the next job may be submitted, seconds since 1970.
+    next_attempt_at: float = field(default=0.0, init=False)
     _failing_since: float | None = field(default=None, init=False)
+    _refusals: int = field(default=0, init=False)  # in a row
+    #: With how many of the campaign's jobs the queue was full; ``None`` where it wasn't.
+    _full_with: int | None = field(default=None, init=False)
 
-    def attempt(self, tracked: TrackedJob, after: str = "") -> None:
+    def attempt_all(self, tracked_jobs: Sequence[TrackedJob]) -> None:
+        """Submits those of the jobs that have no number yet, as far as the scheduler takes them.
+
+        Raises:
+            EnvironmentFault: as for ``attempt``.
+        """
+        queued = sum(1 for tracked in tracked_jobs if tracked.job.number)
+        for tracked in tracked_jobs:
+            if not tracked.job.number:
+                self.attempt(tracked, queued=queued)
+                if not tracked.job.number:
+                    return
+                queued += 1
+
+    def attempt(self, tracked: TrackedJob, after: str = "", *, queued: int = 0) -> None:
         """Submits a job, or finds that it is in the queue; it has a number then, or waits.
 
         Args:
             after: number of a job whose end this one waits for.
+            queued: how many of the campaign's jobs are in the queue.
 
         Raises:
-            EnvironmentFault: the scheduler will never take it, or has not answered for a day.
+            EnvironmentFault: the scheduler will never take it, or has not answered for a day; or
+                the campaign was cancelled.
         """
-        if tracked.job.number or self.clock() < tracked.next_attempt_at:
+        has_room = self._full_with is not None and queued < self._full_with
+        if tracked.job.number or (self.clock() < self.next_attempt_at and not has_room):
             return
+        self.cancel_request.check()
         try:
             number = self.find_number(tracked) if tracked.perhaps_known else ""
             tracked.perhaps_known = False
@@ -103,11 +131,16 @@ class Submitter:
             )
         except SchedulerFault as fault:
             tracked.perhaps_known = tracked.perhaps_known or fault.perhaps_accepted
+            self._full_with = queued if fault.is_full else None
             self._wait(tracked, fault)
         else:
-            if self._failing_since is not None:
+            if has_room:
+                self._failing_since = self.clock()
+            elif self._failing_since is not None:
                 self.say(f"{self.scheduler.name} accepts jobs again")
-            self._failing_since = None
+                self._failing_since = self._full_with = None
+            self._refusals = 0
+            tracked.submitted_at = self.clock()
             self.book.put_job(tracked.update(number=number, stage=JobStage.SUBMITTED))
 
     def find_number(self, tracked: TrackedJob) -> str:
@@ -149,6 +182,6 @@ class Submitter:
                 f"no job could be submitted for a day: {fault.message}",
                 hint="what was measured is kept; the same command continues",
             ) from fault
-        tracked.next_attempt_at = now + self.backoff.wait_s(tracked.attempts, tracked.attempts)
-        tracked.attempts += 1
+        self.next_attempt_at = now + self.backoff.wait_s(self._refusals, self._refusals)
+        self._refusals += 1
         tracked.refusal = fault.notice

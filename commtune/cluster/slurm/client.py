@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from commtune.cluster.slurm.command_output import (
     read_queue,
     slurm_words,
 )
+from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.errors import MissingComponent, UserError
 
 
@@ -68,6 +69,7 @@ class SlurmFault(SchedulerFault):
             transient=error.is_transient,
             notice=_NOTICES.get(error, ""),
             perhaps_accepted=perhaps_accepted,
+            is_full=error is SlurmError.QUEUE_FULL,
         )
         self.error = error
 
@@ -222,12 +224,15 @@ class SlurmScheduler:
     user: int = field(default_factory=os.getuid)
     #: Name of another cluster to ask, where several share their accounting.
     cluster: str = ""
+    #: The queue's answer for all jobs of the user, instead of a question of one's own in ``poll``.
+    shared: SharedAnswer | None = None
     timeout_s: float = 60.0  # seconds that a call may take
     sbatch: str = "sbatch"
     scancel: str = "scancel"
     squeue: str = "squeue"
     sacct: str = "sacct"
     sinfo: str = "sinfo"
+    scontrol: str = "scontrol"
 
     @property
     def name(self) -> str:
@@ -265,10 +270,19 @@ class SlurmScheduler:
         for start in range(0, len(ordered), _IDS_IN_A_CALL):
             self._run_scancel(ordered[start : start + _IDS_IN_A_CALL])
 
+    def let_requeue(self, job: str, allowed: bool) -> None:
+        self._ask_scontrol("update", f"jobid={job}", f"requeue={int(allowed)}")
+
+    def requeue(self, job: str) -> None:
+        self._ask_scontrol("requeue", job)
+
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """One call, or one for every 9,000 jobs; ended jobs are seen for minutes (MinJobAge)."""
         if jobs is None:
             return self._ask_queue([])
+        if self.shared is not None:
+            said, asked_at = self.shared.get(lambda: self._question_queue([]))
+            return replace(read_queue(said), asked_at=asked_at)
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
         found: list[QueuedJob] = []
         for answer in answers:
@@ -316,16 +330,23 @@ class SlurmScheduler:
     def release_command(self, job: str) -> str:
         return f"scontrol release {job}"
 
-    def _ask_queue(self, which: list[str]) -> QueueSnapshot:
+    def _question_queue(self, which: list[str]) -> str:
         question = [self.squeue, "--noheader", "--array", "--all", "--states=all"]
         question += [*self._cluster_option(), f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
+        return ask_slurm([*question, *which], self.environment, self.timeout_s)
+
+    def _ask_queue(self, which: list[str]) -> QueueSnapshot:
         try:
-            return read_queue(ask_slurm([*question, *which], self.environment, self.timeout_s))
+            return read_queue(self._question_queue(which))
         except SlurmFault as fault:
             # Asked for one job only, squeue calls its absence an error; for several it doesn't.
             if fault.error is SlurmError.NO_SUCH_JOB:
                 return QueueSnapshot()
             raise
+
+    def _ask_scontrol(self, *words: str) -> None:
+        question = [self.scontrol, *self._cluster_option(), *words]
+        ask_slurm(question, self.environment, self.timeout_s)
 
     def _ask_accounts(self, which: Sequence[str]) -> str:
         question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]

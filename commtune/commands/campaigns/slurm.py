@@ -13,7 +13,7 @@ from commtune.app import tuning
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
-from commtune.errors import UserError
+from commtune.errors import EnvironmentFault, UserError
 
 
 def submit_command(
@@ -61,9 +61,14 @@ def cancel_command(
 ) -> None:
     """End a campaign's Slurm jobs; what they measured is kept."""
     program, ended = called_as(), tuning.cancel_campaign(campaign, db)
-    if not ended.numbers:
-        print(f"{campaign}: it has no jobs in Slurm")
-        return
     jobs = "jobs" if len(ended.numbers) > 1 else "job"
-    print(f"{campaign}: {jobs} {', '.join(ended.numbers)} ended; what was measured is kept")
-    print(f"  '{program} tune' or '{program} submit' with its file continues it")
+    numbers = f"{jobs} {', '.join(ended.numbers)} ended; what was measured is kept"
+    print(f"{campaign}: {numbers if ended.numbers else 'it has no jobs in Slurm'}")
+    if ended.problem:
+        raise EnvironmentFault(
+            f"that {campaign} was cancelled could not be written down: {ended.problem}",
+            hint="free some space, then repeat the command: a controller that still lives, and "
+            "was not told, may submit further jobs",
+        )
+    if ended.numbers:
+        print(f"  '{program} tune' or '{program} submit' with its file continues it")

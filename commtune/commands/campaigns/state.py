@@ -22,6 +22,10 @@ def describe_state(campaign: CampaignSummary) -> str:
     """The state, and by whom or since when."""
     if campaign.state is CampaignState.RUNNING:
         return f"running ({campaign.locked_by})"
+    for job in campaign.jobs:
+        if job.kind is JobKind.ALLOCATION and job.stage is JobStage.SUBMITTED:
+            word = job.word or "submitted"
+            return f"{word} (job {job.number})" if job.number else word
     if campaign.state is CampaignState.FINISHED and campaign.finished is not None:
         return f"finished {describe_ago(campaign.finished)} ago"
     return str(campaign.state)

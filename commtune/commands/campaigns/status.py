@@ -80,18 +80,27 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
-    in_flight = f"{text.format_count(len(campaign.jobs), 'job')} in flight"
+    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
+    in_flight = f"{text.format_count(len(alive), 'job')} in flight"
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
     if without := stored_campaigns.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
-    if words := stored_campaigns.last_words(campaign):
-        again = "" if campaign.jobs else "\n  'commtune submit' with its file continues it"
+    words = stored_campaigns.last_words(campaign)
+    if not words and campaign.jobs and not (alive or campaign.locked_by):
+        words = f"nothing; Slurm calls it {campaign.jobs[-1].word}"
+    if words:
+        again = "" if alive else "\n  'commtune submit' with its file continues it"
         headline = f"{headline}\n  the last job said: {words}{again}"
     if not campaign.jobs:
         return headline
+    if edited := stored_campaigns.edited_files(campaign):
+        headline = (
+            f"{headline}\n  {', '.join(edited)} was edited since 'commtune submit': jobs use "
+            f"a copy\n  'commtune cancel {campaign.name}', then 'commtune submit' applies it"
+        )
     header = ("job", "for", "state", "since", "reason", "nodes")
     # Those that run are first to have something to say.
     ordered = sorted(campaign.jobs, key=lambda job: (job.started_at is None, not job.number))

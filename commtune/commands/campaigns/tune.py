@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,6 +33,7 @@ from commtune.report.replicated_findings import (
     replication_lines,
 )
 from commtune.wiring import benchmark_setup, campaign_control, space_fitting
+from commtune.wiring.job_handover import given_copies
 
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing about this machine"
@@ -152,7 +154,11 @@ def _campaign(
         spec = parse_campaign(grid.header.campaign, Path.cwd())
         plan = replace(spec.plan, name=f"{spec.plan.name[:55]}-replayed")
         return replace(spec, plan=plan), None
-    spec = load_campaign(file) if file is not None else _from_flags(document, url)
+    spec = (
+        load_campaign(file, given_copies(os.environ))
+        if file is not None
+        else _from_flags(document, url)
+    )
     return prepare_campaign(spec, url)
 
 
@@ -334,9 +340,5 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
 
 
 def _next_job_continues(why: str) -> NoReturn:
-    print(
-        f"commtune: {why}; everything measured is kept\n"
-        "  the job that waits for this one continues; where none does, the same command",
-        file=sys.stderr,
-    )
+    print(f"commtune: {why}; everything measured is kept", file=sys.stderr)
     sys.exit(0)

@@ -8,6 +8,7 @@ import pytest
 from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.model import JobStage
 
 
@@ -114,18 +115,20 @@ def test_a_next_allocation_is_looked_for_where_slurm_gave_no_answer_at_first(
     assert len(chain.asked) == 2
 
 
-def test_slurm_that_does_not_take_the_next_is_asked_again_later(chain: Chain) -> None:
+def test_slurm_that_does_not_take_the_next_is_asked_again_soon(chain: Chain) -> None:
     controller, allocation = chain.runs(chain.controller().submit())
     chain.fake.answers("sbatch", UNREACHABLE)
     controller.worked(allocation)
-    assert "the next allocation could not be requested" in chain.said[-1]
-    chain.fake.advance(299)
+    assert chain.said[-1].endswith("; trying again")
+    assert chain.fake.jobs["1001"]["requeue"]
+    chain.fake.advance(3)
     controller.worked(allocation)
     assert len(chain.asked) == 2
-    chain.fake.advance(2)
+    chain.fake.advance(3.1)
     controller.worked(allocation)
     assert len(chain.asked) == 3
     assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]
+    assert not chain.fake.jobs["1001"]["requeue"]
 
 
 @pytest.mark.parametrize("took", [True, False])
@@ -133,8 +136,8 @@ def test_an_answer_that_is_lost_asks_for_no_second_one(chain: Chain, took: bool)
     controller, allocation = chain.runs(chain.controller().submit())
     chain.fake.answers("sbatch", TIMED_OUT, acts=took)
     controller.worked(allocation)
-    assert "may have accepted the job" in chain.said[-1]
-    chain.fake.advance(301)
+    assert chain.said[-1].endswith("; trying again")
+    chain.fake.advance(7)
     controller.worked(allocation)
     assert chain.fake.living == ["1001", "1002"]
     assert len(chain.asked) == (2 if took else 3)
@@ -182,3 +185,60 @@ def test_what_can_not_be_taken_back_is_said_and_stays_in_the_book(
     assert "could not be cancelled" in chain.said[-1]
     assert chain.fake.living == ["1001", "1002"]
     assert [job.number for job in chain.book.open_jobs()] == ["1001", "1002"]
+
+
+# Its time is over, and no second job may wait
+
+
+FULL = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy\n"
+
+
+def test_one_that_no_second_may_wait_for_is_requeued_and_adds_up_what_it_used(
+    chain: Chain,
+) -> None:
+    flight = chain.controller().submit()
+    for _ in range(2):
+        controller, allocation = chain.runs(flight)
+        chain.fake.answers("sbatch", FULL)
+        controller.worked(allocation)
+        chain.fake.advance(900)
+        controller.ended(flight.job.key, allocation, is_done=False)
+        controller.go_on(allocation)
+        assert chain.said[-1].startswith("job 1001 is requeued, and continues: ")
+        (job,) = chain.book.open_jobs()
+        assert (job.number, job.stage, job.started_at) == ("1001", JobStage.SUBMITTED, None)
+    assert job.node_hours == pytest.approx(1.0)
+    assert chain.fake.living == ["1001"]
+
+
+def test_one_that_can_not_be_requeued_says_that_nothing_continues(chain: Chain) -> None:
+    flight = chain.controller().submit()
+    controller, allocation = chain.runs(flight)
+    chain.fake.answers("sbatch", FULL)
+    controller.worked(allocation)
+    chain.fake.answers("scontrol", UNREACHABLE)
+    controller.ended(flight.job.key, allocation, is_done=False)
+    controller.go_on(allocation)
+    assert "no job continues: job 1001 could not be requeued" in chain.said[-1]
+    assert chain.book.open_jobs() == []
+
+
+def test_one_in_which_nothing_worked_is_not_requeued(chain: Chain) -> None:
+    flight = chain.controller().submit()
+    controller, allocation = chain.runs(flight)
+    controller.ended(flight.job.key, allocation, is_done=False)
+    controller.go_on(allocation)
+    assert chain.said[-1] == "no job continues: no run of this one went well"
+    assert chain.book.open_jobs() == []
+
+
+def test_an_attempt_that_a_dead_node_ended_counts_by_the_accounts(chain: Chain) -> None:
+    flight = chain.controller().submit()
+    controller, allocation = chain.runs(flight)
+    chain.fake.answers("sbatch", FULL)
+    controller.worked(allocation)
+    chain.fake.advance(1800)
+    SlurmScheduler(chain.fake.environment).requeue("1001")  # as Slurm does by itself
+    chain.fake.advance(600)
+    chain.controller().began(flight.job.key, chain.allocation(flight))
+    assert chain.job("1001").node_hours == pytest.approx(1.0)

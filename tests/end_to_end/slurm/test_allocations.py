@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import signal
 import time
 from pathlib import Path
@@ -86,32 +87,53 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert set(campaign.outcomes()) == {"ok", "interrupted"}
 
 
-def test_status_says_why_no_allocation_follows(campaign: OnSlurm) -> None:
-    # Time for some runs, and not for all.
-    seconds = 50 + math.ceil(4 * _startup_s(campaign))
-    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.4), seconds))
+def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlurm) -> None:
+    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) == 2, "its second run")
+    (job,) = campaign.jobs()
+    campaign.cluster.call("scancel", "--batch", "--signal=USR1", job.number)
+    campaign.until(lambda: "is requeued" in campaign.printed(), "the end of its time")
+    # What a user edits meanwhile is for the next 'submit'.
+    edited = (campaign.folder / "campaign.yaml").read_text().replace("[8, ", "[16, ")
+    file = campaign.write(edited)
+    status = campaign("status").out
+    assert f"  {file} was edited since 'commtune submit': jobs use a copy\n" in status
+    assert re.search(rf"^ +{job.number}  allocation +(PENDING|RUNNING|COMPLETING)", status, re.M)
+    campaign.until_over()
+    campaign.check_whole()
+    said = campaign.printed()
+    assert "commtune: the time of this job is nearly over; everything measured is kept" in said
+    assert (
+        f"job {job.number} is requeued, and continues: Slurm accepts no more jobs from you for now"
+        in said
+    )
+    accounts = ("sacct", "--duplicates", "--allocations", "--noheader", "--format=ElapsedRaw")
+    attempts = campaign.cluster.call(*accounts, f"--jobs={job.number}").split()
+    ((hours,),) = campaign.query("SELECT node_hours FROM jobs WHERE number != ''")
+    assert len(attempts) == 2
+    assert abs(hours - sum(map(int, attempts)) * 2 / 3600) < 0.0015
+
+
+def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
+    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(campaign.records, "a run")
+    assert " running (process " in campaign("status").out
+    # On another node, nobody sees that it is dead.
+    (controller,) = living(f"{campaign.folder}/campaign.yaml")
+    os.kill(controller, signal.SIGKILL)
     campaign.until_over()
     (job,) = campaign.jobs()
     said = campaign("status").out
+    assert re.search(r"^small +stopped ", said, re.M), said
+    assert re.search(rf"^ +{job.number}  allocation  FAILED ", said, re.M), said
     assert (
-        f"the last job said: the time of job {job.number} is nearly over; everything measured is "
-        "kept; the next allocation could not be requested: Slurm accepts no more jobs from you "
-        "for now\n  'commtune submit' with its file continues it\n"
+        "  the last job said: nothing; Slurm calls it FAILED\n"
+        "  'commtune submit' with its file continues it\n"
     ) in said
-
-
-def test_status_says_that_the_file_was_edited(campaign: OnSlurm) -> None:
-    campaign.write(ONE_BLOCK)
-    campaign.close_gate()
-    assert campaign("submit", "campaign.yaml").code == 0
-    campaign.write(ONE_BLOCK.replace("sizes: [8, 64KiB]", "sizes: [16, 64KiB]"))
-    campaign.open_gate()
-    campaign.until_over()
-    said = campaign("status").out
-    assert "the last job said: " in said
-    assert "campaign small was started with a different question" in said
 
 
 def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnSlurm) -> None:

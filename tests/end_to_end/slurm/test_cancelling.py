@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 
-from slurm_campaigns import ONE_CANDIDATE, OnSlurm
+from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm
+from slurm_cluster import NODES
 
 
 def _foreign(campaign: OnSlurm) -> str:
@@ -24,7 +25,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnSlurm) -> No
         ended = campaign("cancel", "small")
         assert ended.code == 0, ended.err
         # Its controller sees that, and hands in no more.
-        assert "commtune: the campaign stops: job " in tuning.ended(3)
+        assert "commtune: the campaign stops: 'commtune cancel' ended it" in tuning.ended(3)
     assert campaign.all_over()
     campaign.cluster.until(foreign, "RUNNING")
     assert campaign("cancel", "small").out == "small: it has no jobs in Slurm\n"
@@ -58,3 +59,54 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnSlurm) -> None:
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until_over()
     campaign.check_whole()
+
+
+def test_a_controller_at_its_submit_limit_is_told_first(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    with campaign.tuning() as tuning:
+        tuning.until_measuring("search")
+        campaign.cluster.limit_submissions(2)
+        # Blocks that have no job yet get one as soon as there is room.
+        tuning.until_said("Slurm accepts no more jobs from you for now; trying again")
+        campaign.close_gate()
+        campaign.pause(2)
+        before = campaign.cluster.count_requests("SUBMIT_BATCH_JOB")
+        campaign.pause(3)
+        # One back-off for all of them, not one for each.
+        assert campaign.cluster.count_requests("SUBMIT_BATCH_JOB") - before <= 3
+        campaign.open_gate()
+        ended = campaign("cancel", "small")
+        assert ended.code == 0, ended.err
+        assert campaign.query("SELECT * FROM locks") == []
+        assert campaign.all_over()
+        known = len(campaign.jobs())
+        tuning.ended(3)
+    campaign.cluster.limit_submissions(None)
+    campaign.pause(1)
+    assert len(campaign.jobs()) == known
+
+
+def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnSlurm) -> None:
+    data = campaign.folder / "data"
+    data.mkdir(exist_ok=True)
+    campaign.cluster.call("mount", "-t", "tmpfs", "-o", "size=3m", "none", str(data))
+    try:
+        for node in NODES:
+            drain = ("scontrol", "update", f"nodename={node}", "state=drain", "reason=test")
+            campaign.cluster.call(*drain)
+        campaign.write(ONE_BLOCK)
+        assert campaign("submit", "campaign.yaml").code == 0
+        with (data / "full").open("wb") as file, suppress(OSError):
+            while True:
+                file.write(bytes(4096))
+                file.flush()
+        ended = campaign("cancel", "small")
+        (job,) = campaign.jobs()
+        assert job.word == "CANCELLED"
+        assert ended.out == f"small: job {job.number} ended; what was measured is kept\n"
+        assert ended.code == 3
+        assert "that small was cancelled could not be written down: " in ended.err
+        (data / "full").unlink()
+        assert campaign("cancel", "small").out == "small: it has no jobs in Slurm\n"
+    finally:
+        campaign.cluster.call("umount", "--lazy", str(data))

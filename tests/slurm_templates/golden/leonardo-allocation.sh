@@ -12,6 +12,8 @@
 #SBATCH --exclusive
 #SBATCH --exclude=lrdn0001,lrdn0003
 #SBATCH --signal=B:USR1@120
+# A job that is requeued goes on printing where it was.
+#SBATCH --open-mode=append
 # A job that Slurm starts a second time would measure a second time.
 #SBATCH --no-requeue
 # Everything but ALL makes Slurm run the user's login profile, which costs a second a job.

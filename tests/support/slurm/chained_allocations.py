@@ -10,6 +10,7 @@ from fake_slurm.driver import FakeSlurm, Fate
 from played_jobs import MemoryBook
 
 from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
+from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import Allocation, PollBackoff
@@ -57,6 +58,7 @@ class Chain:
             PollBackoff(seed=1),
             self.clock,
             self.said.append,
+            CancelRequest.of(self.folder),
         )
         return AllocationChain(script, self.book, submitter, self.failed_nodes, self.clock)
 

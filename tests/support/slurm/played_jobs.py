@@ -12,6 +12,7 @@ from pathlib import Path
 from fake_slurm.driver import FakeSlurm
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
+from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
@@ -157,7 +158,9 @@ class Laboratory:
             ),
             tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
             book=self.book,
-            submitter=Submitter(scheduler, self.book, backoff, self.clock, self.say),
+            submitter=Submitter(
+                scheduler, self.book, backoff, self.clock, self.say, CancelRequest.of(self.folder)
+            ),
             monitor=JobMonitor(
                 scheduler,
                 backoff,

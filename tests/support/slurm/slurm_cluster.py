@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -188,6 +189,11 @@ class Cluster:
         self._limits = most is not None
         limit = f"MaxSubmitJobsPerUser={-1 if most is None else most}"
         self.call("sacctmgr", "--immediate", "modify", "qos", "normal", "set", limit)
+
+    def count_requests(self, kind: str) -> int:
+        """How many requests of a kind slurmctld had, by sdiag's name less REQUEST_."""
+        said = re.search(rf"REQUEST_{kind} .*count:(\d+)", self.call("sdiag"))
+        return int(said[1]) if said else 0
 
     def reach_time_limit(self, job: str) -> None:
         """A running job's time is over; Slurm itself looks but twice a minute."""

@@ -91,7 +91,8 @@ def _slurm(place: Place) -> list[str]:
         f"SlurmctldPort={place.ports[0]}",
         "SlurmUser=root",
         "SlurmdUser=root",
-        f"AuthInfo=socket={folder}/run/munge.sock",
+        # A job that is requeued waits that long, seconds.
+        f"AuthInfo=socket={folder}/run/munge.sock,cred_expire=5",
         f"StateSaveLocation={folder}/ram/state",
         f"SlurmdSpoolDir={folder}/spool/%n",
         # Files of a step are named after its number: nodes that share a folder would collide.

@@ -13,7 +13,7 @@ import sys
 import time
 
 from fake_slurm.placing import compact, expand, place
-from fake_slurm.state import Stay, Store, attempt, is_live, now_in, stays
+from fake_slurm.state import Stay, Store, attempt, current, is_live, now_in, stays
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main(program: str, words: list[str], folder: str) -> int:
             answer = _planned_answer(state, program)
             if not answer or answer["acts"]:
                 said = PROGRAMS[program](words, state)
-            if answer or program == "scancel" or jobs != len(state["jobs"]):
+            if answer or program in ("scancel", "scontrol") or jobs != len(state["jobs"]):
                 store.write(state)
     except Refusal as refusal:
         sys.stderr.write(refusal.said + "\n")
@@ -341,7 +341,7 @@ def _filled(form: str, values: dict[str, str]) -> str:
 
 
 def scontrol(words: list[str], state: Json) -> str:
-    """What commtune asks of the site: its configuration and its network."""
+    """What commtune asks of the site: its configuration and its network; and puts jobs back."""
     accounts = "none" if state["accounts"] == "off" else "slurmdbd"
     config = {
         "ClusterName": "fake",
@@ -356,9 +356,25 @@ def scontrol(words: list[str], state: Json) -> str:
     asked = " ".join(words)
     if asked.startswith("show hostnames "):
         return "".join(name + "\n" for name in expand(words[2]))
+    if words[:1] in (["update"], ["requeue"]):
+        return _put_back(words, state)
     if asked not in answers:
         raise Refusal(f"scontrol: error: the fake one does not know: {asked}")
     return answers[asked]
+
+
+def _put_back(words: list[str], state: Json) -> str:
+    """update jobid=7 requeue=1; requeue 7."""
+    job = state["jobs"][words[1].removeprefix("jobid=")]
+    if words[0] == "update":
+        job["requeue"] = words[2] == "requeue=1"
+        return ""
+    if not job.get("requeue"):
+        raise Refusal(f"Requested operation is presently disabled for job {job['number']}")
+    last = current(job, now_in(state))
+    last.update(ended=now_in(state), word="REQUEUED")
+    job["attempts"].append({**last, "wait_s": None, "ended": None, "waits_for": "BeginTime"})
+    return ""
 
 
 PROGRAMS = {

@@ -1,0 +1,38 @@
+"""That somebody typed ``commtune cancel``: a file that controllers on any machine see."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.errors import EnvironmentFault
+
+
+@dataclass(frozen=True)
+class CancelRequest:
+    file: Path  # in the campaign's folder
+
+    @classmethod
+    def of(cls, campaign_folder: Path) -> CancelRequest:
+        return cls(campaign_folder / "cancelled")
+
+    def make(self) -> str:
+        """Tells controllers to submit no more and to stop; returns why that can't be written."""
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            self.file.touch()
+        except OSError as error:
+            return f"{self.file}: {error.strerror}"
+        return ""
+
+    def withdraw(self) -> None:
+        """For a campaign that a person starts again."""
+        self.file.unlink(missing_ok=True)
+
+    def check(self) -> None:
+        """Raises an ``EnvironmentFault`` if the campaign was cancelled."""
+        if self.file.exists():
+            raise EnvironmentFault(
+                "the campaign stops: 'commtune cancel' ended it",
+                hint="what was measured is kept; the same command continues",
+            )

@@ -1,0 +1,47 @@
+"""What Slurm answered one process, for all of a user's on this machine for a while."""
+
+from __future__ import annotations
+
+import fcntl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class SharedAnswer:
+    file: Path  # of one user, machine, cluster and question
+    period_s: float  # how long an answer will do, seconds
+
+    def get(self, ask: Callable[[], str]) -> tuple[str, float]:
+        """The answer, and when it was asked for, seconds since 1970.
+
+        One process asks, the others wait for it. Where nothing can be written, everybody asks.
+        """
+        try:
+            self.file.parent.mkdir(parents=True, exist_ok=True)
+            lock = self.file.with_suffix(".lock").open("a")
+        except OSError:
+            return ask(), time.time()
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            return self._kept() or self._asked(ask)
+
+    def _kept(self) -> tuple[str, float] | None:
+        try:
+            when, _, answer = self.file.read_text(errors="surrogateescape").partition("\n")
+            age_s = time.time() - float(when)
+        except (OSError, ValueError):
+            return None
+        return (answer, float(when)) if 0 <= age_s < self.period_s else None
+
+    def _asked(self, ask: Callable[[], str]) -> tuple[str, float]:
+        now = time.time()
+        answer = ask()
+        part = self.file.with_suffix(".part")
+        with suppress(OSError):
+            part.write_text(f"{now!r}\n{answer}", errors="surrogateescape")
+            part.replace(self.file)
+        return answer, now
