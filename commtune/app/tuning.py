@@ -17,7 +17,14 @@ from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import CampaignError, EnvironmentFault, NoAnswer, UnknownName, UserError
+from commtune.errors import (
+    CampaignError,
+    DatabaseFault,
+    EnvironmentFault,
+    NoAnswer,
+    UnknownName,
+    UserError,
+)
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
@@ -29,7 +36,11 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring import slurm_submission
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
-from commtune.wiring.campaign_control import controlled_campaign, opened_database
+from commtune.wiring.campaign_control import (
+    controlled_campaign,
+    opened_database,
+    readable_database,
+)
 from commtune.wiring.campaign_records import Folders, record_of, replayed_record, slurm_record
 from commtune.wiring.cost_fitting import fit_to_cost
 from commtune.wiring.library_versions import begun_with
@@ -233,10 +244,15 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         UnknownName: there is no such campaign.
         SlurmFault: Slurm gives no answer.
     """
-    with opened_database(db) as opened:
-        number = describe_campaign(database_url(db), name).id
-        folder = Folders.of_user().runs(name).parent
-        return slurm_submission.cancel_campaign(number, folder, opened)
+    number = describe_campaign(database_url(db), name).id
+    cancel = partial(slurm_submission.cancel_campaign, number, Folders.of_user().runs(name).parent)
+    try:
+        with opened_database(db) as opened:
+            return cancel(opened)
+    except DatabaseFault as fault:
+        # A full disk keeps no job alive.
+        with readable_database(db) as opened:
+            return replace(cancel(opened), problem=fault.message)
 
 
 def replay_campaign(

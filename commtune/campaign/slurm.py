@@ -26,7 +26,7 @@ from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 
 #: Fields of a request that are called otherwise in the file.
-_RENAMED = {"time": "time_s", "poll": "poll_s"}
+_RENAMED = {"time": "time_s", "poll": "poll_s", "late_files": "late_files_s"}
 
 #: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
 _PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
@@ -96,6 +96,7 @@ class SlurmPart(value_types.Part):
     exclude: _Nodes = ()
     time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
     poll: value_types.Seconds = 5.0
+    late_files: _Span = 60.0
 
 
 class AggressorPart(value_types.Part):

@@ -76,6 +76,8 @@ class JobRequest:
     time_s: float | None = None
     #: Seconds between two questions about jobs, at first; the interval grows.
     poll_s: float = 5.0
+    #: Seconds that files of a job that is over may take to be seen by the controller.
+    late_files_s: float = 60.0
 
     def question(self) -> dict[str, object]:
         """What of it changes results, as plain data: results under another don't compare."""

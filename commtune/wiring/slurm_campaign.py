@@ -48,7 +48,7 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram, watching_program
-from commtune.model import DEFAULT, MpiInstallation, RunRequest, content_key
+from commtune.model import DEFAULT, JobKind, MpiInstallation, RunRequest, content_key
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.detection.recognition import recognize_system, surest_matches
@@ -138,19 +138,20 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
+        reader = ResultReader(
+            program=self.program,
+            environment=self._variables,
+            watched=self.program.env_names,
+            records=self._records,
+            topology=self.site.topology,
+            launcher=self._launcher,
+            switch_is_group=self._switch_is_group,
+            aggressor=self._aggressor,
+        )
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=self.scripts(),
-            reader=ResultReader(
-                program=self.program,
-                environment=self._variables,
-                watched=self.program.env_names,
-                records=self._records,
-                topology=self.site.topology,
-                launcher=self._launcher,
-                switch_is_group=self._switch_is_group,
-                aggressor=self._aggressor,
-            ),
+            reader=reader,
             tracer=Tracer(
                 self.program,
                 self.mpi.flavour,
@@ -166,6 +167,11 @@ class SlurmCampaign:
                 time.time,
                 self.say,
                 changed=lambda tracked: book.put_job(tracked.job),
+                has_files=lambda tracked: (
+                    tracked.job.kind is JobKind.TRACE
+                    or reader.has_records(tracked.folder, tracked.requests)
+                ),
+                late_files_s=self.request.late_files_s,
             ),
             node_hours=NodeHourAccount(
                 book, self.nodes, self.spec.plan.budget.node_hours, scheduler, time.time

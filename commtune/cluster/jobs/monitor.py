@@ -22,8 +22,6 @@ from commtune.model import JobRecord, JobStage
 #: Answers that must not name a job, of the queue and of the accounts if there are any, before it
 #: is given up; and answers of the queue, where the accounts go on to call it alive.
 _GONE, _RUNAWAY = 3, 20
-#: How long the last file of a job that Slurm calls completed may take to be seen, seconds.
-_FILE_LAG_S = 60.0
 
 
 @dataclass
@@ -34,6 +32,10 @@ class JobMonitor:
     say: Callable[[str], None]  # tells a person
     #: Called with each job of which something new was learnt.
     changed: Callable[[TrackedJob], None]
+    #: Whether a job that is over has left all files that its script says there are.
+    has_files: Callable[[TrackedJob], bool]
+    #: How long files of a job that is over may take to be seen here, seconds.
+    late_files_s: float = 60.0
     _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
     next_look_at: float = field(default=0.0, init=False)  # seconds since 1970
@@ -45,7 +47,11 @@ class JobMonitor:
 
     def over(self, tracked_jobs: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
         """Those of the jobs that are over, and how they ended; asks the queue if it is time."""
-        found = [(tracked, end) for tracked in tracked_jobs if (end := _by_file(tracked))]
+        found = [
+            (tracked, end)
+            for tracked in tracked_jobs
+            if (end := _by_file(tracked)) and not self._waits_for_files(tracked)
+        ]
         if found or not _job_numbers(tracked_jobs) or self.clock() < self.next_look_at:
             return found
         known = [tracked for tracked in tracked_jobs if tracked.job.number]
@@ -131,12 +137,11 @@ class JobMonitor:
         if _is_another(tracked):
             self.changed(tracked)
             return None
-        state, now = tracked.observed.state, self.clock()
+        state = tracked.observed.state
         if state.is_over:
-            tracked.over_at = now if tracked.over_at is None else tracked.over_at
-            last = tracked.folder.finished()
-            may_come = last is None and now - tracked.over_at < _FILE_LAG_S
-            if state is JobState.COMPLETED and may_come:
+            # What never had nodes left nothing.
+            ran = state is JobState.COMPLETED or tracked.job.started_at is not None
+            if ran and self._waits_for_files(tracked):
                 return None
             return _ended(tracked, tracked.observed)
         most = _RUNAWAY if self.scheduler.keeps_accounts else _GONE
@@ -144,6 +149,12 @@ class JobMonitor:
             reason = f"{self.scheduler.name} no longer knows job {tracked.job.number}"
             return _ended(tracked, ObservedState(JobState.ABSENT, reason=reason))
         return None
+
+    def _waits_for_files(self, tracked: TrackedJob) -> bool:
+        now = self.clock()
+        tracked.over_at = now if tracked.over_at is None else tracked.over_at
+        is_late = tracked.folder.finished() is None or not self.has_files(tracked)
+        return is_late and now - tracked.over_at < self.late_files_s
 
 
 def _own_part(answer: QueueSnapshot, tracked: TrackedJob) -> QueueSnapshot:

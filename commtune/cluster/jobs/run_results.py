@@ -5,7 +5,9 @@ A run with an exit file ended by itself; the first one without was under way whe
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -87,6 +89,14 @@ class ResultReader:
             found.append(replace(result, nodes=nodes, distance=distance))
         lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found))
         return _without_blame(found, lost_node)
+
+    def has_records(self, folder: JobFolder, requests: Sequence[RunRequest]) -> bool:
+        """Whether each run that ended well by its exit file has a record file."""
+        # A network file system asks its server again for a folder that is opened.
+        with suppress(OSError), os.scandir(self.records):
+            pass
+        good = [r for r in requests if (e := folder.ending(r.position)) and e.status == 0]
+        return all((self.records / f"{request.run_id}.jsonl").exists() for request in good)
 
     def lost_nodes(self, results: Sequence[RunResult]) -> frozenset[str]:
         """Names of nodes that the launcher lost under runs, or could not reach."""

@@ -176,6 +176,51 @@ def test_files_that_come_late_are_waited_for(laboratory: Laboratory, accounts: b
     assert set(outcomes(jobs).values()) == {Outcome.OK}
 
 
+@pytest.mark.parametrize("word", ["FAILED", "NODE_FAIL", "TIMEOUT", "PREEMPTED"])
+def test_runs_that_ended_well_are_waited_for_whatever_the_end_of_their_job(
+    laboratory: Laboratory, word: str
+) -> None:
+    laboratory.fake.next(Fate(word, run_s=5))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    folder, late_at = laboratory.tracked(jobs, 0).folder, laboratory.clock() + 40
+    laboratory.on_rest = lambda: (
+        play(folder, 2, laboratory.clock())
+        if laboratory.clock() >= late_at and not folder.finished()
+        else None
+    )
+    assert set(outcomes(jobs).values()) == {Outcome.OK}
+
+
+def test_record_files_that_come_late_are_waited_for(laboratory: Laboratory) -> None:
+    jobs = laboratory.jobs()
+    requests = block(0)
+    jobs.submit(requests, 60.0)
+    laboratory.late_records = {requests[1].run_id}
+    play(laboratory.tracked(jobs, 0).folder, 2, laboratory.clock())
+    seen_at = laboratory.clock() + 30
+    laboratory.on_rest = lambda: (
+        laboratory.late_records.clear() if laboratory.clock() >= seen_at else None
+    )
+    assert set(outcomes(jobs).values()) == {Outcome.OK}
+    assert seen_at <= laboratory.clock() < seen_at + 15
+
+
+def test_jobs_beyond_a_limit_are_asked_for_one_by_one(laboratory: Laboratory) -> None:
+    """Slurm takes two at a time, of 40: each refusal counts for all that wait."""
+    laboratory.fake.next(Fate(run_s=None), Fate(run_s=None))
+    jobs = laboratory.jobs(in_flight=40)
+    full = "sbatch: error: Batch job submission failed: Job violates accounting/QOS policy\n"
+    for number in range(40):
+        if number == 2:
+            laboratory.fake.answers("sbatch", full, times=1000)
+        jobs.submit(block(number), 60.0)
+    began = laboratory.clock()
+    while laboratory.clock() < began + 180:
+        jobs._poll()
+    assert len(laboratory.fake.calls("sbatch")) - 2 <= 12
+
+
 @pytest.mark.parametrize("word", ["COMPLETED", "SOMETHING_NEW"])
 def test_a_job_without_its_last_file_is_not_taken_for_done(
     laboratory: Laboratory, word: str

@@ -96,10 +96,9 @@ def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnSlurm) -> Non
             campaign.cluster.call(*drain)
         campaign.write(ONE_BLOCK)
         assert campaign("submit", "campaign.yaml").code == 0
-        with (data / "full").open("wb") as file, suppress(OSError):
-            while True:
-                file.write(bytes(4096))
-                file.flush()
+        with suppress(OSError), (data / "full").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
         ended = campaign("cancel", "small")
         (job,) = campaign.jobs()
         assert job.word == "CANCELLED"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 from dataclasses import replace
 from functools import partial
@@ -202,3 +203,19 @@ def test_an_sbatch_outlives_its_controller(dying: OnSlurm) -> None:
         tuning.ended()
     dying.check_whole(lost=False)
     assert len(dying.jobs()) == 1
+
+
+def test_files_that_are_seen_late_count_whatever_became_of_the_job(campaign: OnSlurm) -> None:
+    # What the node writes from here on is seen here when the test says so.
+    hides = "mkdir -p $HOME/late; mount --bind $HOME/late $PWD; "
+    text = ONE_BLOCK.replace("before: '", f"after: exit 7, before: '{hides}")
+    campaign.write(text.replace("late_files: 3s", "late_files: 60s"))
+    with campaign.tuning() as tuning:
+        tuning.until(lambda: any(job.word == "FAILED" for job in campaign.jobs()), "its job ended")
+        campaign.pause(1.5)
+        (job,) = campaign.jobs()
+        for file in (campaign.folder / "late").iterdir():
+            shutil.copy(file, campaign.job_folder(job.number))
+        tuning.ended()
+    campaign.check_whole(lost=False)
+    assert campaign.outcomes() == {"ok": 4}

@@ -127,6 +127,7 @@ class Laboratory:
         said: what a person was told.
         slept: how long each rest was, seconds.
         on_rest: called after each rest.
+        late_records: runs whose record files are not seen yet.
     """
 
     fake: FakeSlurm
@@ -138,6 +139,7 @@ class Laboratory:
     said: list[str] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
     on_rest: Callable[[], None] = lambda: None
+    late_records: set[str] = field(default_factory=set)
 
     @property
     def queue(self) -> SlurmScheduler:
@@ -148,14 +150,15 @@ class Laboratory:
         scheduler = SlurmScheduler(self.fake.environment, keeps_accounts=self.accounts)
         backoff = PollBackoff(seed=1)
         request = JobRequest(nodes=2, mpi="pmi2")
+        reader = ResultReader(
+            self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY), Srun()
+        )
         return BlockJobs(
             folder=self.folder / "jobs",
             scripts=Scripts(
                 "test", None, request, self.program, (), {}, "mpiexec", self.folder / "runs"
             ),
-            reader=ResultReader(
-                self.program, {}, (), self.folder / "runs", read_topology(TOPOLOGY), Srun()
-            ),
+            reader=reader,
             tracer=Tracer(self.program, MpiFlavour.MPICH, {}, (), self.folder / "traces"),
             book=self.book,
             submitter=Submitter(
@@ -167,6 +170,7 @@ class Laboratory:
                 self.clock,
                 self.say,
                 lambda tracked: self.book.put_job(tracked.job),
+                lambda tracked: not self.late_records & {r.run_id for r in tracked.requests},
             ),
             node_hours=NodeHourAccount(self.book, 2, self.limit, scheduler, self.clock),
             stop_policy=StopPolicy(

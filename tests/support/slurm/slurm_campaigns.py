@@ -34,7 +34,7 @@ budget: {search: 8s, ablation: 10ms, confirmation: 1s, trials: 2}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
-slurm: {mpi: pmi2, poll: 0.3s}
+slurm: {mpi: pmi2, poll: 0.3s, late_files: 3s}
 """
 #: The first job of a folder lasts a second, which is more than a search of 100 ms may take: Slurm
 #: counts whole seconds, and a job that began and ended within one of them took none.
@@ -60,6 +60,7 @@ narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm:
   mpi: pmi2
   poll: 0.3s
+  late_files: 3s
   before: {_BEFORE}
 """
 #: What a run may be that was not its own fault.
