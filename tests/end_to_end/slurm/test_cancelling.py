@@ -96,12 +96,14 @@ def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnSlurm) -> Non
             campaign.cluster.call(*drain)
         campaign.write(ONE_BLOCK)
         assert campaign("submit", "campaign.yaml").code == 0
-        with suppress(OSError), (data / "full").open("wb", buffering=0) as file:
-            while file.write(bytes(4096)):
-                pass
-        ended = campaign("cancel", "small")
+        with closing(sqlite3.connect(campaign.database)) as controller:
+            controller.execute("SELECT * FROM jobs")  # as a controller has it open
+            with suppress(OSError), (data / "full").open("wb", buffering=0) as file:
+                while file.write(bytes(4096)):
+                    pass
+            ended = campaign("cancel", "small")
         (job,) = campaign.jobs()
-        assert job.word == "CANCELLED"
+        assert job.word == "CANCELLED", ended.err
         assert ended.out == f"small: job {job.number} ended; what was measured is kept\n"
         assert ended.code == 3
         assert "that small was cancelled could not be written down: " in ended.err
