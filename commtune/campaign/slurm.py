@@ -91,6 +91,7 @@ class SlurmPart(value_types.Part):
     before: Text = ""
     after: Text = ""
     templates: Text = ""
+    mail_user: _Option = ""
     jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
     placement: job_request.Placement = "any"
     exclude: _Nodes = ()

@@ -68,6 +68,7 @@ class JobRequest:
     #: before, after: lines of shell that a person wrote.
     before: ShellCode = NO_CODE
     after: ShellCode = NO_CODE
+    mail_user: str = ""  # who gets mail when an allocation ended or failed; empty for nobody
     templates: Path | None = None  # a folder of the user's own templates
     jobs: int = 4  # how many jobs may be in flight together
     placement: Placement = "any"  # how near to each other the nodes of a job must be
@@ -98,6 +99,7 @@ _OF_THE_QUESTION = (
 _AS_REQUESTED = (
     "nodes", "ranks_per_node", "account", "partition", "qos", "constraint", "reservation",
     "network", "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
+    "mail_user",
 )  # fmt: skip
 
 

@@ -42,6 +42,7 @@ class Job:
     nodelist: str = ""
     exclude: str = ""
     comment: str = ""
+    mail_user: str = ""
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     exclusive: bool = False
@@ -61,7 +62,7 @@ class Job:
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
     "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
-    "cpus_per_rank", "switches", "warn_s",
+    "cpus_per_rank", "switches", "warn_s", "mail_user",
 )  # fmt: skip
 
 

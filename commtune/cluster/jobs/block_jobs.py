@@ -60,6 +60,7 @@ class BlockJobs:
     #: Of one operation.
     _walls: deque[float] = field(default_factory=lambda: deque(maxlen=_TYPICAL_OF), init=False)
     _stretch: float = field(default=1.0, init=False)
+    _waited_s: float = field(default=0.0, init=False)
     _alive_at: float = field(default=0.0, init=False)
     _tidy: bool = field(default=False, init=False)
 
@@ -68,7 +69,8 @@ class BlockJobs:
         return len(self._tracked) + bool(self._unknown)
 
     def used_s(self) -> float:
-        return self.node_hours.used_s
+        """Time without a scheduler costs node-hours, and is not time of the search."""
+        return max(0.0, self.node_hours.used_s - self._waited_s)
 
     def left_s(self) -> float:
         """Seconds that the campaign's node-hours leave, what is under way taken off."""
@@ -207,6 +209,7 @@ class BlockJobs:
 
     def _done_with(self, tracked: TrackedJob) -> None:
         tracked.update(stage=model.JobStage.OVER)
+        self._waited_s += tracked.folder.waited_s()
         self.node_hours.add_job(tracked)
 
     def _tidy_up(self) -> None:

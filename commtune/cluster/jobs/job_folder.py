@@ -8,6 +8,7 @@
     started/      made by the first job with this script; a second one measures nothing
     nodes         which nodes it has, as the job itself sees it
     0.out 0.exit  output and exit of the first run, and so on
+    waited        seconds that the script waited for the scheduler to answer
     finished      how the script ended
     job.out       what the script itself printed
 
@@ -119,6 +120,11 @@ class JobFolder:
     def ending(self, position: int) -> ExitRecord | None:
         """How a run ended; ``None`` where it has not, or never began."""
         return self._ending(self.step_exit(position))
+
+    def waited_s(self) -> float:
+        """Seconds that the job did nothing, as the scheduler gave no answer."""
+        said = read_start(self.path / "waited", _TAIL_BYTES).strip()
+        return float(said) if said.isdecimal() else 0.0
 
     def job_number(self) -> str:
         """The scheduler's number of the job that began here; empty before it began."""

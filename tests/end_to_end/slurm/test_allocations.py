@@ -11,6 +11,7 @@ from pathlib import Path
 
 from left_over import living
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
+from slurm_scripts import shown
 
 
 def _lasting(text: str, seconds: int | str) -> str:
@@ -88,11 +89,13 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
 
 
 def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlurm) -> None:
-    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
+    text = with_long_runs(ONE_BLOCK, 0.2)
+    campaign.write(text.replace("poll: 0.3s", "poll: 0.3s, mail_user: ann@example.org"))
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(lambda: len(campaign.records()) == 2, "its second run")
     (job,) = campaign.jobs()
+    assert shown(campaign.cluster, job.number)["MailUser"] == "ann@example.org"
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", job.number)
     campaign.until(lambda: "is requeued" in campaign.printed(), "the end of its time")
     # What a user edits meanwhile is for the next 'submit'.

@@ -51,6 +51,17 @@ commtune_finish() {
   commtune_now
   commtune_put './finished' "$1 $commtune_started $commtune_time"
 }
+commtune_refused() {
+  # OUTPUT: whether Slurm's controller gave srun no answer, so that nothing began; waits a while.
+  grep -qsE -e '^srun: error: Unable to (confirm allocation|create step) .*: (Unable to contact|Socket timed out|Connection refused|Zero Bytes)' -- "$1" || return 1
+  [ "$commtune_waited" -lt 600 ] || return 1
+  sleep "$commtune_pause"
+  commtune_waited=$((commtune_waited + commtune_pause))
+  [ "$commtune_pause" -ge 16 ] || commtune_pause=$((2 * commtune_pause))
+  commtune_put './waited' "$commtune_waited"
+}
+commtune_waited=0
+commtune_pause=1
 commtune_end_steps() {
   # An srun that was killed leaves its ranks, which would disturb the next run.
   for commtune_try in 1 2 3 4 5 6 7 8 9 10; do
@@ -87,6 +98,7 @@ commtune_put './nodes' "$commtune_nodes"
 # What this script sets reaches the ranks.
 export SLURM_EXPORT_ENV=ALL
 
+while :; do
 commtune_now
 commtune_begin=$commtune_time
 (
@@ -95,6 +107,8 @@ exec -- timeout --signal=TERM --kill-after=10 '30' 'srun' --nodes=2 --ntasks=16 
 ) </dev/null >'0.out' 2>&1
 commtune_status=$?
 commtune_now
+[ "$commtune_status" -ne 0 ] && commtune_refused '0.out' || break
+done
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
 commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time"
 

@@ -54,6 +54,17 @@ commtune_finish() {
   commtune_now
   commtune_put './finished' "$1 $commtune_started $commtune_time"
 }
+commtune_refused() {
+  # OUTPUT: whether Slurm's controller gave srun no answer, so that nothing began; waits a while.
+  grep -qsE -e '^srun: error: Unable to (confirm allocation|create step) .*: (Unable to contact|Socket timed out|Connection refused|Zero Bytes)' -- "$1" || return 1
+  [ "$commtune_waited" -lt 600 ] || return 1
+  sleep "$commtune_pause"
+  commtune_waited=$((commtune_waited + commtune_pause))
+  [ "$commtune_pause" -ge 16 ] || commtune_pause=$((2 * commtune_pause))
+  commtune_put './waited' "$commtune_waited"
+}
+commtune_waited=0
+commtune_pause=1
 commtune_end_steps() {
   # An srun that was killed leaves its ranks, which would disturb the next run.
   for commtune_try in 1 2 3 4 5 6 7 8 9 10; do
@@ -142,6 +153,7 @@ ulimit -s unlimited
 
 commtune_status=125
 if commtune_beside_begin '0.out.beside' '' '' '60' 'srun' noise; then
+while :; do
 commtune_now
 commtune_begin=$commtune_time
 (
@@ -151,6 +163,8 @@ exec -- timeout --signal=TERM --kill-after=10 '30' 'srun' --nodes=2 --ntasks=8 -
 ) </dev/null >'0.out' 2>&1
 commtune_status=$?
 commtune_now
+[ "$commtune_status" -ne 0 ] && commtune_refused '0.out' || break
+done
 commtune_beside_over
 else
 commtune_now
