@@ -120,13 +120,14 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlur
 
 
 def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
-    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
+    campaign.write(ONE_CANDIDATE)
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.records, "a run")
+    (controller,) = living(f"{campaign.folder}/campaign.yaml")
+    os.kill(controller, signal.SIGSTOP)
     assert " running (process " in campaign("status").out
     # On another node, nobody sees that it is dead.
-    (controller,) = living(f"{campaign.folder}/campaign.yaml")
     os.kill(controller, signal.SIGKILL)
     campaign.until_over()
     (job,) = campaign.jobs()
