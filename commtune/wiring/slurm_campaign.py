@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import socket
 import sys
 import tempfile
 import time
@@ -48,7 +47,7 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram, watching_program
-from commtune.model import DEFAULT, JobKind, MpiInstallation, RunRequest, content_key
+from commtune.model import DEFAULT, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.detection.recognition import recognize_system, surest_matches
@@ -103,13 +102,6 @@ class SlurmCampaign:
         )
 
     @property
-    def _shared_answer(self) -> SharedAnswer:
-        """Of the queue: all campaigns of a user on this machine ask once a period."""
-        which = os.environ.get("SLURM_CONF", "") + self.site.name
-        name = f"queue-{socket.gethostname()}-{os.getuid()}-{content_key({'of': which})[:8]}"
-        return SharedAnswer(self.folder.parents[1] / "slurm" / name, self.request.poll_s)
-
-    @property
     def _launcher(self) -> Srun:
         return Srun(clean_environment(os.environ))
 
@@ -138,6 +130,7 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
+        shared = SharedAnswer.of_queue(self.folder.parents[1], self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,
@@ -162,15 +155,12 @@ class SlurmCampaign:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                replace(scheduler, shared=self._shared_answer),
+                replace(scheduler, shared=shared),
                 self._backoff,
                 time.time,
                 self.say,
                 changed=lambda tracked: book.put_job(tracked.job),
-                has_files=lambda tracked: (
-                    tracked.job.kind is JobKind.TRACE
-                    or reader.has_records(tracked.folder, tracked.requests)
-                ),
+                has_files=reader.has_files,
                 late_files_s=self.request.late_files_s,
             ),
             node_hours=NodeHourAccount(

@@ -17,9 +17,10 @@ from commtune.cluster.exit_codes import OVER_TIME, judge_run, judge_whole, resul
 from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
+from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
-from commtune.model import Outcome, RunRequest, RunResult
+from commtune.model import JobKind, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
@@ -90,13 +91,16 @@ class ResultReader:
         lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found))
         return _without_blame(found, lost_node)
 
-    def has_records(self, folder: JobFolder, requests: Sequence[RunRequest]) -> bool:
-        """Whether each run that ended well by its exit file has a record file."""
+    def has_files(self, tracked: TrackedJob) -> bool:
+        """Whether each run of a block that ended well by its exit file has a record file."""
+        if tracked.job.kind is JobKind.TRACE:
+            return True
         # A network file system asks its server again for a folder that is opened.
         with suppress(OSError), os.scandir(self.records):
             pass
-        good = [r for r in requests if (e := folder.ending(r.position)) and e.status == 0]
-        return all((self.records / f"{request.run_id}.jsonl").exists() for request in good)
+        endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
+        good = [run for run, ending in endings if ending and ending.status == 0]
+        return all((self.records / f"{run.run_id}.jsonl").exists() for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult]) -> frozenset[str]:
         """Names of nodes that the launcher lost under runs, or could not reach."""

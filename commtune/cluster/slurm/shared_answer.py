@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import fcntl
+import os
+import socket
 import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.model import content_key
+
 
 @dataclass(frozen=True)
 class SharedAnswer:
     file: Path  # of one user, machine, cluster and question
     period_s: float  # how long an answer will do, seconds
+
+    @classmethod
+    def of_queue(cls, folder: Path, cluster: str, period_s: float) -> SharedAnswer:
+        """Of squeue, for the jobs of this user; ``folder`` is for files of all campaigns."""
+        which = content_key({"of": [os.environ.get("SLURM_CONF", ""), cluster]})[:8]
+        name = f"queue-{socket.gethostname()}-{os.getuid()}-{which}"
+        return cls(folder / "slurm" / name, period_s)
 
     def get(self, ask: Callable[[], str]) -> tuple[str, float]:
         """The answer, and when it was asked for, seconds since 1970.

@@ -53,7 +53,8 @@ commtune_finish() {
 }
 commtune_refused() {
   # OUTPUT: whether Slurm's controller gave srun no answer, so that nothing began; waits a while.
-  grep -qsE -e '^srun: error: Unable to (confirm allocation|create step) .*: (Unable to contact|Socket timed out|Connection refused|Zero Bytes)' -- "$1" || return 1
+  # A controller that just came back may call a job that runs completing.
+  grep -qsE -e '^srun: error: Unable to (confirm allocation|create step) .*: (Unable to contact|Socket timed out|Connection refused|Zero Bytes|Job/step already completing)' -- "$1" || return 1
   [ "$commtune_waited" -lt 600 ] || return 1
   sleep "$commtune_pause"
   commtune_waited=$((commtune_waited + commtune_pause))
