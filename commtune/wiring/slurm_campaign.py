@@ -107,7 +107,7 @@ class SlurmCampaign:
 
     @property
     def _backoff(self) -> PollBackoff:
-        # Not the campaign's seed: of many campaigns, most have the same.
+        # The campaign's seed is the same for most campaigns.
         return PollBackoff(random.SystemRandom().getrandbits(32), shortest_s=self.request.poll_s)
 
     @property
