@@ -7,6 +7,7 @@ import time
 from commtune import formatting as text
 from commtune.app import nominal_share, stored_campaigns
 from commtune.app.stored_campaigns import CampaignState, CampaignSummary
+from commtune.model import JobKind, JobStage
 
 
 def describe_kind(campaign: CampaignSummary) -> str:
