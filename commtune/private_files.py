@@ -6,6 +6,7 @@ Standard library only: what answers from the shell imports this.
 from __future__ import annotations
 
 import os
+import shlex
 import stat
 from pathlib import Path
 
@@ -69,9 +70,10 @@ def who_else_wrote(file: Path) -> str:
 
 def how_to_trust(file: Path) -> str:
     """What to type about such a file."""
+    named, folder, real = (shlex.quote(str(one)) for one in (file, file.parent, file.resolve()))
     return (
-        f"chmod go-w {file} {file.parent}; or, if you trust who wrote it: "
-        f"export {TRUSTED_VARIABLE}={file.resolve()}"
+        f"chmod go-w {named} {folder}; or, if you trust who wrote it: "
+        f"export {TRUSTED_VARIABLE}={real}"
     )
 
 
