@@ -56,8 +56,8 @@ def describe_live(found: CampaignProgress) -> dict[str, Any]:
 
 
 def _single_words(found: tuple[int, float] | None) -> str:
-    if found is None:
-        return "none"
+    if found is None or found[1] <= 1:
+        return "none ahead of the default"
     size, ratio = found
     return f"{ratio:.3g}x at {text.format_size(size)} (single unconfirmed run)"
 
