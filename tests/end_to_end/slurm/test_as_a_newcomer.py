@@ -102,8 +102,9 @@ def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> Non
         campaign.until_over()
         output = Path(said.out.rstrip().rpartition("output: ")[2]).read_text()
         assert "is not the database that the job was submitted with" in output
-        assert "1 job in flight" in campaign("status", "--db", str(hidden)).out
-        assert "FAILED" in campaign("status", "--db", str(hidden)).out
+        said = campaign("status", "--db", str(hidden))
+        assert said.out.splitlines()[1].split()[:2] == ["small", "stopped"]
+        assert "FAILED" in said.out
     finally:
         for file in hidden.parent.glob(f"{hidden.name}*"):
             file.unlink()
@@ -153,7 +154,7 @@ def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     assert again.code == 2
     assert "already has a Slurm job: " in again.err
     _, row, _, _, _, job = campaign("status").out.splitlines()
-    assert row.split()[:2] == ["small", "submitted"]
+    assert row.split()[:2] == ["small", "PENDING"]
     assert job.split()[1:3] == ["allocation", "PENDING"]
     assert "PartitionDown" in job
     ended = campaign("cancel", "small")
