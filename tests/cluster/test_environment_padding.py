@@ -33,7 +33,7 @@ ENVIRONMENT = {"PINNED": "something longer"}
 #: Each rank keeps its environment in a file.
 KEEP = (
     'cat /proc/self/environ >"$0.{run_id}.${PMI_RANK-$PMIX_RANK}"\n'
-    'echo \'{"bytes": 8, "time_s": 1}\''
+    'echo \'{"bytes": 8, "time_s": 1e-6}\''
 )
 
 

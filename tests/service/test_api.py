@@ -190,7 +190,7 @@ def test_postgresql_answers_as_sqlite_does(
 
     def without_keys(got: Any) -> Any:
         if isinstance(got, dict):
-            own = ("id", "created", "finished", "next")
+            own = ("id", "run_id", "created", "finished", "next")
             return {name: without_keys(value) for name, value in got.items() if name not in own}
         return [without_keys(one) for one in got] if isinstance(got, list) else got
 
