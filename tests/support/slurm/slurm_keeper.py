@@ -51,9 +51,11 @@ class Keeper:
     def start_all(self) -> None:
         """Starts everything; where nothing waits for another, side by side."""
         run, data = self.place.folder / "run", self.place.folder / "ram" / "db"
+        # A server that starts deletes what servers before it left in its folder for such files.
+        temporary = f"--tmpdir={run}"
         install = self._start(
             *("mariadb-install-db", "--no-defaults", "--user=root", f"--datadir={data}"),
-            *("--auth-root-authentication-method=normal", "--skip-test-db"),
+            *("--auth-root-authentication-method=normal", "--skip-test-db", temporary),
             "--innodb-log-file-size=8M",
         )
         self._start(
@@ -64,7 +66,7 @@ class Keeper:
         self._until("munge", "-S", f"{run}/munge.sock", "-n")
         assert install.wait(60) == 0, "mariadb-install-db failed"
         self._start(
-            *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}"),
+            *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", temporary),
             *(f"--socket={run}/db.sock", f"--pid-file={run}/db.pid", "--skip-networking"),
             *("--innodb-flush-log-at-trx-commit=0", "--innodb-lock-wait-timeout=900"),
             *("--innodb-buffer-pool-size=64M", "--innodb-log-file-size=8M", "--skip-log-bin"),
