@@ -36,4 +36,4 @@ def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert [one.name for one in store.campaigns()] == ["notebook"]
         runs = store.results().to_frame()
         assert runs["run"].nunique() == sum(one.runs for one in store.campaigns())
-        assert set(runs["bytes"]) == {8, 65536}
+        assert set(runs["bytes"]) >= {8, 65536}
