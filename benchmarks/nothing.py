@@ -21,7 +21,7 @@ from honesty import Share
 from quiet import QuietReporter
 
 from commtune import formatting as text
-from commtune.app import tuning
+from commtune.app.campaigns import tuning
 from commtune.campaign.loading import load_campaign
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database

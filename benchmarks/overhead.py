@@ -26,7 +26,7 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import process
-from commtune.app import tuning
+from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.commands.campaigns.tune import quick_campaign

@@ -27,7 +27,7 @@ from pathlib import Path
 from quiet import QuietReporter
 
 from commtune import formatting as text
-from commtune.app import tuning
+from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Plan
 from commtune.commands.campaigns.tune import quick_campaign
 from commtune.db.connection.engine import open_database

@@ -10,14 +10,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from commtune import __version__
-from commtune.app import stored_campaigns
-from commtune.app.answers import Answer, answer_question, size_table_data
-from commtune.app.campaign_progress import CampaignProgress, read_progress
-from commtune.app.listing import find_run, list_runs, list_stacks, list_systems
-from commtune.app.nominal_share import Share
-from commtune.app.profile_use import export_profile
-from commtune.app.remeasuring import find_profile
-from commtune.app.stored_campaigns import ProfileAnswer
+from commtune.app.campaigns import stored
+from commtune.app.campaigns.listing import find_run, list_runs, list_stacks, list_systems
+from commtune.app.campaigns.progress import CampaignProgress, read_progress
+from commtune.app.campaigns.stored import ProfileAnswer
+from commtune.app.measure.remeasuring import find_profile
+from commtune.app.profiles.answers import Answer, answer_question, size_table_data
+from commtune.app.profiles.nominal_share import Share
+from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName
 from commtune.export.formats import FORMATS
 from commtune.model import Operation
@@ -90,10 +90,8 @@ def _stacks(db: str, _: _Values) -> Reply:
 
 
 def _campaigns(db: str, _: _Values) -> Reply:
-    listed = stored_campaigns.list_campaigns(db, ask_slurm=False)
-    return json_reply(
-        [stored_campaigns.summary_data(one, Share.of_best(one, db)) for one, _ in listed]
-    )
+    listed = stored.list_campaigns(db, ask_slurm=False)
+    return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one, _ in listed])
 
 
 def _campaign(db: str, values: _Values) -> Reply:
@@ -104,7 +102,7 @@ def _campaign(db: str, values: _Values) -> Reply:
 def progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     """A campaign's state, with its phases and what is left of their budgets."""
     share = Share.of_best(found.summary, db)
-    budget = stored_campaigns.node_hours_budget(found.summary.settings)
+    budget = stored.node_hours_budget(found.summary.settings)
     hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
     phases = [
         asdict(one)
@@ -113,7 +111,7 @@ def progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     ]
     size, ratio = found.single_run or (None, None)
     return {
-        **stored_campaigns.summary_data(found.summary, share),
+        **stored.summary_data(found.summary, share),
         "phase": found.phase,
         "phases": phases,
         "node_hours_left": hours_left,
@@ -141,7 +139,7 @@ def _run(db: str, values: _Values) -> Reply:
 
 
 def _profiles(db: str, values: _Values) -> Reply:
-    found = stored_campaigns.list_profiles(values["campaign"], db)
+    found = stored.list_profiles(values["campaign"], db)
     return json_reply([asdict(one) | {"configuration": dict(one.configuration)} for one in found])
 
 

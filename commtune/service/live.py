@@ -12,9 +12,9 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from commtune import formatting as text
-from commtune.app.campaign_progress import CampaignProgress, PhaseProgress, read_progress
-from commtune.app.listing import RunLine
-from commtune.app.stored_campaigns import CampaignState, describe_best_gain, node_hours_budget
+from commtune.app.campaigns.listing import RunLine
+from commtune.app.campaigns.progress import CampaignProgress, PhaseProgress, read_progress
+from commtune.app.campaigns.stored import CampaignState, describe_best_gain, node_hours_budget
 from commtune.errors import CommtuneError
 from commtune.service.replies import Reply, json_reply, make_problem
 

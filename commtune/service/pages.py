@@ -14,12 +14,12 @@ import jinja2
 
 from commtune import __version__, wording
 from commtune import formatting as text
-from commtune.app import stored_campaigns
-from commtune.app.answers import answer_question
-from commtune.app.campaign_progress import read_progress
-from commtune.app.listing import find_run, list_runs, list_systems
-from commtune.app.remeasuring import find_profile
-from commtune.app.reporting import render_campaign_report
+from commtune.app.campaigns import stored
+from commtune.app.campaigns.listing import find_run, list_runs, list_systems
+from commtune.app.campaigns.progress import read_progress
+from commtune.app.measure.remeasuring import find_profile
+from commtune.app.profiles.answers import answer_question
+from commtune.app.profiles.reporting import render_campaign_report
 from commtune.export.formats import FORMATS
 from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
 from commtune.service import live
@@ -90,11 +90,11 @@ def show_problem(found: Problem, prefix: str) -> Reply:
 
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
-    campaigns = [one for one, _ in stored_campaigns.list_campaigns(db, ask_slurm=False)]
+    campaigns = [one for one, _ in stored.list_campaigns(db, ask_slurm=False)]
     return _render(
         "overview.html",
         prefix,
-        rows=[(one, stored_campaigns.describe_best_gain(one.best)) for one in campaigns],
+        rows=[(one, stored.describe_best_gain(one.best)) for one in campaigns],
         asked=_NOT_ASKED,
         operations=list(Operation),
         wall=text.format_wall_time,
@@ -139,7 +139,7 @@ def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any
     given.read_parameters((), query)
     name = path["campaign"]
     progress = read_progress(name, db)
-    listed = stored_campaigns.list_profiles(name, db)
+    listed = stored.list_profiles(name, db)
     return _render(
         "campaign.html",
         prefix,
@@ -150,7 +150,7 @@ def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any
     )
 
 
-def _profile(answer: stored_campaigns.ProfileAnswer) -> dict[str, Any]:
+def _profile(answer: stored.ProfileAnswer) -> dict[str, Any]:
     profile = answer.profile
     level = wording.format_simultaneous(answer.level) if answer.level else "interval"
     return {

@@ -10,7 +10,7 @@ import database_values as given
 import pytest
 
 from commtune import formatting as text
-from commtune.app import nominal_share
+from commtune.app.profiles import nominal_share
 from commtune.commands.measure import bench_results
 from commtune.model import (
     Backend,

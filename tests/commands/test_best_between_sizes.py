@@ -10,7 +10,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.app.best import best_by_size
+from commtune.app.profiles.best import best_by_size
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store

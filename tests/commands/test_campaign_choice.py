@@ -7,7 +7,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.reporting import _choose_campaign, write_plot
+from commtune.app.profiles.reporting import _choose_campaign, write_plot
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from command_line import CommandLine
 
-from commtune.app.doctor import _check_environment, _fix_commands, _installed_versions
+from commtune.app.setup.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.model import MpiFlavour, MpiInstallation
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from commtune.app.comparison import WorkloadChanges, _merge_workload
+from commtune.app.measure.comparison import WorkloadChanges, _merge_workload
 from commtune.commands.measure.compare import _read_changes
 from commtune.db.records import CampaignDescription, StackRecord, SystemRecord
 from commtune.errors import UserError

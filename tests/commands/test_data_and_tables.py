@@ -15,7 +15,7 @@ from quiet import QuietReporter
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune import formatting
-from commtune.app.comparison import ComparisonResult
+from commtune.app.measure.comparison import ComparisonResult
 from commtune.commands.measure import compare
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database

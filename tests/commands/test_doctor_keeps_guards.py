@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from commtune.app.doctor import _check_environment, _fix_commands
+from commtune.app.setup.doctor import _check_environment, _fix_commands
 from commtune.cluster.machine.doctor import _check_environment_settings
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import database_values as given
 import pytest
 
+from commtune.app.profiles.rule_files import prepare_rules, read_rules, write_rules
+from commtune.app.profiles.rule_verification import verify_rules
 from commtune.app.progress import LineReporter
-from commtune.app.rule_files import prepare_rules, read_rules, write_rules
-from commtune.app.rule_verification import verify_rules
 from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
 from commtune.db.storage.store import Store

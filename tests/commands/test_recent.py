@@ -14,7 +14,7 @@ import database_values as given
 import pytest
 from stored_campaigns import Made
 
-from commtune.app.recent import parse_since
+from commtune.app.campaigns.recent import parse_since
 from commtune.commands.campaigns.status import status_command
 from commtune.db.connection.engine import open_database
 from commtune.db.locks import LockOwner

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.app.comparison import _reference_notes
+from commtune.app.measure.comparison import _reference_notes
 from commtune.systems.reference_settings import find_reference_settings
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.profile_use import apply_profile
+from commtune.app.profiles.use import apply_profile
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiFlavour, MpiInstallation

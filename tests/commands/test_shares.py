@@ -13,7 +13,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.app import nominal_share
+from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns import status
 from commtune.commands.profiles import best
 from commtune.db.connection.engine import open_database

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from commtune.app.benchmarking import list_settings_remarks
-from commtune.app.comparison import _read_operand
-from commtune.app.profile_use import write_text
+from commtune.app.measure.benchmarking import list_settings_remarks
+from commtune.app.measure.comparison import _read_operand
+from commtune.app.profiles.reporting import _places
+from commtune.app.profiles.use import write_text
 from commtune.app.progress import LineReporter
-from commtune.app.reporting import _places
 from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError

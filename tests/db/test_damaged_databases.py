@@ -16,8 +16,8 @@ import pytest
 import sqlalchemy as sa
 from stored_campaigns import Made
 
-from commtune.app import stored_campaigns
-from commtune.app.best import best
+from commtune.app.campaigns import stored as stored_campaigns
+from commtune.app.profiles.best import best
 from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable

@@ -14,7 +14,7 @@ import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
-from commtune.app.recording import _count_of_runs, _run_order
+from commtune.app.measure.recording import _count_of_runs, _run_order
 from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
 

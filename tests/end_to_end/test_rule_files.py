@@ -17,8 +17,8 @@ import pytest
 from command_line import CACHE, ROOT, CommandLine
 from tracing_runs import traced_on
 
-from commtune.app.rule_files import find_library, prepare_rules, read_rules, write_rules
-from commtune.app.rule_verification import RuleProof, prove_rules
+from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules, write_rules
+from commtune.app.profiles.rule_verification import RuleProof, prove_rules
 from commtune.campaign.loading import load_campaign
 from commtune.cluster.machine.description import describe_machine
 from commtune.commands.profiles.verify import verify_command

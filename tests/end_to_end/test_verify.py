@@ -265,8 +265,13 @@ def test_a_profile_brings_its_workload_and_its_pins(commtune: CommandLine) -> No
     assert said.code == 0, said.err
     assert said.out.startswith("A: small/real\nB: default\nallreduce of float32, 2 ranks, MPICH ")
     rows = [line for line in said.out.splitlines() if line.strip().startswith("8 B")]
-    # A busy machine leaves too few pairs, or too wide an interval; the default never wins.
-    findings = ("A is faster", "too noisy to say anything", "nothing is known")
+    # A busy machine leaves few pairs or none, or too wide an interval; the default never wins.
+    findings = (
+        "A is faster",
+        "too noisy to say anything",
+        "nothing is known",
+        "no pair of runs in one machine state",
+    )
     assert rows[0].endswith(findings), said.out
     assert any(line.strip().startswith("64 KiB") for line in said.out.splitlines())
 

@@ -14,7 +14,7 @@ import pytest
 from stored_campaigns import Made, nothing
 from stored_conclusions import TUNED
 
-from commtune.app.reporting import write_campaign_report
+from commtune.app.profiles.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import database_values as given
 
-from commtune.app.reporting import write_campaign_report
+from commtune.app.profiles.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT

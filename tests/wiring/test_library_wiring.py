@@ -14,8 +14,8 @@ from command_line import ROOT, CommandLine
 from components import require_component
 from mpi_fixture import BUILT, session_mpi
 
-from commtune.app.doctor import _check_environment, _versions_below
-from commtune.app.tuning import prepare_campaign
+from commtune.app.campaigns.tuning import prepare_campaign
+from commtune.app.setup.doctor import _check_environment, _versions_below
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine

@@ -9,7 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app import stored_campaigns
+from commtune.app.campaigns import stored
 from commtune.commands.options import DbOption, called_as
 from commtune.errors import DatabaseFault, UserError
 from commtune.model import Workload
@@ -23,15 +23,15 @@ def show_command(
     db: DbOption = None,
 ) -> None:
     """Describe a stored campaign or profile."""
-    found = stored_campaigns.find_stored(name, db)
-    if isinstance(found, stored_campaigns.CampaignDescription):
-        print(_describe_campaign(found, stored_campaigns.list_profiles(name, db)))
+    found = stored.find_stored(name, db)
+    if isinstance(found, stored.CampaignDescription):
+        print(_describe_campaign(found, stored.list_profiles(name, db)))
     else:
         print(_describe_profile(found))
 
 
 def _describe_campaign(
-    campaign: stored_campaigns.CampaignDescription, profiles: list[stored_campaigns.StoredProfile]
+    campaign: stored.CampaignDescription, profiles: list[stored.StoredProfile]
 ) -> str:
     if "workload" not in campaign.what:
         raise DatabaseFault(f"campaign {campaign.name} is stored without its workload")
@@ -59,7 +59,7 @@ def _describe_campaign(
     return "\n".join(lines) + f"\n\n{table}"
 
 
-def _describe_profile(answer: stored_campaigns.ProfileAnswer) -> str:
+def _describe_profile(answer: stored.ProfileAnswer) -> str:
     profile = answer.profile
     reference = f"{answer.campaign}/{profile.name}"
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
@@ -91,11 +91,11 @@ def profiles_command(
     db: DbOption = None,
 ) -> None:
     """List stored profiles, newest first."""
-    found = stored_campaigns.list_profiles(campaign, db)
+    found = stored.list_profiles(campaign, db)
     print(_list_profiles(found) if found else "no profiles yet; commtune tune makes them")
 
 
-def _list_profiles(profiles: list[stored_campaigns.StoredProfile]) -> str:
+def _list_profiles(profiles: list[stored.StoredProfile]) -> str:
     rows = [
         {
             "number": str(one.id),
@@ -121,7 +121,7 @@ def rename_command(
     db: DbOption = None,
 ) -> None:
     """Rename a campaign."""
-    stored_campaigns.rename_campaign(name, new, db)
+    stored.rename_campaign(name, new, db)
     print(f"{name} is now {new}; to continue it, change 'name:' in its file, or add --name {new}")
 
 
@@ -131,15 +131,15 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    stored_campaigns.find_campaign(name, db)
-    count = len(stored_campaigns.list_profiles(name, db))
+    stored.find_campaign(name, db)
+    count = len(stored.list_profiles(name, db))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
     if not yes and not _is_confirmed(f"Delete {lost}?"):
         raise UserError(
             f"{name} was not deleted",
             hint=f"{called_as()} delete {name} --yes deletes it without asking",
         )
-    stored_campaigns.delete_campaign(name, db)
+    stored.delete_campaign(name, db)
     print(f"deleted {lost}")
 
 

@@ -10,9 +10,9 @@ from enum import IntEnum
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app import nominal_share
-from commtune.app.recent import RecentCampaign, list_recent, parse_since
-from commtune.app.stored_campaigns import CampaignSummary
+from commtune.app.campaigns.recent import RecentCampaign, list_recent, parse_since
+from commtune.app.campaigns.stored import CampaignSummary
+from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.state import describe_kind, describe_speedup, describe_state
 from commtune.commands.options import print_json
 from commtune.model import Verdict

@@ -26,7 +26,7 @@ def record_command(
     ] = "4h",
 ) -> None:
     """Record runs of every configuration of a space for replay, or continue a recording."""
-    from commtune.app.recording import record_campaign
+    from commtune.app.measure.recording import record_campaign
 
     spec = load_campaign(campaign)
     try:

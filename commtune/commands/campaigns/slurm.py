@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.app import tuning
+from commtune.app.campaigns import tuning
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag

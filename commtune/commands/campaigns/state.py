@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 
 from commtune import formatting as text
-from commtune.app import nominal_share, stored_campaigns
-from commtune.app.stored_campaigns import CampaignState, CampaignSummary
+from commtune.app.campaigns import stored
+from commtune.app.campaigns.stored import CampaignState, CampaignSummary
+from commtune.app.profiles import nominal_share
 from commtune.model import JobKind, JobStage
 
 
@@ -39,5 +40,5 @@ def describe_ago(moment: float) -> str:
 
 def describe_speedup(campaign: CampaignSummary, share: nominal_share.Share | None) -> str:
     """The best confirmed speedup, with its interval and pairs."""
-    said = stored_campaigns.describe_best_gain(campaign.best)
+    said = stored.describe_best_gain(campaign.best)
     return f"{said}, {share}" if share else said

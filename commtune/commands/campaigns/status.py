@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.app import nominal_share, stored_campaigns
-from commtune.app.stored_campaigns import CampaignSummary
+from commtune.app.campaigns import stored
+from commtune.app.campaigns.stored import CampaignSummary
+from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.recent import print_recent
 from commtune.commands.campaigns.state import (
     describe_ago,
@@ -43,10 +44,10 @@ def status_command(
     if since is not None:
         print_recent(since, db, json_output=json_output)
         return
-    listed = stored_campaigns.list_campaigns(db)
+    listed = stored.list_campaigns(db)
     shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        plain = [stored_campaigns.summary_data(*both) for both in shared]
+        plain = [stored.summary_data(*both) for both in shared]
         print(json.dumps(plain, indent=2, default=dict))
         return
     if not listed:
@@ -85,10 +86,10 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
-    if without := stored_campaigns.excluded_nodes(campaign.settings):
+    if without := stored.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
-    words = stored_campaigns.last_words(campaign)
+    words = stored.last_words(campaign)
     if not words and campaign.jobs and not (alive or campaign.locked_by):
         words = f"nothing; Slurm calls it {campaign.jobs[-1].word}"
     if words:
@@ -96,7 +97,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
         headline = f"{headline}\n  the last job said: {words}{again}"
     if not campaign.jobs:
         return headline
-    if edited := stored_campaigns.edited_files(campaign):
+    if edited := stored.edited_files(campaign):
         headline = (
             f"{headline}\n  {', '.join(edited)} was edited since 'commtune submit': jobs use "
             f"a copy\n  'commtune cancel {campaign.name}', then 'commtune submit' applies it"
@@ -120,7 +121,7 @@ def _further(jobs: Sequence[JobRecord]) -> str:
 
 
 def _spent(campaign: CampaignSummary) -> str:
-    budget = stored_campaigns.node_hours_budget(campaign.settings)
+    budget = stored.node_hours_budget(campaign.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
     return f"{text.format_node_hours(campaign.node_hours)}{of} node-hours used"
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.tuning import CampaignResult, conclusion_data
+from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import Backend, PointEvidence, Profile, Verdict

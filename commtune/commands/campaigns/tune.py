@@ -16,7 +16,12 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from commtune import formatting as text
-from commtune.app.tuning import CampaignResult, prepare_campaign, replay_campaign, tune_campaign
+from commtune.app.campaigns.tuning import (
+    CampaignResult,
+    prepare_campaign,
+    replay_campaign,
+    tune_campaign,
+)
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter

@@ -11,8 +11,8 @@ from typing import Annotated
 import typer
 
 from commtune import model
-from commtune.app.benchmarking import run_benchmark
-from commtune.app.comparison import emulated_nodes
+from commtune.app.measure.benchmarking import run_benchmark
+from commtune.app.measure.comparison import emulated_nodes
 from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.timing import DEFAULT_BATCH, LARGEST_BATCH, MODES, TIMERS, check_timing
 from commtune.campaign.workload import ELEMENT_BYTES, MOST_RANKS, check_elements

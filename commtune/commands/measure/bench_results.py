@@ -9,8 +9,8 @@ from statistics import median
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app import nominal_share
-from commtune.app.benchmarking import list_settings_remarks
+from commtune.app.measure.benchmarking import list_settings_remarks
+from commtune.app.profiles import nominal_share
 from commtune.campaign.workload import ELEMENT_BYTES, rounded_words
 from commtune.model import (
     Backend,

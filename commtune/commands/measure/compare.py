@@ -10,7 +10,7 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app import comparison
+from commtune.app.measure import comparison
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.app import benchmarking
+from commtune.app.measure import benchmarking
 from commtune.commands import options as flags
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.errors import UserError

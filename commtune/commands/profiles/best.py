@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.app.answers import MOST_ANSWERS, answer_data, size_table_data
-from commtune.app.best import (
+from commtune.app.profiles.answers import MOST_ANSWERS, answer_data, size_table_data
+from commtune.app.profiles.best import (
     BestRow,
     Standing,
     Support,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.reporting import write_campaign_report, write_plot
+from commtune.app.profiles.reporting import write_campaign_report, write_plot
 from commtune.commands.options import DbOption
 
 _Campaign = Annotated[

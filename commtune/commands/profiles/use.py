@@ -10,9 +10,9 @@ from typing import Annotated, Literal
 import typer
 
 from commtune import process
-from commtune.app.profile_use import apply_profile, export_profile
-from commtune.app.remeasuring import find_profile
-from commtune.app.rule_files import prepare_rules, write_rules
+from commtune.app.measure.remeasuring import find_profile
+from commtune.app.profiles.rule_files import prepare_rules, write_rules
+from commtune.app.profiles.use import apply_profile, export_profile
 from commtune.commands.options import DbOption
 from commtune.export.rules import RULE_FORMATS
 

@@ -13,8 +13,8 @@ import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app import verification
-from commtune.app.rule_verification import verify_rules
+from commtune.app.measure import verification
+from commtune.app.profiles.rule_verification import verify_rules
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.errors import UserError

@@ -138,8 +138,8 @@ def _system(named: NamedFinding, asked: str | None) -> str:
 
 
 def _job_script(spec: CampaignSpec) -> str:
+    from commtune.app.campaigns.tuning import prepare_on_slurm
     from commtune.app.progress import LineReporter
-    from commtune.app.tuning import prepare_on_slurm
 
     said = LineReporter(partial(print, file=sys.stderr))
     return prepare_on_slurm(spec, None, said).example_script(None, block=False)

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from commtune import formatting as text
-from commtune.app.installation import Build, build_benchmark, build_tuner
+from commtune.app.setup.installation import Build, build_benchmark, build_tuner
 from commtune.commands.options import JsonOption
 
 

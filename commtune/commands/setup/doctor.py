@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable
 from dataclasses import asdict
 
-from commtune.app.doctor import Check, Status, diagnose_machine
+from commtune.app.setup.doctor import Check, Status, diagnose_machine
 from commtune.commands.options import DbOption, JsonOption
 from commtune.streams import escape_text, unescaped
 

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.app.installation import install_mpi, list_mpi
+from commtune.app.setup.installation import install_mpi, list_mpi
 from commtune.commands.options import JsonOption
 from commtune.model import MpiInstallation
 

@@ -12,7 +12,7 @@ from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
-from commtune.app.verification import measure_profile_sizes
+from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord

@@ -13,9 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app import benchmarking
-from commtune.app.rule_files import CampaignRules, find_library, read_rules
-from commtune.app.verification import VerificationResult, verify_answer
+from commtune.app.measure import benchmarking
+from commtune.app.measure.verification import VerificationResult, verify_answer
+from commtune.app.profiles.rule_files import CampaignRules, find_library, read_rules
 from commtune.campaign.workload import ELEMENT_BYTES
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError

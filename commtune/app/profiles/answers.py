@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from typing import Any
 
-from commtune.app.best import (
+from commtune.app.profiles.best import (
     BestRow,
     Standing,
     Support,

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune import formatting as text
-from commtune.app.nominal_share import Share
+from commtune.app.profiles.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db import repair

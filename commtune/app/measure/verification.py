@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from commtune.app.remeasuring import find_profile, rebuild_on_slurm
+from commtune.app.measure.remeasuring import find_profile, rebuild_on_slurm
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences

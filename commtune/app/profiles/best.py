@@ -28,7 +28,7 @@ from commtune.model import Backend, Operation, Verdict
 from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
-    from commtune.app.nominal_share import Share
+    from commtune.app.profiles.nominal_share import Share
 
 
 class Support(StrEnum):
@@ -109,7 +109,7 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
     stored = describe_campaign(database_url(db), row.campaign)
     if on_host and "fabric" not in stored.settings:
         return None
-    from commtune.app.nominal_share import Share
+    from commtune.app.profiles.nominal_share import Share
 
     return Share.of_answer(row, stored, db)
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
-from commtune.app.benchmarking import list_settings_remarks
-from commtune.app.remeasuring import find_profile, rebuild_on_slurm
+from commtune.app.measure.benchmarking import list_settings_remarks
+from commtune.app.measure.remeasuring import find_profile, rebuild_on_slurm
 from commtune.campaign.patterns import PatternFields
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.db.records import CampaignDescription

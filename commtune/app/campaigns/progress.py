@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from commtune.app.stored_campaigns import CampaignState, CampaignSummary, list_campaigns
+from commtune.app.campaigns.stored import CampaignState, CampaignSummary, list_campaigns
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.description import describe_campaign

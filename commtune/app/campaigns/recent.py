@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Any
 
-from commtune.app.stored_campaigns import (
+from commtune.app.campaigns.stored import (
     CampaignState,
     CampaignSummary,
     last_words,

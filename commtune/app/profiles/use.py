@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from commtune import __version__
-from commtune.app.remeasuring import find_profile
+from commtune.app.measure.remeasuring import find_profile
 from commtune.campaign.protected import protected_settings
 from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine

@@ -1,0 +1,172 @@
+"""A database of campaigns: what is stored, and what is best by it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from commtune.api.profiles import Profile, Profiles, stored_profile
+from commtune.api.tables import Row, Table, import_pandas
+from commtune.db.connection.location import database_url
+from commtune.db.queries import results
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.records import CampaignSummary
+from commtune.documents.quantities import QuantityError, parse_bytes
+from commtune.errors import UserError
+from commtune.export.tables import in_groups
+
+
+class Measurements(Table, Iterable[Row]):
+    """Every measurement of campaigns; each iteration reads them anew and holds few at a time."""
+
+    def __init__(self, found: results.Results) -> None:
+        self._found = found
+
+    def __iter__(self) -> Iterator[Row]:
+        names = list(self._found.columns)
+        return (dict(zip(names, row, strict=True)) for row in self._found)
+
+    def rows(self) -> list[Row]:
+        """All of them at once, a row a measurement."""
+        return list(self)
+
+    def to_frame(self) -> Any:
+        """All of them as a pandas DataFrame with the same columns, typed.
+
+        Raises:
+            MissingComponent: pandas is not installed.
+        """
+        pandas, columns = import_pandas(), self._found.columns
+        kinds = {int: "Int64", float: "float64", bool: "bool"}
+        types = {name: kinds.get(kind, "string") for name, kind in columns.items()}
+
+        def frame(rows: Sequence[Sequence[Any]]) -> Any:
+            made = pandas.DataFrame(rows, columns=list(columns)).astype(types)
+            for name in (name for name, kind in columns.items() if kind is datetime):
+                made[name] = pandas.to_datetime(made[name], format="ISO8601", utc=True)
+            return made
+
+        # In parts, so that what pandas makes of them is all that is held.
+        parts = [frame(group) for group in in_groups(self._found)]
+        return pandas.concat(parts, ignore_index=True) if parts else frame([])
+
+
+class Store:
+    """A database of campaigns and their profiles; a context manager.
+
+    Args:
+        where: a file, an SQLAlchemy URL, or ``None`` for the user's own database.
+    """
+
+    def __init__(self, where: str | Path | None = None) -> None:
+        from commtune.db.connection.engine import open_database
+
+        self.url = database_url(None if where is None else str(where))
+        self._database = open_database(self.url)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        from commtune.db.connection.location import shown_url
+
+        return f"Store({shown_url(self.url)!r})"
+
+    def close(self) -> None:
+        """Closes it; also done at the end of ``with``."""
+        self._database.close()
+
+    def campaigns(self) -> list[CampaignSummary]:
+        """All campaigns, newest first: their counts of trials and runs, who works on them."""
+        from commtune.db.storage.store import Store as Storage
+
+        return Storage(self._database).campaigns()
+
+    def profiles(self, campaign: str | None = None) -> Profiles:
+        """All profiles, or those of one campaign: newest first, then by size."""
+        found = find_profiles(self.url, campaign)
+        return Profiles(self.profile(line.id) for line in found)
+
+    def profile(self, reference: str | int) -> Profile:
+        """One profile by ``CAMPAIGN/PROFILE``, name or number.
+
+        Raises:
+            UnknownName: none, or several, are called so.
+        """
+        return stored_profile(load_profile(self.url, str(reference), with_details=True))
+
+    def results(self, *campaigns: str) -> Measurements:
+        """Every measurement of these campaigns, or of all, as ``commtune results`` has them.
+
+        Iterate over it where there are more than memory holds.
+
+        Raises:
+            UnknownName: there is no such campaign.
+        """
+        return Measurements(results.find_results(self.url, campaigns))
+
+    def best(
+        self,
+        operation: str,
+        bytes: int | str,
+        *,
+        ranks: int | None = None,
+        nodes: int | None = None,
+        system: str | None = None,
+        backend: str | None = None,
+        campaign: str | None = None,
+    ) -> Profile:
+        """The best that is known for an operation and a message size.
+
+        Its configuration is empty where the default is to be kept. Of a size that was not
+        measured, it is the best at the nearest one, and its ``neighbours`` are set: where
+        ``support`` says that they disagree, nobody knows which of them is best.
+
+        Args:
+            bytes: 1048576, or ``"1MiB"``.
+            system: part of a system's name, or its fingerprint.
+
+        Raises:
+            NoAnswer: nothing was measured there; the hint says what was.
+        """
+        from commtune.app.profiles.best import Support, best, find_neighbours
+
+        filters = {
+            "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
+            "campaign": campaign,
+        }  # fmt: skip
+        size = _bytes(bytes)
+        row = best(operation, size, filters, db=self.url)[0]
+        near = find_neighbours(row, size, self.url)
+        return replace(
+            self.profile(row.id),
+            support=str(Support.of(near)),
+            neighbours={bytes: self.profile(one.id) for bytes, one in near.items()},
+        )
+
+
+def _bytes(size: int | str) -> int:
+    try:
+        return size if isinstance(size, int) else parse_bytes(size)
+    except QuantityError as error:
+        raise UserError(f"bytes={size!r}: {error}", hint="write 8, '64KiB' or '1MiB'") from error
+
+
+def open_store(where: str | Path | None = None) -> Store:
+    """Opens a database of campaigns; a new file is made, an older one brought up to date.
+
+    Raises:
+        DatabaseFault: it can't be had, or is another program's.
+    """
+    return Store(where)
+
+
+def best(operation: str, bytes: int | str, *, store: Store, **where: Any) -> Profile:
+    """The best that is known for an operation and a size; see ``Store.best``."""
+    return store.best(operation, bytes, **where)
