@@ -14,9 +14,10 @@ from commtune.campaign.slurm import AggressorPart, SlurmPart
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes
+from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, format_seconds
-from commtune.documents.yaml_document import Document, exact_text
+from commtune.documents.yaml_document import Document
 from commtune.model import Operation
 from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
 

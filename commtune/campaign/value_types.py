@@ -9,10 +9,11 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
 
+from commtune.documents.exact_values import exact_text
 from commtune.documents.files import is_there
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
-from commtune.documents.yaml_document import Document, exact_text, is_path
+from commtune.documents.yaml_document import Document, is_path
 
 _Loaded = TypeVar("_Loaded")
 

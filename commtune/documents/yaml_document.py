@@ -3,13 +3,7 @@
 Every key and list element has a line, so that a wrong value is reported at its place. Reading is
 stricter than YAML allows: a key may not occur twice, and a document holds data only (no tags).
 
-What a plain (unquoted) word becomes:
-
-- ``12`` and ``1.50`` become numbers that keep their text, for where text is wanted (`exact_text`).
-- ``0644``, ``0x10``, ``1_000``, ``1:30`` and dates stay text; YAML would read other numbers there.
-- ``true`` and ``false`` become truth values.
-- ``yes``, ``no``, ``on``, ``off`` become `AmbiguousWord`: YAML reads them as truth values, people
-  often mean the word. A field of truth values takes them, a field of text asks for quotes.
+What a plain (unquoted) word becomes: `commtune.documents.exact_values`.
 """
 
 from __future__ import annotations
@@ -25,6 +19,7 @@ from typing import Any
 
 import yaml
 
+from commtune.documents.exact_values import AmbiguousWord, WrittenFloat
 from commtune.documents.files import read_file
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import DocumentError, InvalidKey, UserError, explain_os_error, os_reason
@@ -63,78 +58,6 @@ _KINDS = {
     "space": ("a search space", "spaces"),
     "system": ("the description of a system", "systems"),
 }
-
-
-class _NotExact(ValueError):
-    """A value of another kind than is wanted; ``hint`` says what to write instead."""
-
-    def __init__(self, message: str, hint: str) -> None:
-        super().__init__(message)
-        self.hint = hint
-
-
-class _WrittenFloat(float):
-    """A number with a fraction; ``text`` is how it was written (1.50)."""
-
-    text: str
-
-    def __new__(cls, text: str) -> _WrittenFloat:
-        made = super().__new__(cls, text)
-        made.text = text
-        return made
-
-
-class _AmbiguousWord(str):
-    """An unquoted yes, no, on or off."""
-
-
-def exact_text(value: object) -> str:
-    """What was written, for a field whose value must be exact text.
-
-    Raises:
-        _NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
-    """
-    if isinstance(value, bool | _AmbiguousWord):
-        word = str(value).lower() if isinstance(value, bool) else str(value)
-        raise _NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
-    if isinstance(value, _WrittenFloat):
-        return value.text
-    if isinstance(value, str | int | float):
-        if "\0" in str(value):
-            raise _NotExact(
-                "a NUL character can't stand in an environment variable", "leave it out"
-            )
-        return str(value)
-    if value is None:
-        raise _NotExact("a value is missing", 'write text, or "" for empty text')
-    found = "a mapping" if isinstance(value, dict) else "a list"
-    raise _NotExact(f"{found} stands where one value is expected", "write one value")
-
-
-def exact_number(value: object) -> object:
-    """What was written, for a field of numbers: Python would count true as 1.
-
-    Raises:
-        _NotExact: a truth value.
-    """
-    if isinstance(value, bool):
-        raise _NotExact(
-            f"{str(value).lower()} is a truth value, not a number", "write it in digits"
-        )
-    return value
-
-
-def exact_truth(value: object) -> object:
-    """What was written, for a field of truth values: Python would count 1 as true.
-
-    Raises:
-        _NotExact: a number, in quotes or not.
-    """
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
-        raise _NotExact(f"{value} is a number, not a truth value", "write true or false")
-    return value
 
 
 @dataclass(frozen=True)
@@ -397,10 +320,10 @@ class _Reader:
                 raise self._error(
                     f"the number {quote_value(text)} is too long", node, "put text in quotes"
                 )
-            return int(text) if is_whole else _WrittenFloat(text)
+            return int(text) if is_whole else WrittenFloat(text)
         if kind == "bool":
             lower = text.lower()
-            return lower == "true" if lower in ("true", "false") else _AmbiguousWord(text)
+            return lower == "true" if lower in ("true", "false") else AmbiguousWord(text)
         return None if kind == "null" else text
 
     def _error(self, message: str, node: yaml.Node, hint: str) -> DocumentError:

@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from commtune.documents.exact_values import exact_number, exact_text, exact_truth
 from commtune.documents.quantities import parse_bytes
-from commtune.documents.yaml_document import exact_number, exact_text, exact_truth
 from commtune.model import Operation
 from commtune.spaces.parameter import Risk, Size
 

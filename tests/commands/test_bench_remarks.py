@@ -11,7 +11,7 @@ import pytest
 
 from commtune import formatting as text
 from commtune.app.profiles import nominal_share
-from commtune.commands.measure import bench_results
+from commtune.commands.measure import bench_remarks, bench_results
 from commtune.model import (
     Backend,
     Configuration,
@@ -54,12 +54,12 @@ def request(workload: Workload) -> RunRequest:
 
 def test_every_size_without_a_canary_is_disturbed() -> None:
     gone = [measured(size, canary_s=None) for size in (8, 1024)]
-    said = bench_results._disturbance(ALLREDUCE, run_of(*gone))
+    said = bench_remarks._disturbance(ALLREDUCE, run_of(*gone))
     assert said == (
         "background load disturbs these times: rank 0 and its neighbour did not run at the same "
         "time before 2 of 2 measurements"
     )
-    assert bench_results._disturbance(ALLREDUCE, run_of(measured(8))) == ""
+    assert bench_remarks._disturbance(ALLREDUCE, run_of(measured(8))) == ""
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_where_there_is_no_canary_its_absence_says_nothing(
     workload: Workload, header: Any
 ) -> None:
     result = run_of(measured(8, canary_s=None), header=header)
-    assert bench_results._disturbance(workload, result) == ""
+    assert bench_remarks._disturbance(workload, result) == ""
 
 
 def test_a_median_far_above_the_minimum_is_named_of_pairs_too() -> None:
@@ -83,12 +83,12 @@ def test_a_median_far_above_the_minimum_is_named_of_pairs_too() -> None:
     pairs = run_of(
         pieces=(SubMeasurement(far, "", (0, 1)), SubMeasurement(measured(8), "", (1, 0)))
     )
-    said = bench_results._disturbance(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
+    said = bench_remarks._disturbance(replace(ALLREDUCE, operation=Operation.PAIRS), pairs)
     assert said.endswith(": at 8 B the median is 8000 times the minimum")
 
 
 def test_with_too_few_cores_that_is_said_and_nothing_of_others() -> None:
-    (said,) = bench_results._run_remarks(
+    (said,) = bench_remarks._run_remarks(
         ALLREDUCE, run_of(measured(8, canary_s=None), oversubscribed=True)
     )
     assert said.startswith("more ranks than cores")
@@ -116,7 +116,7 @@ def test_sizes_that_were_moved_as_others(
     workload: Workload, totals: dict[int, int], said: str
 ) -> None:
     result = run_of(*(measured(size, bytes_total=total) for size, total in totals.items()))
-    found = bench_results._rounded_sizes(workload, result)
+    found = bench_remarks._rounded_sizes(workload, result)
     assert found.startswith(said) and bool(found) == bool(said)
 
 
@@ -125,7 +125,7 @@ def test_a_misspelt_variable_is_named() -> None:
     request = given.request(
         configuration=Configuration({"OMPI_MCA_coll_tuned_use_dynamic_rulse": "1", "MINE": "2"})
     )
-    (said,) = bench_results._settings_remarks(request, mpi, run_of())
+    (said,) = bench_remarks._settings_remarks(request, mpi, run_of())
     assert said.startswith(
         "-x: OMPI_MCA_coll_tuned_use_dynamic_rulse is not a known name; perhaps"
     )

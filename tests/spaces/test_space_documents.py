@@ -6,12 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from commtune.documents.yaml_document import (
-    _AmbiguousWord,
-    exact_text,
-    load_document,
-    parse_document,
-)
+from commtune.documents.exact_values import AmbiguousWord, exact_text
+from commtune.documents.yaml_document import load_document, parse_document
 from commtune.errors import CampaignError
 
 TEXT = """\
@@ -39,8 +35,8 @@ def test_scalars_keep_what_was_written() -> None:
     assert values == [
         "0644", 12, 1.5, "no", "no", "0x10", "1_000", "12:30", "2024-01-01", True, None,
     ]  # fmt: skip
-    assert isinstance(values[3], _AmbiguousWord)
-    assert not isinstance(values[4], _AmbiguousWord)
+    assert isinstance(values[3], AmbiguousWord)
+    assert not isinstance(values[4], AmbiguousWord)
 
 
 def test_exact_text_is_the_written_one() -> None:

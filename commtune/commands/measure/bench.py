@@ -17,7 +17,7 @@ from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.timing import DEFAULT_BATCH, LARGEST_BATCH, MODES, TIMERS, check_timing
 from commtune.campaign.workload import ELEMENT_BYTES, MOST_RANKS, check_elements
 from commtune.commands import options as flags
-from commtune.commands.measure import bench_results
+from commtune.commands.measure import bench_remarks, bench_results
 from commtune.commands.options import BackendOption, DtypeOption, EmulateOption, JsonOption
 from commtune.documents.quantities import parse_seconds
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
@@ -107,7 +107,7 @@ def bench_command(
     }
     request = request_of(BenchOptions(**given))
     result, installed = run_benchmark(request, mpi)
-    said = bench_results.list_remarks(request, installed, result)
+    said = bench_remarks.list_remarks(request, installed, result)
     if json_output:
         flags.print_json(bench_results.run_data(request, result, said))
     else:

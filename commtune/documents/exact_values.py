@@ -1,0 +1,84 @@
+"""Plain words of YAML documents as they were written.
+
+What a plain (unquoted) word becomes:
+
+- ``12`` and ``1.50`` become numbers that keep their text, for where text is wanted (`exact_text`).
+- ``0644``, ``0x10``, ``1_000``, ``1:30`` and dates stay text; YAML would read other numbers there.
+- ``true`` and ``false`` become truth values.
+- ``yes``, ``no``, ``on``, ``off`` become `AmbiguousWord`: YAML reads them as truth values, people
+  often mean the word. A field of truth values takes them, a field of text asks for quotes.
+"""
+
+from __future__ import annotations
+
+
+class _NotExact(ValueError):
+    """A value of another kind than is wanted; ``hint`` says what to write instead."""
+
+    def __init__(self, message: str, hint: str) -> None:
+        super().__init__(message)
+        self.hint = hint
+
+
+class WrittenFloat(float):
+    """A number with a fraction; ``text`` is how it was written (1.50)."""
+
+    text: str
+
+    def __new__(cls, text: str) -> WrittenFloat:
+        made = super().__new__(cls, text)
+        made.text = text
+        return made
+
+
+class AmbiguousWord(str):
+    """An unquoted yes, no, on or off."""
+
+
+def exact_text(value: object) -> str:
+    """What was written, for a field whose value must be exact text.
+
+    Raises:
+        _NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
+    """
+    if isinstance(value, bool | AmbiguousWord):
+        word = str(value).lower() if isinstance(value, bool) else str(value)
+        raise _NotExact(f"{word} without quotes is a truth value in YAML", f'write "{word}"')
+    if isinstance(value, WrittenFloat):
+        return value.text
+    if isinstance(value, str | int | float):
+        if "\0" in str(value):
+            raise _NotExact(
+                "a NUL character can't stand in an environment variable", "leave it out"
+            )
+        return str(value)
+    if value is None:
+        raise _NotExact("a value is missing", 'write text, or "" for empty text')
+    found = "a mapping" if isinstance(value, dict) else "a list"
+    raise _NotExact(f"{found} stands where one value is expected", "write one value")
+
+
+def exact_number(value: object) -> object:
+    """What was written, for a field of numbers: Python would count true as 1.
+
+    Raises:
+        _NotExact: a truth value.
+    """
+    if isinstance(value, bool):
+        raise _NotExact(
+            f"{str(value).lower()} is a truth value, not a number", "write it in digits"
+        )
+    return value
+
+
+def exact_truth(value: object) -> object:
+    """What was written, for a field of truth values: Python would count 1 as true.
+
+    Raises:
+        _NotExact: a number, in quotes or not.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int | float) or (isinstance(value, str) and value in ("0", "1")):
+        raise _NotExact(f"{value} is a number, not a truth value", "write true or false")
+    return value
