@@ -31,7 +31,7 @@ from pathlib import Path
 from commtune.db.codec import pack_samples
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.queries import profiles
+from commtune.db.queries import best
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
@@ -51,7 +51,7 @@ WORKLOAD = json.dumps(Workload(Operation.ALLREDUCE, tuple(SIZES)).plain())
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
 IN_PROCESS = (
-    "import sys; from commtune.db.queries.profiles import best_profiles; "
+    "import sys; from commtune.db.queries.best import best_profiles; "
     "row = best_profiles(sys.argv[1], 'allreduce', 1 << 20)[0]; print(row.name, row.configuration)"
 )
 
@@ -108,8 +108,8 @@ def in_process(url: str, repeat: int) -> None:
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
             with open_for_reading(url) as rows:
-                kept = _times(partial(profiles.ask_best, rows, op, size, {}, limit), repeat)
-            opened = _times(partial(profiles.best_profiles, url, op, size, limit=limit), repeat)
+                kept = _times(partial(best.ask_best, rows, op, size, {}, limit), repeat)
+            opened = _times(partial(best.best_profiles, url, op, size, limit=limit), repeat)
             print(
                 f"best in process, {op} {size} B, at most {limit} answers: median "
                 f"{_ms(opened)} ms, {_ms(kept)} ms with the database kept open"

@@ -22,7 +22,7 @@ from sqlalchemy.pool import NullPool
 import commtune.db
 from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
-from commtune.db.queries import profiles
+from commtune.db.queries import best, profiles
 from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import DatabaseFault
@@ -131,7 +131,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
     with (
         pytest.raises(DatabaseFault, match="older schema") if dump.stem < SCHEMA else nullcontext()
     ):
-        profiles.best_profiles(url, "allreduce", 1024)
+        best.best_profiles(url, "allreduce", 1024)
     upgrade_database(url)
     with alembic(url) as (_, connection):
         assert difference(connection) == []

@@ -14,12 +14,8 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 from commtune.db.connection.location import database_url
-from commtune.db.queries.profiles import (
-    best_profiles,
-    find_profiles,
-    load_profile,
-    measured_sizes,
-)
+from commtune.db.queries.best import best_profiles, measured_sizes
+from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import ProfileAnswer
 from commtune.db.records import Standing as Standing

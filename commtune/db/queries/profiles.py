@@ -1,4 +1,4 @@
-"""Questions about profiles, answered from the profiles' own tables, never from measurements.
+"""Stored profiles: found and read from the profiles' own tables, never from measurements.
 
 The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
 Each statement is written once, in words that SQLite and PostgreSQL share. Where the database can't
@@ -7,31 +7,25 @@ be read, all raise DatabaseFault.
 
 from __future__ import annotations
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import ON_DAMAGE, WHAT_TO_DO, Damage, DamagedRows, read_rows
-from commtune.db.records import BestRow, ProfileAnswer, StackRecord, StoredProfile, SystemRecord
-from commtune.errors import DatabaseFault, NoAnswer, UnknownName
-from commtune.formatting import format_count, format_size
+from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows, read_rows
+from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
+from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import VariableEffect
 from commtune.model.profile import RangeBoundary
 
-_HINTED = 6
-#: Answers to one question: more than anybody has, so that no proof is missed for being old.
-_MOST = 1000
-
+HINTED = 6
 #: The largest number that SQLite compares with.
-_LARGEST = 2**63 - 1
+LARGEST = 2**63 - 1
 
-_PROFILE = """
+PROFILE = """
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
        p.verdict, p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
        g.environment,
@@ -49,136 +43,11 @@ _DESCRIPTIONS = (
     " c.space AS space, c.settings AS settings"
 )
 
-#: What is only likely is no answer.
-_ASKED = "p.operation = :op AND p.verdict <> 'likely'"
-
-_FILTERS = {
-    "nodes": "p.nodes = :nodes",
-    "ranks": "p.ranks = :ranks",
-    "backend": "p.backend = :backend",
-    "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
-    "campaign": "c.name = :campaign",
-}
-
 _POINTS = """
 SELECT profile_id, place, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high,
        pairs, verdict, share
 FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
 """
-
-_RANGES = """
-SELECT p.id, p.campaign_id, p.bytes_low, p.bytes_high
-FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-WHERE {asked} {filters}
-"""
-
-#: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
-_SIZES = """
-SELECT x.bytes FROM profile_points x JOIN profiles p ON p.id = x.profile_id
-JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND p.operation = :op {filters}
-UNION SELECT p.bytes_low FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
-WHERE p.operation = :op {filters}
-UNION SELECT p.bytes_high FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
-WHERE p.operation = :op {filters}
-"""
-
-_THERE = """
-SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
-       MIN(p.bytes_low) AS bytes_low, MAX(p.bytes_high) AS bytes_high
-FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
-ORDER BY p.operation, p.ranks, p.nodes, s.name
-"""
-
-_MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
-
-
-def best_profiles(
-    url: str,
-    op: str,
-    bytes: int,
-    nodes: int | None = None,
-    ranks: int | None = None,
-    system: str | None = None,
-    backend: str | None = None,
-    campaign: str | None = None,
-    limit: int = _MOST,
-) -> list[BestRow]:
-    """Profiles for this size, newest first.
-
-    Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
-
-    Args:
-        op: the operation's word, such as ``allreduce``.
-        bytes: message size, bytes.
-        system: name or fingerprint.
-        limit: at most so many.
-
-    Raises:
-        NoAnswer: there is none; the hint says what there is.
-    """
-    asked = {"nodes": nodes, "ranks": ranks, "system": system}
-    asked |= {"backend": backend, "campaign": campaign}
-    # The benchmark of queries asks over a connection that it keeps open.
-    with open_for_reading(url) as rows:
-        return ask_best(rows, op, bytes, asked, limit)
-
-
-def ask_best(
-    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
-) -> list[BestRow]:
-    """``best``, over a connection that is open already.
-
-    Args:
-        asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
-    """
-    given = {name: value for name, value in asked.items() if value is not None}
-    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
-    holds = f"{_ASKED} AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
-    values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
-    values["op"] = str(op)
-    found = _read(rows(_newest(holds), {**values, "limit": limit}))
-    if len(found) < limit and (numbers := _nearest_profiles(rows, filters, values)):
-        others = _read(
-            rows(_newest(f"p.id IN ({_listed(numbers)})"), {"limit": limit - len(found)})
-        )
-        found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
-    if not found:
-        raise _explain_no_answer(rows, str(op), bytes, given)
-    evidence = _evidence(rows, [row["id"] for row in found])
-    measured = _measured(rows, {row["campaign_id"] for row in found})
-    answers = [
-        replace(_best_row(row, evidence[row["id"]], bytes), **measured[row["campaign_id"]])
-        for row in found
-        # What is damaged is told; nothing is said on a part of the evidence.
-        if row["id"] in evidence and row["campaign_id"] in measured
-    ]
-    if not answers:
-        raise NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
-    return answers
-
-
-def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
-    """Message sizes (bytes) that profiles know something of, ascending.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
-    filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
-    given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
-    with open_for_reading(url) as rows:
-        found = rows(_SIZES.format(filters=filters), given)
-    return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
-
-
-def _held(value: Any) -> Any:
-    # Larger numbers are in no row, and SQLite refuses to compare with them.
-    return max(-_LARGEST, min(value, _LARGEST)) if isinstance(value, int) else value
-
-
-def _newest(condition: str) -> str:
-    order = "ORDER BY p.created DESC, p.id DESC LIMIT :limit"
-    return f"{_PROFILE.format(more='')} WHERE {condition} {order}"
 
 
 def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAnswer:
@@ -193,15 +62,15 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
         UnknownName: none, or several, are called so.
         NoAnswer: there is no database yet.
     """
-    by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(_LARGEST))
+    by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(LARGEST))
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
-    statement = f"{_PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
+    statement = f"{PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
     with open_for_reading(url) as rows:
         stored = rows(statement, {"ref": int(ref) if by_number else ref})
-        found = _read(stored)
+        found = read_profiles(stored)
         if len(found) != 1 and not (stored and not found):
             raise _not_one(rows, ref, found)
-        evidence = _evidence(rows, [row["id"] for row in found])
+        evidence = read_evidence(rows, [row["id"] for row in found])
         if not evidence:
             raise DamagedRows(f"profile {ref}")
         row = found[0]
@@ -231,19 +100,19 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
     order = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
     given = {} if campaign is None else {"campaign": campaign}
     return [
-        StoredProfile(**_common(row), stack=row["stack"], system=row["system"])
-        for row in _read(rows(f"{_PROFILE.format(more='')} {where} {order}", given))
+        StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
+        for row in read_profiles(rows(f"{PROFILE.format(more='')} {where} {order}", given))
     ]
 
 
-def _read(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def read_profiles(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return read_rows(rows, "profiles", shapes.Profile)
 
 
-def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
+def read_evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
     """The points of each profile that has only sound ones."""
     found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
-    stored = rows(_POINTS.format(ids=_listed(ids)), {})
+    stored = rows(_POINTS.format(ids=write_numbers(ids)), {})
     points = read_rows(stored, "profile_points", shapes.Point, "profile_id")
     for point in points:
         found[point["profile_id"]].append(point)
@@ -253,25 +122,12 @@ def _evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]
     return found
 
 
-def _listed(numbers: Iterable[int]) -> str:
+def write_numbers(numbers: Iterable[int]) -> str:
     """Numbers from the database itself: safe to write into a statement."""
     return ", ".join(str(int(number)) for number in numbers)
 
 
-def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
-    """What campaigns measure and search, for their answers, by number."""
-    stored = rows(_MEASURED.format(ids=_listed(sorted(campaigns))), {})
-    return {
-        row["id"]: {
-            "workload": row["what"].get("workload") or {},
-            "timing": row["what"].get("timing") or {},
-            "space": row["space"].get("name") or "",
-        }
-        for row in read_rows(stored, "campaigns", shapes.Campaign)
-    }
-
-
-def _point(row: Mapping[str, Any]) -> PointEvidence:
+def build_point(row: Mapping[str, Any]) -> PointEvidence:
     return PointEvidence(
         operation=row["operation"],
         bytes=row["bytes"],
@@ -284,7 +140,7 @@ def _point(row: Mapping[str, Any]) -> PointEvidence:
     )
 
 
-def _common(row: Mapping[str, Any]) -> dict[str, Any]:
+def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that lists and answers share."""
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
     return {
@@ -292,27 +148,6 @@ def _common(row: Mapping[str, Any]) -> dict[str, Any]:
         "configuration": Configuration(row["environment"]),
         "simulated": bool(row["simulated"]),
     }
-
-
-def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
-    # Sizes first, objects only for what is told: most of the evidence is at other sizes.
-    sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
-    inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
-    nearest = min(
-        inside or sizes, key=lambda measured: _size_distance(measured, size), default=None
-    )
-    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
-    return BestRow(
-        **_common(row),
-        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
-        conditions=Conditions(**row["conditions"]),
-        nearest_bytes=nearest,
-        points=tuple(
-            _point(point)
-            for point in evidence
-            if point["bytes"] == nearest and not point["is_guard"]
-        ),
-    )
 
 
 def _details(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -338,8 +173,8 @@ def _whole(
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
-        points=tuple(_point(point) for point in evidence if not point["is_guard"]),
-        guards=tuple(_point(point) for point in evidence if point["is_guard"]),
+        points=tuple(build_point(point) for point in evidence if not point["is_guard"]),
+        guards=tuple(build_point(point) for point in evidence if point["is_guard"]),
         conditions=Conditions(**row["conditions"]),
         simulated=bool(row["simulated"]),
         **details,
@@ -357,7 +192,7 @@ def where_measured(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> UnknownName:
     if found:
-        names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:_HINTED])
+        names = ", ".join(f"{row['campaign']}/{row['name']}" for row in found[:HINTED])
         return UnknownName(f"{len(found)} profiles are called {ref}", hint=f"say which: {names}")
     known = [f"{line.campaign}/{line.name}" for line in _list_profiles(rows)]
     if not known:
@@ -375,72 +210,4 @@ def closest_names(name: str, known: Sequence[str]) -> str:
     """What may have been meant by a name that is not known; else some of those that are."""
     import difflib  # here: only the one who mistypes waits for it
 
-    return ", ".join(difflib.get_close_matches(name, known, _HINTED, 0.4) or known[:_HINTED])
-
-
-def _size_distance(one: int, other: int) -> float:
-    """How far two sizes are apart, in factors of two."""
-    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
-
-
-def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
-    """Profiles next to a size that lies between two measured ones with a range of their own.
-
-    Of each such campaign the profile that ends nearer to it; both where they are as near.
-
-    Args:
-        filters: further conditions of the question, each after an ``AND``.
-        given: the question's values, its operation and ``bytes`` among them.
-    """
-    campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in _read(rows(_RANGES.format(asked=_ASKED, filters=filters), given)):
-        campaigns[row["campaign_id"]].append(row)
-    size = given["bytes"]
-    return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]
-
-
-def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
-    below = max((row["bytes_high"] for row in ranges if row["bytes_high"] < size), default=None)
-    above = min((row["bytes_low"] for row in ranges if row["bytes_low"] > size), default=None)
-    # What holds the size and a range below it is for all sizes, and no range of its own.
-    if below is None or above is None or any(below < row["bytes_low"] <= size for row in ranges):
-        return []
-    down, up = _size_distance(below, size), _size_distance(above, size)
-    return [
-        row
-        for row in ranges
-        if (row["bytes_high"] == below and down <= up)
-        or (row["bytes_low"] == above and up <= down)
-    ]
-
-
-def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
-    """That there is no profile for a question, with what there is.
-
-    Args:
-        size: in bytes; 0 where the question is about no particular one.
-        given: the conditions of the question, by name.
-    """
-    sizes = [format_size(size)] if size else []
-    asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
-    there = read_rows(rows(_THERE, {}), "profiles", shapes.Profile, "operation")
-    if not there:
-        names = campaign_names(rows)[::-1]
-        hint = (
-            f"campaigns without profiles yet: {', '.join(names[-_HINTED:])}; see commtune status"
-            if names
-            else "commtune tune runs a campaign"
-        )
-        return NoAnswer("the database holds no profile yet", hint=hint)
-    # What differs least from the question first.
-    nearest = sorted(there, key=lambda row: row["operation"] != op)
-    lines = [_there(row) for row in nearest[:_HINTED]]
-    more = len(there) - len(lines)
-    hint = "there are: " + "; ".join([*lines, *([f"and {more} more"] if more else [])])
-    return NoAnswer(f"no profile for {asked}", hint=hint)
-
-
-def _there(row: Mapping[str, Any]) -> str:
-    sizes = f"{format_size(row['bytes_low'])} to {format_size(row['bytes_high'])}"
-    ranks = f"{row['ranks']} ranks on {format_count(row['nodes'], 'node')}"
-    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
+    return ", ".join(difflib.get_close_matches(name, known, HINTED, 0.4) or known[:HINTED])

@@ -1,0 +1,263 @@
+"""The best stored profiles for an operation and a size, answered from the profiles' own tables.
+
+The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
+Where the database can't be read, all raise DatabaseFault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from commtune.db import shapes
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import WHAT_TO_DO, read_rows
+from commtune.db.queries.profiles import (
+    HINTED,
+    LARGEST,
+    PROFILE,
+    build_point,
+    campaign_names,
+    common_fields,
+    read_evidence,
+    read_profiles,
+    write_numbers,
+)
+from commtune.db.records import BestRow
+from commtune.errors import NoAnswer
+from commtune.formatting import format_count, format_size
+from commtune.model import Conditions
+
+#: Answers to one question: more than anybody has, so that no proof is missed for being old.
+_MOST = 1000
+
+#: What is only likely is no answer.
+_ASKED = "p.operation = :op AND p.verdict <> 'likely'"
+
+_FILTERS = {
+    "nodes": "p.nodes = :nodes",
+    "ranks": "p.ranks = :ranks",
+    "backend": "p.backend = :backend",
+    "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
+    "campaign": "c.name = :campaign",
+}
+
+_RANGES = """
+SELECT p.id, p.campaign_id, p.bytes_low, p.bytes_high
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+WHERE {asked} {filters}
+"""
+
+#: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
+_SIZES = """
+SELECT x.bytes FROM profile_points x JOIN profiles p ON p.id = x.profile_id
+JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND p.operation = :op {filters}
+UNION SELECT p.bytes_low FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
+WHERE p.operation = :op {filters}
+UNION SELECT p.bytes_high FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
+WHERE p.operation = :op {filters}
+"""
+
+_THERE = """
+SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
+       MIN(p.bytes_low) AS bytes_low, MAX(p.bytes_high) AS bytes_high
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
+ORDER BY p.operation, p.ranks, p.nodes, s.name
+"""
+
+_MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
+
+
+def best_profiles(
+    url: str,
+    op: str,
+    bytes: int,
+    nodes: int | None = None,
+    ranks: int | None = None,
+    system: str | None = None,
+    backend: str | None = None,
+    campaign: str | None = None,
+    limit: int = _MOST,
+) -> list[BestRow]:
+    """Profiles for this size, newest first.
+
+    Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
+
+    Args:
+        op: the operation's word, such as ``allreduce``.
+        bytes: message size, bytes.
+        system: name or fingerprint.
+        limit: at most so many.
+
+    Raises:
+        NoAnswer: there is none; the hint says what there is.
+    """
+    asked = {"nodes": nodes, "ranks": ranks, "system": system}
+    asked |= {"backend": backend, "campaign": campaign}
+    # The benchmark of queries asks over a connection that it keeps open.
+    with open_for_reading(url) as rows:
+        return ask_best(rows, op, bytes, asked, limit)
+
+
+def ask_best(
+    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
+) -> list[BestRow]:
+    """``best``, over a connection that is open already.
+
+    Args:
+        asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
+    """
+    given = {name: value for name, value in asked.items() if value is not None}
+    filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
+    holds = f"{_ASKED} AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
+    values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
+    values["op"] = str(op)
+    found = read_profiles(rows(_newest(holds), {**values, "limit": limit}))
+    if len(found) < limit and (numbers := _nearest_profiles(rows, filters, values)):
+        others = read_profiles(
+            rows(_newest(f"p.id IN ({write_numbers(numbers)})"), {"limit": limit - len(found)})
+        )
+        found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
+    if not found:
+        raise _explain_no_answer(rows, str(op), bytes, given)
+    evidence = read_evidence(rows, [row["id"] for row in found])
+    measured = _measured(rows, {row["campaign_id"] for row in found})
+    answers = [
+        replace(_best_row(row, evidence[row["id"]], bytes), **measured[row["campaign_id"]])
+        for row in found
+        # What is damaged is told; nothing is said on a part of the evidence.
+        if row["id"] in evidence and row["campaign_id"] in measured
+    ]
+    if not answers:
+        raise NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
+    return answers
+
+
+def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
+    """Message sizes (bytes) that profiles know something of, ascending.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
+    filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
+    given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
+    with open_for_reading(url) as rows:
+        found = rows(_SIZES.format(filters=filters), given)
+    return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
+
+
+def _held(value: Any) -> Any:
+    # Larger numbers are in no row, and SQLite refuses to compare with them.
+    return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
+
+
+def _newest(condition: str) -> str:
+    order = "ORDER BY p.created DESC, p.id DESC LIMIT :limit"
+    return f"{PROFILE.format(more='')} WHERE {condition} {order}"
+
+
+def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
+    """What campaigns measure and search, for their answers, by number."""
+    stored = rows(_MEASURED.format(ids=write_numbers(sorted(campaigns))), {})
+    return {
+        row["id"]: {
+            "workload": row["what"].get("workload") or {},
+            "timing": row["what"].get("timing") or {},
+            "space": row["space"].get("name") or "",
+        }
+        for row in read_rows(stored, "campaigns", shapes.Campaign)
+    }
+
+
+def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
+    # Sizes first, objects only for what is told: most of the evidence is at other sizes.
+    sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
+    inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
+    nearest = min(
+        inside or sizes, key=lambda measured: _size_distance(measured, size), default=None
+    )
+    names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
+    return BestRow(
+        **common_fields(row),
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        conditions=Conditions(**row["conditions"]),
+        nearest_bytes=nearest,
+        points=tuple(
+            build_point(point)
+            for point in evidence
+            if point["bytes"] == nearest and not point["is_guard"]
+        ),
+    )
+
+
+def _size_distance(one: int, other: int) -> float:
+    """How far two sizes are apart, in factors of two."""
+    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
+
+
+def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
+    """Profiles next to a size that lies between two measured ones with a range of their own.
+
+    Of each such campaign the profile that ends nearer to it; both where they are as near.
+
+    Args:
+        filters: further conditions of the question, each after an ``AND``.
+        given: the question's values, its operation and ``bytes`` among them.
+    """
+    campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
+    for row in read_profiles(rows(_RANGES.format(asked=_ASKED, filters=filters), given)):
+        campaigns[row["campaign_id"]].append(row)
+    size = given["bytes"]
+    return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]
+
+
+def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
+    below = max((row["bytes_high"] for row in ranges if row["bytes_high"] < size), default=None)
+    above = min((row["bytes_low"] for row in ranges if row["bytes_low"] > size), default=None)
+    # What holds the size and a range below it is for all sizes, and no range of its own.
+    if below is None or above is None or any(below < row["bytes_low"] <= size for row in ranges):
+        return []
+    down, up = _size_distance(below, size), _size_distance(above, size)
+    return [
+        row
+        for row in ranges
+        if (row["bytes_high"] == below and down <= up)
+        or (row["bytes_low"] == above and up <= down)
+    ]
+
+
+def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
+    """That there is no profile for a question, with what there is.
+
+    Args:
+        size: in bytes; 0 where the question is about no particular one.
+        given: the conditions of the question, by name.
+    """
+    sizes = [format_size(size)] if size else []
+    asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
+    there = read_rows(rows(_THERE, {}), "profiles", shapes.Profile, "operation")
+    if not there:
+        names = campaign_names(rows)[::-1]
+        hint = (
+            f"campaigns without profiles yet: {', '.join(names[-HINTED:])}; see commtune status"
+            if names
+            else "commtune tune runs a campaign"
+        )
+        return NoAnswer("the database holds no profile yet", hint=hint)
+    # What differs least from the question first.
+    nearest = sorted(there, key=lambda row: row["operation"] != op)
+    lines = [_there(row) for row in nearest[:HINTED]]
+    more = len(there) - len(lines)
+    hint = "there are: " + "; ".join([*lines, *([f"and {more} more"] if more else [])])
+    return NoAnswer(f"no profile for {asked}", hint=hint)
+
+
+def _there(row: Mapping[str, Any]) -> str:
+    sizes = f"{format_size(row['bytes_low'])} to {format_size(row['bytes_high'])}"
+    ranks = f"{row['ranks']} ranks on {format_count(row['nodes'], 'node')}"
+    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
