@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
@@ -54,14 +53,11 @@ from commtune.systems.detection.recognition import recognize_system, surest_matc
 from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
-from commtune.wiring.job_handover import COPIES, guards_here, hand_over
+from commtune.wiring.allocations import allocation_script
+from commtune.wiring.job_handover import COPIES, guards_here
 
-#: By how much an allocation that nobody gave a length is longer than the campaign's times.
-_ROOM, _ROOM_S = 1.2, 300.0
 #: What the end of a campaign takes of its nodes' time, seconds.
 _ENDING_S = 3.0
-#: What an allocation has at most if nobody said how long, seconds.
-_LONGEST_S = 12 * 3600.0
 #: Configurations in a script that is only shown.
 _EXAMPLES = 3
 
@@ -296,19 +292,7 @@ class SlurmCampaign:
 
     def allocation_script(self, database: str) -> AllocationScript:
         """The script of an allocation; ``database`` is where its controller finds the campaign."""
-        file = self.spec.file
-        if file is None:
-            raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
-        return AllocationScript(
-            campaign=self.spec.plan.name,
-            system=self.spec.system,
-            job_request=request_with_aggressor(self.request, self.spec.plan.aggressor),
-            command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
-            folder=self.folder / "jobs",
-            time_s=self.request.time_s or self._whole_s(),
-            database=database,
-            environment=hand_over(self._guards, self.spec.versions, self.copies),
-        )
+        return allocation_script(self.spec, self.folder, database)
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)
@@ -389,11 +373,6 @@ class SlurmCampaign:
             sign=AGGRESSOR_SIGN,
             read=AggressorReport.read,
         )
-
-    def _whole_s(self) -> float:
-        budget = self.spec.plan.budget
-        together_s = budget.search_s + budget.ablation_s + budget.confirmation_s
-        return min(_LONGEST_S, _ROOM * together_s + _ROOM_S)
 
     def _submitter(self, book: JobBook) -> Submitter:
         return Submitter(

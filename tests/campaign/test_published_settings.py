@@ -8,6 +8,7 @@ import pytest
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reproducing import write_reproduction
+from commtune.commands.reference.findings import findings_reproduce_command
 from commtune.errors import CampaignError, UserError
 from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.loading import load_system
@@ -72,7 +73,7 @@ def test_what_a_finding_set_can_be_tried_and_pinned(
     ],
 )
 def test_a_finding_is_repeated_by_the_campaign_that_is_written_for_it(
-    named: NamedFinding, system: str
+    named: NamedFinding, system: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     found = named.finding
     spec = parse_campaign(write_reproduction(named, system), Path())
@@ -86,7 +87,12 @@ def test_a_finding_is_repeated_by_the_campaign_that_is_written_for_it(
     assert spec.plan.space.library in found.libraries
     # No opt-in beyond what the site itself asks for.
     assert "opt_in" not in write_reproduction(named, system)
-    assert spec.slurm is not None
+    # Its job is shown on any machine: neither the system's libraries nor its Slurm are asked.
+    findings_reproduce_command(named.name, system, account="p1", dry_run=True)
+    script = capsys.readouterr().out
+    assert f"#SBATCH --nodes={workload.nodes}\n" in script
+    assert "#SBATCH --account=p1\n" in script
+    assert f"tune {Path.cwd() / named.name}-{system}.yaml" in script
 
 
 def test_an_observation_is_not_repeated() -> None:

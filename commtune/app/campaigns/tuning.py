@@ -35,6 +35,7 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring import slurm_submission
+from commtune.wiring.allocations import allocation_script
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.campaign_control import (
     controlled_campaign,
@@ -199,6 +200,16 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     if hint := on.system_hint():
         reporter.say(hint)
     return on
+
+
+def example_allocation(spec: CampaignSpec, file: Path) -> str:
+    """The script of the allocation that a campaign on another machine would run in.
+
+    Args:
+        file: where the campaign's file is to be.
+    """
+    folder = Folders.of_user().runs(spec.plan.name).parent
+    return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
 
 def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:

@@ -6,13 +6,12 @@ import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.loading import parse_campaign
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
 from commtune.commands.options import JsonOption, called_as
 from commtune.documents.nearest import quote_value, suggest
@@ -117,7 +116,11 @@ def findings_reproduce_command(
     text = write_reproduction(known[name], chosen, account)
     spec = parse_campaign(text, Path())
     if dry_run:
-        print(_job_script(spec), end="")
+        from commtune.app.campaigns.tuning import example_allocation
+
+        for remark in spec.remarks:
+            print(remark, file=sys.stderr)
+        print(example_allocation(spec, output or Path(f"{spec.plan.name}.yaml")), end="")
     elif output is None:
         print(text, end="")
     else:
@@ -135,14 +138,6 @@ def _system(named: NamedFinding, asked: str | None) -> str:
         f"{named.name} was measured on {' and '.join(on)}",
         hint=f"{called_as()} findings reproduce {named.name} --system {on[0]}",
     )
-
-
-def _job_script(spec: CampaignSpec) -> str:
-    from commtune.app.campaigns.tuning import prepare_on_slurm
-    from commtune.app.progress import LineReporter
-
-    said = LineReporter(partial(print, file=sys.stderr))
-    return prepare_on_slurm(spec, None, said).example_script(None, block=False)
 
 
 def _write_new(file: Path, text: str) -> None:

@@ -1,0 +1,49 @@
+"""The allocation in which a whole campaign runs: its length, its command and its variables."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from commtune.campaign.loading import CampaignSpec
+from commtune.cluster.jobs.aggressor import request_with_aggressor
+from commtune.cluster.jobs.allocation_chain import AllocationScript
+from commtune.errors import UserError
+from commtune.wiring.job_handover import COPIES, guards_here, hand_over
+
+#: By how much an allocation that nobody gave a length is longer than the campaign's times.
+_ROOM, _ROOM_S = 1.2, 300.0
+#: What an allocation has at most if nobody said how long, seconds.
+_LONGEST_S = 12 * 3600.0
+
+
+def allocation_script(
+    spec: CampaignSpec, folder: Path, database: str, file: Path | None = None
+) -> AllocationScript:
+    """The script of an allocation in which a campaign runs; nothing is built or asked for it.
+
+    Args:
+        folder: the campaign's own.
+        database: URL of where its controller finds the campaign.
+        file: where the campaign's file will be, if it was not read from one.
+
+    Raises:
+        UserError: there is no file, or nothing of Slurm in it.
+    """
+    file = file or spec.file
+    if file is None or spec.slurm is None:
+        raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
+    budget = spec.plan.budget
+    whole_s = budget.search_s + budget.ablation_s + budget.confirmation_s
+    return AllocationScript(
+        campaign=spec.plan.name,
+        system=spec.system,
+        job_request=request_with_aggressor(spec.slurm, spec.plan.aggressor),
+        command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
+        folder=folder / "jobs",
+        time_s=spec.slurm.time_s or min(_LONGEST_S, _ROOM * whole_s + _ROOM_S),
+        database=database,
+        environment=hand_over(
+            guards_here(spec.protected_variables), spec.versions, folder / COPIES
+        ),
+    )
