@@ -201,7 +201,8 @@ def _on_system(system: System, request: JobRequest, libraries: Collection[str]) 
     per_node = slurm.gpus == "gpus-per-node" and not asked
     return replace(
         request,
-        partition=partition,
+        # One that jobs don't name is named only by who asks for it.
+        partition=partition if slurm.partitions[partition].named else request.partition,
         qos=qos,
         constraint=request.constraint or slurm.constraint,
         reservation=request.reservation or slurm.reservation,

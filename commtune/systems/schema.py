@@ -152,6 +152,8 @@ class Partition(Sourced):
     """Longest time limit."""
     whole_nodes: schema.Truth | None = None
     """Whether jobs get whole nodes without asking."""
+    named: schema.Truth = True
+    """Whether jobs name it; where not, Slurm takes it from their constraint and qos."""
     qos: dict[Name, Qos] = {}
     """Qualities of service of the partition."""
 

@@ -93,6 +93,7 @@ def _partitions(system: System) -> Iterator[str]:
         line = f"PartitionName={name} Nodes=ALL State=UP"
         line += f" MaxNodes={partition.most_nodes}" if partition.most_nodes else ""
         line += f" MaxTime={int(partition.longest // 60)}" if partition.longest else ""
+        line += "" if partition.named else " Default=YES"
         yield line + (" OverSubscribe=EXCLUSIVE" if partition.whole_nodes else "")
 
 

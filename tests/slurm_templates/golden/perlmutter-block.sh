@@ -5,7 +5,6 @@
 #SBATCH --time=0-00:25:00
 #SBATCH --output=/scratch/me/block.out
 #SBATCH --account=project_1
-#SBATCH --partition=gpu_ss11
 #SBATCH --qos=regular
 #SBATCH --constraint=gpu
 #SBATCH --gpus-per-node=4
