@@ -85,6 +85,8 @@ class SlurmPart(value_types.Part):
     cpu_bind: Text = ""
     gpu_bind: Text = ""
     modules: value_types.Words = ()
+    uenv: _Option = ""
+    view: _Option = ""
     container: Text = ""
     container_command: value_types.Words = ("apptainer", "exec")
     prefix: value_types.Words = ()
@@ -267,6 +269,10 @@ def check_asked(
             "a container command without a container",
             ("slurm", "container_command"),
             hint="add `container: IMAGE`",
+        )
+    if request.view and not request.uenv:
+        raise document.error(
+            "a view without a uenv", ("slurm", "view"), hint="add `uenv: NAME/VERSION:TAG`"
         )
     nodes = request.nodes + (aggressor.nodes if aggressor else 0)
     try:

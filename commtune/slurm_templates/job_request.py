@@ -60,6 +60,9 @@ class JobRequest:
     cpu_bind: str = ""
     gpu_bind: str = ""
     modules: tuple[str, ...] = ()  # modules to load; any replace those of the description
+    #: uenv, view: the software environment in which everything runs (CSCS), empty for none.
+    uenv: str = ""
+    view: str = ""
     container: str = ""  # path of an image in which the program runs; empty for none
     #: The words that stand before the image.
     container_command: tuple[str, ...] = ("apptainer", "exec")
@@ -83,8 +86,9 @@ class JobRequest:
     def question(self) -> dict[str, object]:
         """What of it changes results, as plain data: results under another don't compare."""
         asked = {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
-        # Left out where it is not asked for: campaigns from before the key go on.
-        return asked | ({"network": self.network} if self.network else {})
+        # Left out where they are not asked for: campaigns from before the keys go on.
+        later = {"network": self.network, "uenv": self.uenv, "view": self.view}
+        return asked | {name: value for name, value in later.items() if value}
 
 
 #: Not ``mpi``: under a wrong one nothing is measured, and it must be possible to correct it.

@@ -57,6 +57,14 @@ def launch_words(
     return (*words, *_rank_wrapper(own, local_rank), *container, *request.prefix, *command)
 
 
+def words_in_uenv(request: JobRequest, command: Sequence[str]) -> tuple[str, ...]:
+    """A command of the job's script, in the software environment that is asked for."""
+    if not request.uenv:
+        return tuple(command)
+    view = [f"--view={request.view}"] if request.view else []
+    return ("uenv", "run", *view, request.uenv, "--", *command)
+
+
 def _srun(system: System | None, request: JobRequest, first_node: int | None) -> list[str]:
     mpi = request.mpi or (system.launcher.mpi if system else "")
     binding = system.binding if system else None
@@ -72,6 +80,9 @@ def _srun(system: System | None, request: JobRequest, first_node: int | None) ->
         "mpi": mpi or None,
         "cpu-bind": cpu_bind or None,
         "gpu-bind": request.gpu_bind or None,
+        # Here, not in the job: the job's own script starts from a clean environment.
+        "uenv": request.uenv or None,
+        "view": request.view or None,
         "kill-on-bad-exit": 1,
         "export": "ALL",
     }
@@ -79,7 +90,7 @@ def _srun(system: System | None, request: JobRequest, first_node: int | None) ->
 
 
 def _check_no_srun(name: str, request: JobRequest, first_node: int | None) -> None:
-    asked = {"mpi": request.mpi, "cpu_bind": request.cpu_bind, "gpu_bind": request.gpu_bind}
+    asked = {name: getattr(request, name) for name in ("mpi", "cpu_bind", "gpu_bind", "uenv")}
     for key, value in asked.items():
         if value:
             raise InvalidRequest(

@@ -10,8 +10,10 @@ from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaig
 from commtune.errors import DocumentError
 from commtune.model import Aggressor, AggressorPattern
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import ShellCode
 from commtune.systems.loading import load_system
+from commtune.wiring.allocations import allocation_script
 
 HEAD = "campaign: 1\nname: night\nspace: mpich-host\n"  # three lines
 
@@ -34,6 +36,21 @@ def test_a_campaign_without_the_key_stays_on_this_machine() -> None:
     assert (spec.slurm, spec.system, spec.plan.aggressor) == (None, None, None)
     assert spec.plan.workload.nodes == 1
     assert spec.plan.budget.node_hours is None
+
+
+def test_controller_and_ranks_run_in_the_uenv_that_is_asked_for(tmp_path: Path) -> None:
+    asked = "slurm: {uenv: 'prgenv-gnu/25.6:v2', view: default}\n"
+    spec = read(f"workload: {{ranks: 2}}\n{asked}")
+    assert spec.slurm is not None
+    script = allocation_script(spec, tmp_path, "sqlite:///x", tmp_path / "n.yaml").render("k")
+    (started,) = [line for line in script.splitlines() if line.startswith("(exec")]
+    assert "'uenv' run --view=default prgenv-gnu/25.6:v2 -- " in started
+    assert {"--uenv=prgenv-gnu/25.6:v2", "--view=default"} <= {
+        *launch_words(None, spec.slurm, ("bench",))
+    }
+    # Results in other environments don't compare; the question of other campaigns stays.
+    without = JobRequest(nodes=1, ranks_per_node=2).question()
+    assert spec.slurm.question() == {**without, "uenv": "prgenv-gnu/25.6:v2", "view": "default"}
 
 
 def test_an_empty_wish_is_one() -> None:
@@ -298,6 +315,10 @@ REFUSED = {
         "slurm:\n  launcher: mpirun\n  cpu_bind: cores\n",
         "night.yaml:6: cpu_bind is an option of srun, but mpirun starts the ranks",
         "leave it out; launcher_options are given to mpirun as they are",
+    ),
+    "a view alone": (
+        "slurm:\n  view: default\n",
+        "night.yaml:5: a view without a uenv", "add `uenv: NAME/VERSION:TAG`",
     ),
     "a container's command alone": (
         "slurm:\n  container_command: podman run\n",

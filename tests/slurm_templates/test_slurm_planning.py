@@ -190,7 +190,13 @@ def test_each_launcher_gets_its_own_options(library: str, options: list[str]) ->
 
 
 @pytest.mark.parametrize(
-    "wish", [JobRequest(mpi="pmix"), JobRequest(cpu_bind="cores"), JobRequest(gpu_bind="closest")]
+    "wish",
+    [
+        JobRequest(mpi="pmix"),
+        JobRequest(cpu_bind="cores"),
+        JobRequest(gpu_bind="closest"),
+        JobRequest(uenv="prgenv-gnu/25.6:v2"),
+    ],
 )
 def test_what_only_srun_can_do_is_refused_for_others(wish: JobRequest) -> None:
     with pytest.raises(UserError, match="is an option of srun, but mpiexec starts the ranks"):

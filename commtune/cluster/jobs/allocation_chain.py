@@ -29,6 +29,7 @@ from commtune.cluster.scheduler import (
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import words_in_uenv
 from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
@@ -84,7 +85,8 @@ class AllocationScript:
             warn_s=_WARN_S,
             environment={**passed, **self.environment, **database, **ours},
         )
-        return render_allocation(job, self.command, self.job_request.templates)
+        command = words_in_uenv(self.job_request, self.command)
+        return render_allocation(job, command, self.job_request.templates)
 
 
 @dataclass

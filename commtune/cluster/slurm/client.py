@@ -153,6 +153,8 @@ _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
 #: Passwords, which Slurm would keep with the job: jobs get them otherwise.
 _SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
+#: What uenv knows its sessions by; sbatch refuses to be called from one (uenv 10).
+_SESSION = re.compile(r"UENV_(MOUNT_LIST|VIEW)")
 
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -180,7 +182,7 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment to submit in: without passwords, and without Slurm's variables.
+    """The environment to submit in: without passwords, Slurm's variables and a uenv's session.
 
     Those to reach it by are kept. A controller that itself runs inside of a job would else give
     its own job's size to the next.
@@ -188,7 +190,8 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
     return {
         name: value
         for name, value in inherited.items()
-        if _KEPT.fullmatch(name) or not (_SLURMS.fullmatch(name) or _SECRET.fullmatch(name))
+        if _KEPT.fullmatch(name)
+        or not any(kind.fullmatch(name) for kind in (_SLURMS, _SECRET, _SESSION))
     }
 
 

@@ -32,7 +32,8 @@ def test_nothing_of_a_job_that_the_controller_runs_in_is_passed_on() -> None:
     }
     options = {"SBATCH_PARTITION": "x", "SRUN_EXPORT_ENV": "NONE", "SCANCEL_INTERACTIVE": "1"}
     secret = {"COMMTUNE_DB": "postgresql://ann:s3cret@db/x", "PGPASSWORD": "s3cret"}
-    given = {**kept, **job, **options, **secret, "SALLOC_NO_BELL": "1"}
+    session = {"UENV_MOUNT_LIST": "/a.squashfs:/user-environment", "UENV_VIEW": "u:a:default"}
+    given = {**kept, **job, **options, **secret, **session, "SALLOC_NO_BELL": "1"}
     assert clean_environment(given) == kept
 
 
