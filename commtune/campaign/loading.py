@@ -15,6 +15,7 @@ from commtune.campaign.slurm import (
     check_asked,
     network_words,
     pin_by_system,
+    refuse_by_system,
     request_of,
     system_of,
     without_opened_guards,
@@ -238,6 +239,8 @@ def _build_space(
     settings = _settings_of(file)
     extended = sets.extend_space(space, settings, one_node=one_node)
     for setting, where in settings.items():
+        if refused := refuse_by_system(space, system, setting, file.opt_in):
+            raise document.error(refused[0], where, hint=refused[1])
         reason = extended.reasons.get(setting) or unread_here(extended.space, setting[0])
         if reason is not None:
             raise document.error(

@@ -31,6 +31,9 @@ _RENAMED = {"time": "time_s", "poll": "poll_s", "late_files": "late_files_s"}
 #: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
 _PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
 
+#: Variables of the InfiniBand transports, and the fabric where these are not used.
+_OF_VERBS, _WITHOUT_VERBS = ("NCCL_IB_", "UCX_IB_"), "Slingshot"
+
 #: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
 _MOST_IN_A_RANK = 2**30
 
@@ -232,6 +235,32 @@ def pin_by_system(document: Document, space: Space, system: System | None) -> Sp
     for name, value in pins.items():
         _check_pin(document, space, system, name, value, searched.get(name))
     return replace(space, pinned={**space.pinned, **pins}) if pins else space
+
+
+def refuse_by_system(
+    space: Space, system: System | None, setting: tuple[str, str], opt_in: Sequence[str]
+) -> tuple[str, str] | None:
+    """Why a setting that a campaign names can't be tried on a system, and how it can.
+
+    Only of what the space doesn't search by itself; ``None`` where the system is no reason.
+    """
+    name, value = setting
+    if system is None or name in space.by_name or name in space.pinned:
+        return None
+    opened = any(word.startswith(f"{name}=") for word in opt_in)
+    if name in system.guard and name in space.left_out and not opened:
+        return (
+            f"{name} is protected on {system.name}: {system.guard[name].why.strip()}",
+            f'if the site agrees: opt_in: ["{name}={value}"]',
+        )
+    fabric = system.network.fabric
+    if name.startswith(_OF_VERBS) and fabric.startswith(_WITHOUT_VERBS):
+        return (
+            f"{name} is without effect on {system.name}: the verbs transport reads it, and the "
+            f"network is {fabric}",
+            "leave it out",
+        )
+    return None
 
 
 def _way_past_a_guard(space: Space, name: str, found: str | None) -> str:

@@ -113,6 +113,21 @@ def test_an_observation_is_not_repeated() -> None:
         ("frontier", "rccl-slingshot-quick", {"NCCL_CROSS_NIC": "1"}),
         ("frontier", "rccl-slingshot-quick", {"HSA_FORCE_FINE_GRAIN_PCIE": "1"}),
         ("alps", "nccl-slingshot-quick", {"NCCL_P2P_LEVEL": "NVL"}),
+        # What the papers set on other machines.
+        (
+            "frontier",
+            "rccl-slingshot",
+            {
+                "NCCL_IGNORE_CPU_AFFINITY": "1",
+                "NCCL_NET_GDR_LEVEL": "PHB",
+                "NCCL_NCHANNELS_PER_PEER": "32",
+            },
+        ),
+        (
+            "leonardo",
+            "nccl-infiniband",
+            {"NCCL_IGNORE_CPU_AFFINITY": "1", "NCCL_NET_GDR_LEVEL": "PHB"},
+        ),
     ],
 )
 def test_what_a_site_or_a_study_set_needs_no_opt_in(
@@ -153,6 +168,15 @@ def test_jobs_can_be_started_for_the_alternative_protocol() -> None:
     assert without.slurm is not None
     assert "network" not in without.slurm.question()  # as it was stored before there was the key
     assert any("disable_rdzv_get" in remark for remark in without.remarks)
+
+
+def test_lanes_of_infiniband_are_without_effect_on_slingshot() -> None:
+    with pytest.raises(CampaignError) as caught:
+        campaign("alps", "nccl-slingshot-quick", "narrow: {NCCL_IB_SL: 1}\n")
+    assert caught.value.message == (
+        "NCCL_IB_SL is without effect on alps: the verbs transport reads it, and the network is "
+        "Slingshot 11"
+    )
 
 
 def test_elsewhere_the_same_setting_needs_an_opt_in() -> None:
@@ -202,6 +226,11 @@ def test_lanes_of_leonardo_are_open_to_who_names_the_allowed_ones(
     space: str, name: str, other: str
 ) -> None:
     opened = f'opt_in: ["{name}=1"]\n'
+    with pytest.raises(CampaignError) as caught:
+        campaign("leonardo", space, f"first: [{{{name}: 1}}]\n")
+    # The site's rule, and how the site opens it.
+    assert caught.value.message.startswith(f"{name} is protected on leonardo: ")
+    assert caught.value.hint == "if the site agrees: " + opened.strip()
     spec = campaign("leonardo", space, f"{opened}first: [{{{name}: 1}}]\n")
     assert spec.plan.space.by_name[name].values == (None, "1")
     assert spec.protected_variables == (other,)
