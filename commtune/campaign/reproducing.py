@@ -47,6 +47,7 @@ def write_reproduction(named: NamedFinding, system: str, account: str = YOUR_PRO
     ranks = 2 if operation in _OF_TWO else nodes * gpus
     backend = Backend.XCCL if space.startswith(("nccl", "rccl")) else Backend.MPI_DEVICE
     setting = ", ".join(f'{name}: "{value}"' for name, value in found.setting.items())
+    qos = _qos_of(described, nodes)
     lines = [
         f"# {named.name}: {found.says}",
         f"# {named.source}, {found.section}",
@@ -54,7 +55,7 @@ def write_reproduction(named: NamedFinding, system: str, account: str = YOUR_PRO
         "campaign: 1",
         f"name: {named.name}-{system}",
         f"system: {system}",
-        f"slurm: {{account: {account}}}",
+        f"slurm: {{account: {account}{f', qos: {qos}' if qos else ''}}}",
         f"space: {space}",
         "workload:",
         f"  operation: {operation}",
@@ -62,6 +63,7 @@ def write_reproduction(named: NamedFinding, system: str, account: str = YOUR_PRO
         f"  nodes: {nodes}",
         f"  ranks: {ranks}",
         f'  sizes: "{_sizes(found)}"',
+        *_opt_in(described, found),
         "# Only the setting of the paper is tried, and confirmed against the default.",
         f"first: [{{{setting}}}]",
         "budget: {search: 5min, ablation: 1s, confirmation: 15min, trials: 1}",
@@ -77,10 +79,35 @@ def _space_of(described: System, found: Finding, *, within: bool) -> str:
     return spaces[0 if within else -1]
 
 
+def _qos_of(described: System, nodes: int) -> str:
+    """The quality of service for so many nodes, where they are too many for the default's."""
+    partition = described.jobs.partitions[described.jobs.partition]
+    if nodes <= (partition.most_nodes or nodes):
+        return ""
+    fitting = (
+        name
+        for name, qos in partition.qos.items()
+        if (qos.least_nodes or 0) <= nodes <= (qos.most_nodes or nodes)
+    )
+    return next(fitting, "")
+
+
+def _opt_in(described: System, found: Finding) -> list[str]:
+    """The lines that open what the system protects; nothing else needs them."""
+    protected = [f'"{n}={v}"' for n, v in found.setting.items() if n in described.guard]
+    if not protected:
+        return []
+    return [
+        f"# Protected on {described.name}: ask the site before you start it.",
+        f"opt_in: [{', '.join(protected)}]",
+    ]
+
+
 def _sizes(found: Finding) -> str:
     low = max(_SMALLEST_BYTES, found.least_bytes or 0)
     most = min(_LARGEST_BYTES, found.most_bytes or _LARGEST_BYTES)
     high = low
     while _STEP * high <= most:
         high *= _STEP
-    return f"{low} .. {format_size(high).replace(' ', '')} x{_STEP}"
+    most_words = format_size(high).replace(" ", "")
+    return most_words if high == low else f"{low} .. {most_words} x{_STEP}"

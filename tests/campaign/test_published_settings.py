@@ -43,8 +43,8 @@ def written(setting: dict[str, str]) -> str:
 
 
 def test_there_are_experiments_on_all_machines_of_the_study() -> None:
-    assert {system for _, system, _, _ in EXPERIMENTS} == {"alps", "lumi"}
-    assert len(EXPERIMENTS) == 12
+    assert {system for _, system, _, _ in EXPERIMENTS} == {"alps", "leonardo", "lumi"}
+    assert len(EXPERIMENTS) == 14
 
 
 @pytest.mark.parametrize(
@@ -55,11 +55,14 @@ def test_there_are_experiments_on_all_machines_of_the_study() -> None:
 def test_what_a_finding_set_can_be_tried_and_pinned(
     system: str, space: str, setting: dict[str, str]
 ) -> None:
-    spec = campaign(system, space, f"first: [{{{written(setting)}}}]\n")
+    # Only what the site protects needs a word of consent.
+    guarded = [f'"{n}={v}"' for n, v in setting.items() if n in load_system(system).guard]
+    head = f"opt_in: [{', '.join(guarded)}]\n"
+    spec = campaign(system, space, f"{head}first: [{{{written(setting)}}}]\n")
     (first,) = spec.plan.first
     assert first.keys() == setting.keys()
     assert spec.plan.space.check(first) == []
-    pinned = campaign(system, space, f"pin: {{{written(setting)}}}\n").plan.space.pinned
+    pinned = campaign(system, space, f"{head}pin: {{{written(setting)}}}\n").plan.space.pinned
     assert dict(first).items() <= pinned.items()
 
 
@@ -82,11 +85,14 @@ def test_a_finding_is_repeated_by_the_campaign_that_is_written_for_it(
     assert spec.plan.budget.trials == 1
     workload = spec.plan.workload
     assert not found.operations or workload.operation in found.operations
-    assert (found.least_nodes or 1) <= workload.nodes <= (found.most_nodes or 2)
+    fewest = found.least_nodes or 1
+    assert fewest <= workload.nodes <= (found.most_nodes or max(2, fewest))
+    assert min(workload.sizes) >= (found.least_bytes or 8)
     assert max(workload.sizes) <= (found.most_bytes or 1 << 30)
     assert spec.plan.space.library in found.libraries
     # No opt-in beyond what the site itself asks for.
-    assert "opt_in" not in write_reproduction(named, system)
+    asked = not found.setting.keys().isdisjoint(load_system(system).guard)
+    assert ("opt_in" in write_reproduction(named, system)) == asked
     # Its job is shown on any machine: neither the system's libraries nor its Slurm are asked.
     findings_reproduce_command(named.name, system, account="p1", dry_run=True)
     script = capsys.readouterr().out
