@@ -32,7 +32,8 @@ def write_reproduction(named: NamedFinding, system: str, account: str = YOUR_PRO
         raise UserError(
             f"{named.name} is an observation: no setting is its cause, so there is nothing to "
             "compare",
-            hint=f"on {system}, commtune bench measures the default; '{found.says}'",
+            hint=f"'{found.says}'\n"
+            "docs/findings.md, 'Figures of the papers', has the commands that measure it",
         )
     if system not in found.systems:
         raise UserError(
