@@ -15,7 +15,7 @@ namespace {
 
 /// Longer than the largest operation takes on a network that works.
 constexpr unsigned kGraceSeconds = 5;
-constexpr double kLookSeconds = 0.2;
+constexpr double kStopFileLookSeconds = 0.2;
 
 volatile std::sig_atomic_t signal_came = 0;
 
@@ -102,7 +102,7 @@ std::optional<Ending> EndWatch::ending(bool signalled, double now_s) {
 
 bool EndWatch::sees_file(double now_s) {
   if (stop_file_.empty() || now_s < next_look_s_) return false;
-  next_look_s_ = now_s + kLookSeconds;
+  next_look_s_ = now_s + kStopFileLookSeconds;
   return exists(stop_file_);
 }
 
