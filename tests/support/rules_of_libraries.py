@@ -33,8 +33,7 @@ def problems(space: str, run: Environment, chosen: Environment) -> list[str]:
         run: all variables that are set; chosen: those of them that a search chose.
     """
     family = space.split("-")[0]
-    found = [*_by_catalogue(family, run, chosen), *_of_the_site(chosen)]
-    found += _TRAPS[family](run)
+    found = [*_by_catalogue(family, run, chosen), *_TRAPS[family](run)]
     if any(name.startswith("FI_CXI_") for name in run):
         found += _cxi(run)
     return found
@@ -51,22 +50,33 @@ def described(family: str, name: str) -> tuple[Catalogue, Variable] | None:
 
 def _by_catalogue(family: str, run: Environment, chosen: Environment) -> Iterator[str]:
     for name, value in chosen.items():
-        entry = described(family, name)
-        if entry is None:
-            yield f"no library of {family} reads {name}"
-            continue
-        _, variable = entry
-        if value in variable.restricted:
-            yield f"{name}={value} is restricted"
-        if variable.type == "choice" and value not in variable.values:
-            yield f"{name} does not take {value}"
-        if variable.type in ("integer", "bytes") and not re.fullmatch(r"-?\d+|inf|auto", value):
-            yield f"{name}={value} may be misread"
-        if variable.level == "forbidden":
-            yield f"{name} needs the consent of the site"
-        if variable.level == "danger" and not variable.restricted:
-            yield f"{name} is dangerous"
-        yield from _needs(family, name, variable, run)
+        yield from _of_a_value(family, name, value)
+        if entry := described(family, name):
+            yield from _needs(family, name, entry[1], run)
+
+
+@cache
+def _of_a_value(family: str, name: str, value: str) -> tuple[str, ...]:
+    """What is wrong with a variable whatever else is set."""
+    return (*_in_catalogue(family, name, value), *_of_the_site(name))
+
+
+def _in_catalogue(family: str, name: str, value: str) -> Iterator[str]:
+    entry = described(family, name)
+    if entry is None:
+        yield f"no library of {family} reads {name}"
+        return
+    _, variable = entry
+    if value in variable.restricted:
+        yield f"{name}={value} is restricted"
+    if variable.type == "choice" and value not in variable.values:
+        yield f"{name} does not take {value}"
+    if variable.type in ("integer", "bytes") and not re.fullmatch(r"-?\d+|inf|auto", value):
+        yield f"{name}={value} may be misread"
+    if variable.level == "forbidden":
+        yield f"{name} needs the consent of the site"
+    if variable.level == "danger" and not variable.restricted:
+        yield f"{name} is dangerous"
 
 
 def _needs(family: str, name: str, variable: Variable, run: Environment) -> Iterator[str]:
@@ -88,12 +98,11 @@ def _met(family: str, need: Need, run: Environment) -> bool:
     return value not in (need.none_of or [])
 
 
-def _of_the_site(chosen: Environment) -> Iterator[str]:
-    for name in chosen:
-        if re.search(r"_(SL|TC|TCLASS|TRAFFIC_CLASS|VNI)$", name) or name == "NCCL_CROSS_NIC":
-            yield f"{name} is the site's"
-        if name in ("NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS"):
-            yield f"{name} keeps hardware safe"
+def _of_the_site(name: str) -> Iterator[str]:
+    if re.search(r"_(SL|TC|TCLASS|TRAFFIC_CLASS|VNI)$", name) or name == "NCCL_CROSS_NIC":
+        yield f"{name} is the site's"
+    if name in ("NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS"):
+        yield f"{name} keeps hardware safe"
 
 
 def _number(run: Environment, name: str, otherwise: int) -> int:
@@ -142,9 +151,8 @@ def _channels(run: Environment) -> Iterator[str]:
     # RCCL: p2pnChannels is the lesser of all channels and this limit (ncclTopoComputeP2pChannels).
     if _number(run, "NCCL_NCHANNELS_PER_PEER", 1) > _number(run, "NCCL_MAX_NCHANNELS", 1 << 20):
         yield "more channels for a peer than NCCL_MAX_NCHANNELS leaves"
-    for name in run:
-        is_chunk = re.fullmatch(r"NCCL_P2P_(NET|NVL|PCI)_CHUNKSIZE", name)
-        if is_chunk and 8 * int(run[name]) > _number(run, "NCCL_BUFFSIZE", 4 << 20):
+    for name in ("NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"):
+        if 8 * _number(run, name, 0) > _number(run, "NCCL_BUFFSIZE", 4 << 20):
             yield f"8 times {name} don't fit into the buffer"
 
 
