@@ -36,10 +36,12 @@ class FreshReplay(ReplayBenchmark):
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """One run of the request's configuration."""
-        found = super().measure(request, time_limit_s)
+        row = self._halves.recorded(request.configuration)
+        known = replace(request, configuration=self.grid.configurations[row])
+        found = super().measure(known, time_limit_s)
         if found.outcome is not Outcome.OK:
             return found
-        row, made = self.grid.index[request.configuration], found.measurements
+        made = found.measurements
         place = self._places[row, made[0].median_s, made[-1].median_s]
         if place not in self._played:
             self._played.add(place)

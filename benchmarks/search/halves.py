@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from commtune.campaign.loading import parse_campaign
 from commtune.campaign.plan import Plan
-from commtune.model import DEFAULT, Outcome
+from commtune.model import DEFAULT, Configuration, Outcome
 from commtune.replay.recording import Grid, RecordedRun
 from commtune.spaces.space import Space
 from commtune.tuner.statistics.machine_states import MIXED
@@ -136,6 +136,12 @@ class Halves:
     def default(self) -> int:
         """The default's row."""
         return self.grid.index[DEFAULT]
+
+    def recorded(self, configuration: Configuration) -> int:
+        """The row of a configuration; variables that were not recorded do nothing."""
+        variables = self.recording.plan.space.variables
+        known = {name: value for name, value in configuration.items() if name in variables}
+        return self.grid.index[Configuration(known)]
 
     def runs(self, percent: float) -> int:
         """So many per cent of the recorded runs of both halves."""

@@ -8,12 +8,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from recorded_grids import GRIDS
+from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
+from search.idle_variables import WithIdle
 from search.methods import KNOWN, play_method
 from search.page import table
 from search.results import group_rows, load_scores, store_scores
 from search.scoring import score_course, summarize
 
+from commtune.model import Configuration, Measurement, RunRequest
 from commtune.replay.benchmark import load_grid
 
 
@@ -52,6 +55,22 @@ def test_every_method_makes_as_many_runs_as_it_was_given(halves: Halves, method:
         assert course.until == pytest.approx(runs, abs=1)  # a campaign ends by its clock
         for score in score_course(method, halves, 1, course):
             assert min(score.regret) >= 0
+
+
+def test_variables_that_a_recording_does_not_know_do_nothing(halves: Halves) -> None:
+    larger = WithIdle(halves.recording, halves.seen, halves.held)
+    header, recorded = halves.grid.header, halves.grid.configurations[5]
+    further = Configuration({**recorded, "DOES_NOTHING_0": "a"})
+    assert larger.plan.space.check(further) == []
+    assert halves.plan.space.check(further) != []
+
+    def measured(configuration: Configuration) -> list[tuple[Measurement, ...]]:
+        request = RunRequest("", configuration, header.workload, header.timing)
+        replay = FreshReplay(larger, 1)
+        return [replay.measure(request, 1e9).measurements for _ in range(12)]
+
+    assert measured(further) == measured(recorded)
+    assert len(set(measured(further))) > 1
 
 
 def test_the_exhaustive_grid_tries_every_configuration_as_often(halves: Halves) -> None:
