@@ -181,6 +181,9 @@ class Store(Protocol):
     def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> bool:
         """Stores what came of a run."""
 
+    def withdraw_run(self, campaign_id: int, run_id: str) -> None:
+        """Forgets a run that was started and has no result; the next session makes it."""
+
     def open_runs(self, campaign_id: int) -> Sequence[model.RunRequest]:
         """Runs that were started and have no result."""
 

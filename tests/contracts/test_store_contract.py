@@ -53,7 +53,7 @@ def test_trials_come_by_number_and_once(begun: Store) -> None:
     assert found == [(0, DEFAULT, "baseline", ""), (1, given.TUNED, "sampler", "large")]
 
 
-def test_a_run_is_open_from_its_start_to_its_result(begun: Store) -> None:
+def test_a_run_is_open_from_its_start_until_it_has_a_result_or_is_withdrawn(begun: Store) -> None:
     requests = [given.request("r1"), given.request("r2", position=3)]
     begun.start_runs(ID, requests, "s1")
     assert list(begun.open_runs(ID)) == requests
@@ -63,6 +63,10 @@ def test_a_run_is_open_from_its_start_to_its_result(begun: Store) -> None:
     (run,) = begun.runs(ID)
     wanted = (run.run_id, run.trial, run.configuration, run.block, run.position, run.session)
     assert wanted == ("r1", 1, given.TUNED, 4, 2, "s1")
+    for run_id in ("r1", "r2"):
+        begun.withdraw_run(ID, run_id)
+    assert list(begun.open_runs(ID)) == []
+    assert list(begun.runs(ID)) == [run]
 
 
 def test_a_result_is_stored_once(begun: Store) -> None:

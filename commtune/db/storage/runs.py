@@ -14,6 +14,7 @@ from sqlalchemy import (
     Executable,
     Select,
     case,
+    delete,
     func,
     insert,
     select,
@@ -129,6 +130,17 @@ class StoredRuns(Transactions):
             if rows:
                 connection.execute(insert(MeasurementRecord), rows)
             return True
+
+    def withdraw_run(self, campaign_id: int, run_id: str) -> None:
+        """Forgets a run that has no result; one that is stored already stays.
+
+        Raises:
+            CampaignLocked: another controller took the campaign over.
+        """
+        with self._write() as connection:
+            self._require_lock(connection, campaign_id)
+            is_open = Run.run_id == run_id, Run.state != "stored"
+            connection.execute(delete(Run).where(Run.campaign_id == campaign_id, *is_open))
 
     def mark_interrupted(self, run_id: str, detail: str) -> None:
         """Closes a run that left no result; one that is stored already stays as it is.

@@ -60,6 +60,9 @@ class InMemoryStore:
         self.stored.append(Run.from_result(request, result, session))
         return True
 
+    def withdraw_run(self, campaign_id: int, run_id: str) -> None:
+        self._open.pop(run_id, None)
+
     def open_runs(self, campaign_id: int) -> Sequence[RunRequest]:
         return [request for request, _ in self._open.values()]
 

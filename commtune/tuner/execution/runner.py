@@ -13,7 +13,7 @@ from statistics import median
 
 from commtune.campaign.plan import Plan
 from commtune.errors import AllocationOver, CommtuneError, EnvironmentFault, UserError
-from commtune.interrupts import Interrupts
+from commtune.interrupts import Interrupts, is_time_nearly_over
 from commtune.model import (
     BlockPlan,
     Configuration,
@@ -146,10 +146,14 @@ class Runner:
             self._run_s += run.wall_s
             self.blocks = max(self.blocks, run.block + 1)
 
-    def recover(self, why: str = "its controller died") -> None:
+    def recover(self, why: str = "its controller died", *, is_planned: bool = False) -> None:
         """Settles runs that were left open: what they measured is stored, or why they ended.
 
         Waits for jobs that still run.
+
+        Args:
+            is_planned: the time of our job is over, and the next one makes them: they are not
+                lost, and taken back.
         """
         requests = self.store.open_runs(self.campaign_id)
         self._flying = {request.run_id: request for request in requests}
@@ -161,6 +165,10 @@ class Runner:
             self.batches.adopt(sorted(members, key=lambda request: request.position))
         while self.batches.in_flight:
             for result in self.batches.collect():
+                if is_planned and result.outcome is Outcome.INTERRUPTED:
+                    del self._flying[result.run_id]
+                    self.store.withdraw_run(self.campaign_id, result.run_id)
+                    continue
                 told = bool(result.detail) or result.outcome is not Outcome.INTERRUPTED
                 self._store(result if told else replace(result, detail=why))
             self.batches.settled()
@@ -263,7 +271,8 @@ class Runner:
                     self.recover(
                         f"not started: {stop.message}"
                         if isinstance(stop, CommtuneError)
-                        else "ended from outside"
+                        else "ended from outside",
+                        is_planned=isinstance(stop, AllocationOver) or is_time_nearly_over(),
                     )
             raise
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from collections import Counter
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from commtune.campaign.plan import Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
+from commtune.errors import AllocationOver
 from commtune.model import DEFAULT, Operation, Outcome, Phase, RunRequest, RunResult, Workload
 from commtune.spaces.loading import build_space
 from commtune.tuner.execution.runner import Runner
@@ -95,3 +97,26 @@ def test_a_second_one_waits_until_the_run_is_settled(tmp_path: Path) -> None:
     assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.INTERRUPTED]
     assert store.open_runs(campaign_id) == []
     database.close()
+
+
+@dataclass
+class Over(SyntheticBenchmark):
+    """The time of its job is over after a run."""
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        if request.block:
+            raise AllocationOver("the time of job 7 is nearly over")
+        return super().measure(request, time_limit_s)
+
+
+def test_a_run_that_the_end_of_our_job_kept_from_its_start_is_not_lost(tmp_path: Path) -> None:
+    with closing(open_database(f"sqlite:///{tmp_path}/test.db")) as database:
+        store = Store(database)
+        campaign_id = hold(store, PLAN)
+        runner = Runner(PLAN, campaign_id, Over(lambda *_: 1e-6, VirtualClock()), store)
+        runner.new_trial(DEFAULT, "baseline")
+        run_once(runner)
+        with pytest.raises(AllocationOver):
+            run_once(runner)
+        assert [run.outcome for run in store.runs(campaign_id)] == [Outcome.OK]
+        assert store.open_runs(campaign_id) == []
