@@ -26,7 +26,9 @@ from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 
 #: Fields of a request that are called otherwise in the file.
-_RENAMED = {"time": "time_s", "poll": "poll_s", "late_files": "late_files_s"}
+_RENAMED = {
+    name: f"{name}_s" for name in ("time", "block_time", "pending_time", "poll", "late_files")
+}
 
 #: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
 _PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
@@ -101,6 +103,8 @@ class SlurmPart(value_types.Part):
     placement: job_request.Placement = "any"
     exclude: _Nodes = ()
     time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
+    block_time: value_types.Seconds | None = None
+    pending_time: value_types.Seconds | None = None
     poll: value_types.Seconds = 5.0
     late_files: _Span = 60.0
 

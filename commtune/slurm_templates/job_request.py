@@ -78,6 +78,10 @@ class JobRequest:
     exclude: tuple[str, ...] = ()  # names of nodes that no job may have
     #: Length of an allocation, seconds; ``None`` where it follows from the budget.
     time_s: float | None = None
+    #: The most that a job of one block asks for, seconds; ``None`` for what its runs may take.
+    block_time_s: float | None = None
+    #: Seconds for which jobs of blocks may wait while none runs; ``None`` for no limit.
+    pending_time_s: float | None = None
     #: Seconds between two questions about jobs, at first; the interval grows.
     poll_s: float = 5.0
     #: Seconds that files of a job that is over may take to be seen by the controller.

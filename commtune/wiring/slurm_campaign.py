@@ -26,6 +26,7 @@ from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
 from commtune.cluster.jobs.steps import Steps, step_launcher
@@ -163,6 +164,7 @@ class SlurmCampaign:
                 book, self.nodes, self.spec.plan.budget.node_hours, scheduler, time.time
             ),
             stop_policy=StopPolicy(scheduler, self._failed_nodes, self.say),
+            queue_wait=QueueWait(scheduler, time.time, self.say, self.request.pending_time_s),
             most_in_flight=self.request.jobs,
             file_poll_s=min(1.0, self.request.poll_s),
             alive=alive,

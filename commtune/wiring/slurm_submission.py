@@ -19,6 +19,7 @@ from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.slurm.allocation import find_allocation
 from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
+from commtune.cluster.slurm.node_kinds import choose_nodes
 from commtune.cluster.slurm.site import Site, describe_site
 from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
@@ -76,9 +77,27 @@ def prepare_slurm_campaign(
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
+    on = _with_nodes_of_one_kind(on)
     if not on.key:  # ``submit`` said it
         _say_what_node_hours_decide(on)
     return on
+
+
+def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
+    """Jobs that mix kinds of nodes are left to who asks for them; says what is chosen."""
+    what = on.what()
+    if what["constraint"] or on.request.reservation:
+        return on
+    choice = choose_nodes(
+        clean_environment(os.environ),
+        what["partition"],
+        on.nodes,
+        exclude=on.request.exclude,
+        allocated=on.allocation.nodes if on.allocation else (),
+    )
+    if choice.remark:
+        on.say(choice.remark)
+    return replace(on, request=replace(on.request, exclude=(*on.request.exclude, *choice.exclude)))
 
 
 def _say_what_node_hours_decide(on: SlurmCampaign) -> None:

@@ -16,6 +16,7 @@ from commtune.cluster.jobs.failures import StopPolicy
 from commtune.cluster.jobs.job_folder import ControllerNote, read_start
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
 from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, new_key
@@ -45,6 +46,7 @@ class BlockJobs:
     monitor: JobMonitor
     node_hours: NodeHourAccount
     stop_policy: StopPolicy
+    queue_wait: QueueWait
     most_in_flight: int = 4  # jobs that may be in the queue at the same time
     #: Seconds between two looks at the jobs' files; ``monitor`` paces the queue.
     file_poll_s: float = 1.0
@@ -182,6 +184,7 @@ class BlockJobs:
         if ended := self.monitor.over(tracked_jobs):
             return ended
         self.stop_policy.check_stuck(tracked_jobs)
+        self.queue_wait.check(tracked_jobs)
         now = self.clock()
         if now - self._alive_at >= _ALIVE_S:
             self._alive_at = now

@@ -121,7 +121,7 @@ class Scripts:
             self.system,
             job_request,
             name=job_name(self.campaign, folder.path.name),
-            time_s=time_s,
+            time_s=min(time_s, self.job_request.block_time_s or time_s),
             output=str(folder.output),
             comment=f"commtune:{self.campaign}",
             exclude=exclude,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from slurm_config import CPUS
 
 from commtune.cluster.slurm import site
 from commtune.cluster.slurm.command_output import FIELD, RECORD
+from commtune.cluster.slurm.node_kinds import NodeChoice, choose_nodes
 from commtune.cluster.slurm.site import _read_limit, _read_partitions, _read_slurm, describe_slurm
 
 CONFIG = """\
@@ -46,7 +48,7 @@ def test_a_real_slurm(shared_slurm: Cluster) -> None:
     assert (seen.cluster, seen.is_node, seen.enforces_accounts) == ("test", True, True)
     assert seen.version.startswith(shared_slurm.call("sinfo", "--version").split()[-1])
     assert [(p.name, p.is_default, p.nodes) for p in seen.partitions] == [
-        ("main", True, 3), ("closed", False, 3),
+        ("main", True, 3), ("closed", False, 3), ("mixed", False, 4),
     ]  # fmt: skip
     main = seen.partitions[0]
     assert (main.longest, main.most_nodes, main.whole_nodes) == (3600, None, False)
@@ -120,3 +122,15 @@ def test_a_site_without_accounts() -> None:
 )  # fmt: skip
 def test_time_limits(text: str, seconds: float | None) -> None:
     assert _read_limit(text) == seconds
+
+
+def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
+    choose = partial(choose_nodes, shared_slurm.environment)
+    assert choose("", 2) == choose("mixed", 1) == NodeChoice()
+    assert choose("mixed", 2).exclude == ("big",)
+    # It is left out of the next job, too.
+    assert choose("mixed", 2, allocated=["n1", "n2"]) == NodeChoice(("big",))
+    mixed = "nodes differ: n[1-3] (1 x 2 cores); big (4 x 1 cores); results hold for jobs that mix"
+    assert choose("mixed", 2, allocated=["n1", "big"]).remark.startswith(mixed)
+    assert choose("mixed", 2, exclude=["n[1-2]"]).exclude == ()
+    assert choose("mixed", 2, exclude=["big"]) == NodeChoice()

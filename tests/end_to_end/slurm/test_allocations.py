@@ -91,12 +91,17 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
 
 def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlurm) -> None:
     text = with_long_runs(ONE_BLOCK, 0.2)
-    campaign.write(text.replace("poll: 0.3s", "poll: 0.3s, mail_user: ann@example.org"))
+    asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed"
+    campaign.write(text.replace("poll: 0.3s", asked))
     campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
+    submitted = campaign("submit", "campaign.yaml")
+    assert submitted.code == 0
+    differ = "nodes differ: n[1-3] (1 x 2 cores); big (4 x 1 cores)\n  jobs use n[1-3] only;"
+    assert differ in submitted.err
     campaign.until(lambda: len(campaign.records()) == 2, "its second run")
     (job,) = campaign.jobs()
-    assert shown(campaign.cluster, job.number)["MailUser"] == "ann@example.org"
+    job_now = shown(campaign.cluster, job.number)
+    assert (job_now["MailUser"], job_now["ExcNodeList"]) == ("ann@example.org", "big")
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", job.number)
     campaign.until(lambda: "is requeued" in campaign.printed(), "the end of its time")
     # What a user edits meanwhile is for the next 'submit'.

@@ -12,6 +12,7 @@ import psutil
 import pytest
 from left_over import living
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
+from slurm_scripts import shown
 
 #: Runs that last long enough to be hit by something.
 _LONG = with_long_runs(ONE_CANDIDATE, 0.3)
@@ -103,6 +104,26 @@ def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnSlurm
     assert "Slurm accepts jobs again\n" in err
     campaign.check_whole(lost=False)
     _whole_confirmation(campaign)
+
+
+def test_jobs_that_do_not_start_are_said_and_given_up(campaign: OnSlurm) -> None:
+    asked = "poll: 0.3s, pending_time: 7s, block_time: 2min, reservation: soon"
+    campaign.write(ONE_BLOCK.replace("poll: 0.3s", asked))
+    reservation = ("reservationname=soon", "users=root", "starttime=now+1hour", "duration=60")
+    campaign.cluster.call("scontrol", "create", *reservation, "nodes=n1,n2")
+    try:
+        with campaign.tuning() as tuning:
+            said = tuning.until_said("waiting for ")
+            (job,) = campaign.jobs()
+            pending = f"job {job.number} is pending, Reservation (its turn has not come)\n"
+            assert re.fullmatch(rf"waiting for \d+ s: {re.escape(pending)}", said), said
+            assert shown(campaign.cluster, job.number)["TimeLimit"] == "00:02:00"
+            err = tuning.ended(3)
+        assert f"no job started within 7.00 s ('pending_time'): {pending}" in err
+        assert "a shorter 'block_time' or a longer 'pending_time'" in err
+        assert campaign.all_over()
+    finally:
+        campaign.cluster.call("scontrol", "delete", "reservationname=soon")
 
 
 def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnSlurm) -> None:

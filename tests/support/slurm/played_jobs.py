@@ -17,6 +17,7 @@ from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
+from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import ResultReader
 from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.jobs.submission import Submitter, TrackedJob
@@ -127,6 +128,7 @@ class Laboratory:
         said: what a person was told.
         slept: how long each rest was, seconds.
         on_rest: called after each rest.
+        pending_s: for how long jobs may wait, seconds.
         late_records: runs whose record files are not seen yet.
     """
 
@@ -135,6 +137,7 @@ class Laboratory:
     book: MemoryBook = field(default_factory=MemoryBook)
     program: Written = field(default_factory=Written)
     limit: float | None = None
+    pending_s: float | None = None
     accounts: bool = True
     said: list[str] = field(default_factory=list)
     slept: list[float] = field(default_factory=list)
@@ -178,6 +181,7 @@ class Laboratory:
                 FailedNodes(self.folder / "failed.json", self.say),
                 self.say,
             ),
+            queue_wait=QueueWait(scheduler, self.clock, self.say, self.pending_s),
             most_in_flight=in_flight,
             file_poll_s=file_poll_s,
             clock=self.clock,

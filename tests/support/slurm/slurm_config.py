@@ -84,7 +84,7 @@ def write_files(place: Place) -> None:
 
 
 def _slurm(place: Place) -> list[str]:
-    folder = place.folder
+    folder, names = place.folder, ",".join(NODES)
     return [
         "ClusterName=test",
         f"SlurmctldHost={place.host}({place.head})",
@@ -124,8 +124,11 @@ def _slurm(place: Place) -> list[str]:
         # As on large machines: accounts and QOS that don't exist are refused, and limits hold.
         "AccountingStorageEnforce=associations,limits,qos",
         *(_node(place, node) for node in NODES),
-        "PartitionName=main Nodes=ALL Default=YES MaxTime=60 DefaultTime=5 State=UP",
-        "PartitionName=closed Nodes=ALL MaxTime=60 State=DOWN",
+        # Nobody starts it: it is there to differ.
+        f"NodeName=big NodeAddr={place.head} Port=9 CPUs={2 * CPUS} State=DOWN Reason=absent",
+        f"PartitionName=main Nodes={names} Default=YES MaxTime=60 DefaultTime=5 State=UP",
+        f"PartitionName=closed Nodes={names} MaxTime=60 State=DOWN",
+        f"PartitionName=mixed Nodes={names},big MaxTime=60 State=UP",
     ]
 
 
