@@ -252,15 +252,22 @@ class Allocation:
     #: began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
     began_at: float
     ends_at: float | None
+    #: When its script began by the clock of this node, which may be another than the scheduler's.
+    script_began_at: float | None = None
 
     def check_time(self, wanted_s: float, now: float) -> None:
         """Ends the campaign's session (``AllocationOver``) if so many seconds don't fit."""
         if self.ends_at is not None and now + wanted_s + self.MARGIN_S > self.ends_at:
             raise AllocationOver(f"the time of job {self.number} is nearly over")
 
+    def ended_at(self, now: float) -> float:
+        """By the scheduler's clock, when it ends if it does so now by this node's."""
+        began_at = self.began_at if self.script_began_at is None else self.script_began_at
+        return self.began_at + max(0.0, now - began_at)
+
     def node_hours(self, now: float) -> float:
         """Node-hours so far."""
-        return len(self.nodes) * max(0.0, now - self.began_at) / 3600
+        return len(self.nodes) * (self.ended_at(now) - self.began_at) / 3600
 
     def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
         """How far apart its nodes stand, in the words of ``placement.Distance``."""

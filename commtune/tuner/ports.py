@@ -116,6 +116,9 @@ class JobBook(Protocol):
     def open_jobs(self) -> Sequence[model.JobRecord]:
         """Jobs that are not over, in the order they were prepared."""
 
+    def all_jobs(self) -> Sequence[model.JobRecord]:
+        """All jobs, in the order they were prepared."""
+
     def node_hours(self) -> float:
         """Node-hours of all jobs of the campaign, those under way as far as they are known."""
 

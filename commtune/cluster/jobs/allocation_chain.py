@@ -180,8 +180,17 @@ class AllocationChain:
             self._next = next(iter(self.alive(own)), None)
             for part in self.submitter.scheduler.poll([after]).parts(after) if after else ():
                 self._look_at_nodes(part)
+            self._correct(after)
         except SchedulerFault as fault:
             self.submitter.say(f"{fault.message}; looking for further allocations later")
+
+    def _correct(self, number: str) -> None:
+        """Takes the node-hours of the allocation before from the accounts, if they have them."""
+        for job in self.book.all_jobs() if number else ():
+            if job.number == number and job.stage is JobStage.OVER:
+                attempts = self._accounts(job)
+                if attempts and attempts[-1].observed.state.is_over:
+                    self.book.put_job(replace(job, node_hours=sum_node_hours(attempts)))
 
     def _cut_short(self, job: JobRecord, allocation: Allocation) -> float:
         """Node-hours of an attempt of this job that had no time to put them down: a node died."""
@@ -233,7 +242,10 @@ class AllocationChain:
         for job in self.book.open_jobs():
             if job.key == own:
                 hours = job.node_hours + allocation.node_hours(now)
-                over = replace(job, stage=JobStage.OVER, word="", ended_at=now, node_hours=hours)
+                ended_at = allocation.ended_at(now)
+                over = replace(
+                    job, stage=JobStage.OVER, word="", ended_at=ended_at, node_hours=hours
+                )
                 self._over = over
                 self.book.put_job(over if is_done or not self._will_requeue else _waiting(over))
         waits = self._next

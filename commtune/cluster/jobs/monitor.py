@@ -197,7 +197,9 @@ def _by_file(tracked: TrackedJob) -> JobEnd | None:
     last = tracked.folder.finished()
     if last is None or last.status != 0:
         return None
-    tracked.update(started_at=tracked.job.started_at or last.began_at, ended_at=last.ended_at)
+    if tracked.job.started_at is None or tracked.job.ended_at is None:
+        # Both by one clock: the node's and the scheduler's may differ.
+        tracked.update(started_at=last.began_at, ended_at=last.ended_at)
     return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, tracked.job.nodes)
 
 

@@ -15,6 +15,9 @@ from commtune.cluster.slurm.command_output import read_time
 from commtune.errors import EnvironmentFault
 from commtune.model import Outcome
 
+#: In the environment of a controller that ``commtune submit`` started: seconds since 1970.
+BEGAN_VARIABLE = "COMMTUNE_BEGAN"
+
 
 def find_allocation(
     environment: Mapping[str, str], clock: Callable[[], float]
@@ -34,7 +37,8 @@ def find_allocation(
     if began is None or ends is None:
         asked = _ask_times(number)
         began, ends = began or asked[0], ends or asked[1]
-    return Allocation(number, nodes, began or clock(), ends)
+    script_began = read_time(environment.get(BEGAN_VARIABLE, ""))
+    return Allocation(number, nodes, began or clock(), ends, script_began)
 
 
 def _ask_times(number: str) -> tuple[float | None, float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -242,3 +243,28 @@ def test_an_attempt_that_a_dead_node_ended_counts_by_the_accounts(chain: Chain) 
     chain.fake.advance(600)
     chain.controller().began(flight.job.key, chain.allocation(flight))
     assert chain.job("1001").node_hours == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("ahead_s", [-60, 60])
+def test_a_nodes_clock_that_differs_costs_nothing(chain: Chain, ahead_s: float) -> None:
+    flight = chain.controller().submit()
+    controller, allocation = chain.runs(flight)
+    own = replace(
+        allocation, began_at=allocation.began_at - ahead_s, script_began_at=chain.clock()
+    )
+    chain.fake.advance(900)
+    controller.ended(flight.job.key, own)
+    job = chain.job("1001")
+    assert job.node_hours == pytest.approx(0.5)
+    assert job.started_at is not None and job.ended_at is not None
+    assert job.ended_at == pytest.approx(own.began_at + 900)
+
+
+@pytest.mark.parametrize("booked", [0.1, 9.0])
+def test_accounts_correct_the_one_before_both_ways(chain: Chain, booked: float) -> None:
+    before = ended(chain)
+    chain.controller().alive()
+    chain.book.put_job(replace(chain.job(before.number), node_hours=booked))
+    flight = chain.controller().submit(after=before.number, is_over=True)
+    chain.controller().began(flight.job.key, chain.allocation(flight), before.number)
+    assert chain.job(before.number).node_hours == pytest.approx(1.0)

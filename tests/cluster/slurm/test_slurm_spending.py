@@ -81,6 +81,22 @@ def test_files_are_believed_as_far_as_accounts_are_rounded(
     assert laboratory.job(0).node_hours == pytest.approx(2 * used_s / 3600)
 
 
+@pytest.mark.parametrize("ahead_s", [-60, 60])
+def test_a_clock_that_differs_costs_nothing(laboratory: Laboratory, ahead_s: float) -> None:
+    laboratory.accounts = False
+    laboratory.fake.next(Fate(run_s=100.0))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    tracked = laboratory.tracked(jobs, 0)
+    laboratory.fake.advance(10)
+    jobs.monitor.over([tracked])
+    assert tracked.job.started_at is not None, "Slurm said when it began"
+    laboratory.fake.advance(40)
+    play(tracked.folder, 2, laboratory.clock() + ahead_s, run_s=20)
+    collected(jobs)
+    assert jobs.used_s() == pytest.approx(40)
+
+
 def test_a_job_that_was_cut_short_costs_what_its_runs_took(laboratory: Laboratory) -> None:
     laboratory.fake.next(Fate("FAILED", run_s=0.7, code=1))
     jobs = laboratory.jobs()

@@ -92,7 +92,9 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
 def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlurm) -> None:
     text = with_long_runs(ONE_BLOCK, 0.2)
     asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed"
-    campaign.write(text.replace("poll: 0.3s", asked))
+    # The node's clock is a minute ahead of Slurm's.
+    clock = "export SLURM_JOB_START_TIME=$(($(date +%s) - 60)); "
+    campaign.write(text.replace("poll: 0.3s", asked).replace("before: '", f"before: '{clock}"))
     campaign.cluster.limit_submissions(1)
     submitted = campaign("submit", "campaign.yaml")
     assert submitted.code == 0

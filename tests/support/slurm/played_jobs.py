@@ -80,6 +80,9 @@ class MemoryBook:
         is_open = [job for job in self.known.values() if job.stage is not JobStage.OVER]
         return sorted(is_open, key=lambda job: job.prepared_at)
 
+    def all_jobs(self) -> list[JobRecord]:
+        return sorted(self.known.values(), key=lambda job: job.prepared_at)
+
     def node_hours(self) -> float:
         return sum(job.node_hours for job in self.known.values())
 
