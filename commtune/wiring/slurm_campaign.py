@@ -256,11 +256,9 @@ class SlurmCampaign:
 
     def example_script(self, db: str | None, *, block: bool) -> str:
         """The script that would be submitted: of an allocation, or of the job of one block."""
-        return (
-            self._example_block()
-            if block
-            else self.allocation_script(database_url(db)).render("0" * 16)
-        )
+        if block:
+            return self._example_block()
+        return self.allocation_script(database_url(db)).render("0" * 16)
 
     def _example_block(self) -> str:
         """The script of a block as it may come: the default, and the first configurations."""
