@@ -13,7 +13,7 @@ from pathlib import Path
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.cancel_request import CancelRequest
-from commtune.cluster.jobs.cancellation import Cancelled, cancel_all
+from commtune.cluster.jobs.cancellation import Cancelled, FolderBook, cancel_all
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.placement import expand_hosts
@@ -28,6 +28,7 @@ from commtune.errors import (
     AllocationOver,
     CampaignError,
     CampaignLocked,
+    DatabaseFault,
     EnvironmentFault,
     MissingComponent,
     UserError,
@@ -248,6 +249,20 @@ def cancel_campaign(campaign_id: int, folder: Path, opened: Database) -> Cancell
         lambda: not untold and store.holder(campaign_id) is not None,
     )
     return replace(cancelled, problem=cancelled.problem or untold)
+
+
+def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:
+    """The same where the database can't be read: folders of jobs tell which are the campaign's.
+
+    Args:
+        folder: the campaign's.
+        fault: why the database can't be read.
+    """
+    untold = CancelRequest.of(folder).make()
+    cancelled = cancel_all(
+        FolderBook(folder / "jobs", fault), SlurmScheduler(clean_environment(os.environ))
+    )
+    return replace(cancelled, problem=untold or fault.message)
 
 
 def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:

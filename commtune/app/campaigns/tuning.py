@@ -255,8 +255,15 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         UnknownName: there is no such campaign.
         SlurmFault: Slurm gives no answer.
     """
-    number = describe_campaign(database_url(db), name).id
-    cancel = partial(slurm_submission.cancel_campaign, number, Folders.of_user().runs(name).parent)
+    folder = Folders.of_user().runs(name).parent
+    try:
+        number = describe_campaign(database_url(db), name).id
+    except DatabaseFault as fault:
+        # SQLite can't even be read on a full disk where nobody has it open.
+        if not folder.is_dir():
+            raise
+        return slurm_submission.cancel_by_folder(folder, fault)
+    cancel = partial(slurm_submission.cancel_campaign, number, folder)
     try:
         with opened_database(db) as opened:
             return cancel(opened)

@@ -6,8 +6,10 @@ A job is ours by the key in its name: schedulers use numbers again.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol
 
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, key_in
@@ -31,8 +33,28 @@ class Cancelled:
     problem: str = ""  # why the book does not say so
 
 
+@dataclass(frozen=True)
+class FolderBook:
+    """What the folders of a campaign's jobs tell where its database can't be read."""
+
+    folder: Path
+    fault: DatabaseFault
+
+    def open_jobs(self) -> list[JobRecord]:
+        found = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        return [JobRecord(one.name, JobKind.ALLOCATION, str(one), 0.0, 0) for one in found]
+
+    def put_job(self, job: JobRecord) -> None:
+        raise self.fault
+
+
+class _OpenJobs(Protocol):
+    def open_jobs(self) -> Sequence[JobRecord]: ...
+    def put_job(self, job: JobRecord) -> None: ...
+
+
 def cancel_all(
-    book: JobBook, scheduler: Scheduler, has_controller: Callable[[], bool] = lambda: False
+    book: _OpenJobs, scheduler: Scheduler, has_controller: Callable[[], bool] = lambda: False
 ) -> Cancelled:
     """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
 

@@ -109,5 +109,14 @@ def test_a_full_disk_is_said_and_jobs_end_all_the_same(campaign: OnSlurm) -> Non
         assert "that small was cancelled could not be written down: " in ended.err
         (data / "full").unlink()
         assert campaign("cancel", "small").out == "small: it has no jobs in Slurm\n"
+        # Nobody has it open: SQLite can't make the files that it needs for reading, either.
+        assert campaign("submit", "campaign.yaml").code == 0
+        with suppress(OSError), (data / "full").open("wb", buffering=0) as file:
+            while file.write(bytes(4096)):
+                pass
+        ended = campaign("cancel", "small")
+        assert campaign.all_over(), ended.err
+        assert (ended.code, ended.out.count(" ended; what was measured is kept\n")) == (3, 1)
+        assert "that small was cancelled could not be written down: " in ended.err
     finally:
         campaign.cluster.call("umount", "--lazy", str(data))
