@@ -11,6 +11,7 @@ import shlex
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export.document import ExportDocument, Format, GuardVerdict, profile_remarks
 from commtune.export.formats import FORMATS
+from commtune.export.rules import RULE_FORMATS
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
 from commtune.wording import INCONCLUSIVE, describe_verdict, format_speedup
@@ -45,7 +46,7 @@ def render_profile(
             hold.
     """
     if format not in _FORMATS:
-        hint = "one of " + ", ".join(_FORMATS)
+        hint = f"one of {', '.join(_FORMATS)}; for a campaign: {', '.join(RULE_FORMATS)}"
         raise UnknownName(f"no export format named '{format}'", hint=hint)
     chosen = _FORMATS[format]
     is_likely = document.profile.verdict is Verdict.LIKELY
@@ -85,7 +86,7 @@ def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> No
         if not accept_likely:
             reference = shlex.quote(f"{document.campaign}/{profile.name}")
             raise ExportRefused(
-                f"profile {profile.name} is {describe_verdict(profile.verdict)}: {profile.note}",
+                f"profile {profile.name} is {profile.note or describe_verdict(profile.verdict)}",
                 hint=f"measure it again: commtune verify {reference}\n"
                 "or take it as it is, with a warning in the file: --accept likely",
             )

@@ -21,6 +21,7 @@ from export_documents import (
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export import _FORMATS, ExportDocument, render_profile
+from commtune.export.rules import RULE_FORMATS
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 from commtune.model.profile import RangeBoundary
 
@@ -86,14 +87,14 @@ def test_a_profile_without_a_gain_is_refused(format: str, verdict: Verdict) -> N
 
 
 LIKELY = replace(
-    PROFILE, name="p-likely", verdict=Verdict.LIKELY, note="about 9 more runs would tell"
+    PROFILE, name="p-likely", verdict=Verdict.LIKELY, note="likely, not proven: 1.20x at 8 B"
 )
 
 
 @pytest.mark.parametrize("format", FOR_ALL_NAMES)
 def test_a_likely_profile_is_written_only_where_that_is_accepted(format: str) -> None:
     document = replace(DOCUMENT, profile=LIKELY)
-    with pytest.raises(ExportRefused, match="p-likely is likely, not proven: about 9") as refusal:
+    with pytest.raises(ExportRefused, match="is likely, not proven: 1") as refusal:
         render_profile(format, document, allow_unguarded=True)
     assert f"commtune verify {DOCUMENT.campaign}/p-likely" in refusal.value.hint
     assert "--accept likely" in refusal.value.hint
@@ -153,7 +154,7 @@ def test_the_profiles_value_wins_over_a_pinned_one() -> None:
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="'yaml'") as error:
         render_profile("yaml", DOCUMENT)
-    assert all(name in error.value.hint for name in _FORMATS)
+    assert all(name in error.value.hint for name in (*_FORMATS, *RULE_FORMATS))
 
 
 @pytest.mark.parametrize("format", MODULES)
