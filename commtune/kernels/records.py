@@ -30,12 +30,19 @@ class SizeTrace:
         operations: how often the operation was done.
         digest: depends on the order of summation; ``None`` where no order shows.
         agree: whether all ranks got the same bits; ``None`` where they should not.
+        messages: depends on who sent how much to whom; ``None`` where nobody counts.
     """
 
     bytes: int
     operations: int
     digest: str | None
     agree: bool | None
+    messages: str | None = None
+
+    @property
+    def fingerprint(self) -> str:
+        """What shows the algorithm: ``digest+messages``, one of them, or nothing."""
+        return (self.digest or "") + (f"+{self.messages}" if self.messages else "")
 
 
 @dataclass(frozen=True)
@@ -307,12 +314,15 @@ def _pair(record: _Record) -> tuple[int, int] | None:
 
 
 def _traced(record: _Record) -> SizeTrace:
-    digest, agree = record.get("digest"), record.get("agree")
-    if digest is not None and not isinstance(digest, str):
-        raise _Invalid("digest is not a text")
+    digests = {name: record.get(name) for name in ("digest", "messages")}
+    for name, digest in digests.items():
+        if digest is not None and not isinstance(digest, str):
+            raise _Invalid(f"{name} is not a text")
+    agree = record.get("agree")
     if agree is not None and not isinstance(agree, bool):
         raise _Invalid("agree is not a bool")
-    return SizeTrace(_whole(record, "bytes"), _whole(record, "operations"), digest, agree)
+    size, operations = _whole(record, "bytes"), _whole(record, "operations")
+    return SizeTrace(size, operations, agree=agree, **digests)
 
 
 def _parse(line: bytes) -> _Record:

@@ -96,8 +96,9 @@ class Execution:
     """What the library did under a configuration, from an untimed run of its own.
 
     Attributes:
-        fingerprints: by size in bytes, a digest of a floating-point reduction whose result
-            depends on the order of summation: equal digests, most likely the same algorithm.
+        fingerprints: by size in bytes, digests of what shows the algorithm, joined by ``+``: a
+            floating-point sum, whose result depends on the order of summation; and who sent how
+            much to whom. Either may be empty. Equal ones, most likely the same algorithm.
         said: what the library itself said that it did, line by line, without its timestamps.
         why: for a person: what was ignored or replaced, and how that is known.
         became: key of the configuration that behaves the same, where one is known.

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.app.profiles.use import document_of, write_text
+from commtune.campaign.workload import bytes_of_one_more
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
@@ -17,7 +18,7 @@ from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rule_file import RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable
-from commtune.model import Backend, MpiFlavour, MpiInstallation
+from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.wiring import benchmark_setup
 
 _FIRST_LINE = re.compile(r"\W* commtune rules of campaign (\S+) \(([\w-]+)\): .*")
@@ -69,6 +70,7 @@ def prepare_rules(
     table = RuleTable.of_documents(
         [document_of(answer) for answer in answers],
         *_library(stored),
+        unit=bytes_of_one_more(Workload.of_plain(stored.what["workload"])),
         accept_likely=accept_likely,
     )
     library = None

@@ -1,7 +1,7 @@
 """A file of rules verified as it is deployed: the library reads it, and does what it says.
 
-First untimed runs, in which the order of sums shows which algorithm ran at each size and on both
-sides of each border. Then timed ones, file against default.
+First untimed runs, in which the order of sums, and Open MPI's count of messages, show which
+algorithm ran at each size and on both sides of each border. Then timed ones, file against default.
 """
 
 from __future__ import annotations
@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 import os
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune.app.measure import benchmarking
 from commtune.app.measure.verification import VerificationResult, verify_answer
 from commtune.app.profiles.rule_files import CampaignRules, find_library, read_rules
-from commtune.campaign.workload import ELEMENT_BYTES
+from commtune.campaign.workload import bytes_of_one_more
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export.rules.table import Span
@@ -43,11 +43,11 @@ class RuleProof:
     """What untimed runs showed of a file's rules.
 
     Attributes:
-        executed: sizes (bytes) at which the order of sums is that of the rule, and not the
-            default's.
-        alike: sizes with a rule whose order of sums is the default's as well.
+        executed: sizes (bytes) at which what shows the algorithm is as with the rule's variables,
+            and not as by default.
+        alike: sizes with a rule at which it is as by default too.
         left: sizes that are left to the library, which does there what it does without the file.
-            All are empty where an operation has no sums.
+            All are empty where nothing shows the algorithm.
     """
 
     executed: tuple[int, ...] = ()
@@ -81,7 +81,8 @@ def verify_rules(
         )
     found = find_library(rules.stored, mpi)
     proof = prove_rules(file, rules, found)
-    reporter.say(_describe_proof(file, found, proof))
+    for line in _describe_proof(file, rules, found, proof):
+        reporter.say(line)
     answer = _as_profile(rules, Configuration(rules.load(file)))
     result = verify_answer(
         answer,
@@ -189,9 +190,7 @@ def _sizes_of(
     spans: tuple[Span, ...], smallest: int, workload: Workload
 ) -> dict[int, Configuration]:
     """The campaign's sizes and both sides of every border, in bytes, with what is to run there."""
-    unit = ELEMENT_BYTES[workload.dtype]
-    if workload.operation in ("allgather", "alltoall", "reduce-scatter"):
-        unit *= workload.ranks
+    unit = bytes_of_one_more(workload)
     ends = [span.last // unit * unit for span in spans if span.last is not None]
     starts = [-(-span.first // unit) * unit for span in spans]
     return {
@@ -199,7 +198,9 @@ def _sizes_of(
         for size in {*workload.sizes, *ends, *starts}
         if size >= min(unit, smallest)
         for span in spans
-        if span.first <= size <= (math.inf if span.last is None else span.last)
+        if span.first
+        <= max(unit, size // unit * unit)
+        <= (math.inf if span.last is None else span.last)
     }
 
 
@@ -218,25 +219,39 @@ def _refuse_unheld(
 
 def _not_executed(file: Path, sizes: Sequence[int], mpi: MpiInstallation) -> UserError:
     return UserError(
-        f"{mpi.flavour} {mpi.version} does not do what {file} says at {_listed(sizes)}: the order "
-        "of its sums is another than with the rule's variables",
+        f"{mpi.flavour} {mpi.version} does not do what {file} says at {_listed(sizes)}: its "
+        "sums or messages are others than with the rule's variables",
         hint="something else chooses algorithms there; commtune doctor shows what is set",
     )
 
 
-def _describe_proof(file: Path, mpi: MpiInstallation, proof: RuleProof) -> str:
+def _describe_proof(
+    file: Path, rules: CampaignRules, mpi: MpiInstallation, proof: RuleProof
+) -> Iterator[str]:
+    """Each rule, with the sizes at which it was seen."""
     library = f"{mpi.flavour} {mpi.version}"
-    if not proof.executed:
-        return (
-            f"{library} holds what loads {file}; which algorithms it took can't be told: an "
-            "operation without sums, or with 2 ranks, shows no order of them"
+    operation = str(rules.stored.what["workload"]["operation"])
+    if proof == RuleProof():
+        yield (
+            f"{library} holds what loads {file}; which algorithm of {operation} it took is not "
+            "seen: sums of 3 ranks or more show it, and messages where Open MPI counts them"
         )
-    said = [f"{library} executed the rules of {file} at {_listed(proof.executed)}"]
-    if proof.alike:
-        said.append(f"at {_listed(proof.alike)} they sum as the default does")
-    if proof.left:
-        said.append(f"at {_listed(proof.left)} the choice was the library's own, as it should be")
-    return "; ".join(said)
+    else:
+        yield f"{library}, {operation} through {file}, rule by rule:"
+    for span in rules.table.spans(operation):
+        last = math.inf if span.last is None else span.last
+        seen = {
+            "executed": proof.executed,
+            "as by default too": proof.alike,
+            "the library's own choice": proof.left,
+        }
+        inside = {
+            what: [n for n in sizes if span.first <= n <= last] for what, sizes in seen.items()
+        }
+        said = [f"{what} at {_listed(sizes)}" for what, sizes in inside.items() if sizes]
+        yield (
+            f"  from {format_size(span.first)}, {span.settings}: {'; '.join(said) or 'not seen'}"
+        )
 
 
 def _listed(sizes: Sequence[int]) -> str:

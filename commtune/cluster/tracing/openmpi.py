@@ -2,7 +2,8 @@
 
 It ignores names that it doesn't know. Only components that were loaded have control variables,
 so that pml_ucx_* is gone where pml is ob1. What coll/tuned is told to use counts only under
-coll_tuned_use_dynamic_rules; no release says which algorithm ran.
+coll_tuned_use_dynamic_rules; no release says which algorithm ran. What shows it is who sent how
+much to whom, which pml/monitoring counts (5.0.11; the 4.1.4 of Debian has no such counters).
 """
 
 from __future__ import annotations
@@ -66,8 +67,9 @@ def _enabled(lines: list[str]) -> frozenset[str]:
             communicator = found[1]
         elif (found := _MODULE.fullmatch(line)) and communicator != "MPI_COMM_SELF":
             enabled.update({found[1]} if found[2] == "Enabled" else ())
-    # The lines of several ranks may mix; this one serves communicators of one rank only.
-    return frozenset(enabled - {"self"})
+    # The lines of several ranks may mix: self serves communicators of one rank only. Monitoring
+    # is there for the trace, and hands all calls on.
+    return frozenset(enabled - {"self", "monitoring"})
 
 
 def _without_rules(name: str, evidence: TraceEvidence) -> str:
@@ -106,7 +108,11 @@ def _other_pml(evidence: TraceEvidence, pml: set[str]) -> dict[str, tuple[str, s
 
 
 OPENMPI = TracedLibrary(
-    diagnosing={"OMPI_MCA_coll_base_verbose": "10", "OMPI_MCA_pml_base_verbose": "10"},
+    diagnosing={
+        "OMPI_MCA_coll_base_verbose": "10",
+        "OMPI_MCA_pml_base_verbose": "10",
+        "OMPI_MCA_pml_monitoring_enable": "1",
+    },
     control_of=_control_of,
     further=(_RULES,),
     is_missing=_is_missing,

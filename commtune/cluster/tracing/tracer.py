@@ -37,7 +37,7 @@ class _SizeTrace(Protocol):
     @property
     def operations(self) -> int: ...
     @property
-    def digest(self) -> str | None: ...
+    def fingerprint(self) -> str: ...
     @property
     def agree(self) -> bool | None: ...
 
@@ -102,7 +102,7 @@ class Tracer:
             request.configuration,
             str(request.workload.operation),
             settings,
-            fingerprints={t.bytes: t.digest for t in found.traces if t.digest is not None},
+            fingerprints={t.bytes: t.fingerprint for t in found.traces if t.fingerprint},
             did=verdict.did,
             notes=(*verdict.notes, *differing),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated
 
@@ -66,7 +65,7 @@ def trace_command(
     _print_reasons(execution, traced.default)
     _print_settings(traced)
     _print_lines(execution)
-    _print_sums(execution, traced.default, workload)
+    _print_fingerprints(execution, traced.default, workload)
 
 
 def _trace_data(traced: benchmarking.TraceResult) -> dict[str, object]:
@@ -112,23 +111,39 @@ def _print_lines(execution: Execution) -> None:
         print(line)
 
 
-def _print_sums(execution: Execution, default: Execution, workload: Workload) -> None:
+def _print_fingerprints(execution: Execution, default: Execution, workload: Workload) -> None:
     print()
     if not execution.fingerprints:
-        print(_why_no_sums(workload))
+        print(_why_unseen(workload))
         return
     rows = [
-        (text.format_size(size), digest, _compared(digest, default.fingerprints, size))
-        for size, digest in sorted(execution.fingerprints.items())
+        {"size": text.format_size(size), **_compared(own, default.fingerprints.get(size, ""))}
+        for size, own in sorted(execution.fingerprints.items())
     ]
-    print(text.format_table(("size", "order of the sum", "the default's"), rows))
+    print(text.format_rows(rows))
 
 
-def _compared(digest: str, others: Mapping[int, str], size: int) -> str:
-    return "same" if others.get(size) == digest else "another"
+def _compared(own: str, default: str) -> dict[str, str]:
+    """Both digests of a fingerprint, and what each is beside the default's."""
+    cells = {}
+    pairs = zip(_digests(own), _digests(default), strict=True)
+    for what, (one, other) in zip(("order of the sum", "messages"), pairs, strict=True):
+        cells |= {what: one, f"{what}, by default": _likeness(one, other)}
+    return cells
 
 
-def _why_no_sums(workload: Workload) -> str:
+def _digests(fingerprint: str) -> tuple[str, str]:
+    order, _, messages = fingerprint.partition("+")
+    return order, messages
+
+
+def _likeness(one: str, other: str) -> str:
+    if not one or not other:
+        return ""
+    return "same" if one == other else "another"
+
+
+def _why_unseen(workload: Workload) -> str:
     if workload.ranks < 3:
-        return "with fewer than 3 ranks every order gives the same sum: it can't be seen"
-    return "only floating-point sums (allreduce, reduce-scatter) tell the order of their terms"
+        return "with fewer than 3 ranks every order gives the same sum: algorithms are not seen"
+    return "algorithms are not seen: only floating-point sums show them, or Open MPI's messages"

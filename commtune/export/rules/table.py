@@ -21,7 +21,7 @@ class Rule:
     Attributes:
         operation: commtune's word; sizes are what it calls bytes (docs/benchmark.md).
         ranks, nodes: of the communicator that was measured.
-        bytes_low, bytes_high: the measured ends, both inclusive.
+        bytes_low, bytes_high: the measured ends, both inclusive, as asked for and as sent.
         settings: variables and their values; the empty ones leave the choice to the library.
         profile: name of the profile that says so.
     """
@@ -71,18 +71,21 @@ class RuleTable:
         library: str,
         version: str,
         *,
+        unit: int = 1,
         accept_likely: bool = False,
     ) -> RuleTable:
         """The table of a campaign's profiles.
 
         Args:
+            unit: bytes of which the benchmark sent whole numbers (``bytes_of_one_more``): of 2 KiB
+                among 3 ranks, 2040 B.
             accept_likely: use speedups that are likely and not proven, too.
 
         Raises:
             ExportRefused: they are simulated, or none of them is faster than the default.
         """
         asked = [d for d in documents if accept_likely or d.profile.verdict is not Verdict.LIKELY]
-        rules = _make_rules([document.profile for document in asked])
+        rules = _make_rules([document.profile for document in asked], unit)
         used = {rule.profile for rule in rules if not rule.settings.is_default}
         _refuse_unusable(documents, used)
         behind = tuple(document for document in asked if document.profile.name in used)
@@ -110,21 +113,22 @@ class RuleTable:
         return _joined([span for span in spans if span.last is None or span.first <= span.last])
 
 
-def _make_rules(profiles: Sequence[Profile]) -> tuple[Rule, ...]:
+def _make_rules(profiles: Sequence[Profile], unit: int) -> tuple[Rule, ...]:
     operations = dict.fromkeys(profile.operation for profile in profiles)
     return tuple(
         rule
         for operation in operations
-        for rule in _rules_of([p for p in profiles if p.operation == operation])
+        for rule in _rules_of([p for p in profiles if p.operation == operation], unit)
     )
 
 
-def _rules_of(profiles: Sequence[Profile]) -> list[Rule]:
+def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
     """Neighbouring measured sizes with one profile make a rule."""
     chosen = [(size, _profile_at(size, profiles)) for size in _measured_sizes(profiles)]
     rules = []
     for profile, group in groupby(chosen, key=lambda one: one[1]):
-        sizes = [size for size, _ in group]
+        asked = [size for size, _ in group]
+        sizes = [*asked, *(max(unit, size // unit * unit) for size in asked)]
         settings = profile.configuration if profile.verdict in _USABLE else DEFAULT
         where = profile.operation, profile.ranks, profile.nodes
         rules.append(Rule(*where, min(sizes), max(sizes), settings, profile.name))

@@ -47,6 +47,15 @@ def test_borders_are_where_best_has_them_and_what_was_not_measured_is_left_alone
     assert found.operations == ("allreduce",)
 
 
+def test_a_rule_holds_for_what_the_benchmark_sent_of_a_size() -> None:
+    """Of a total of 2 KiB, 3 ranks have 170 elements of 4 bytes each; of 8 B, one."""
+    documents = [document(2 * KIB, 4 * KIB, RING)]
+    found = RuleTable.of_documents(documents, "mpich", "5.0.2", unit=12)
+    assert [span.first for span in found.spans("allreduce")] == [0, 2040, 4 * KIB + 1]
+    found = RuleTable.of_documents([document(8, 8, RING)], "mpich", "5.0.2", unit=12)
+    assert [span.first for span in found.spans("allreduce")] == [0, 8, 13]
+
+
 def test_the_default_s_range_is_the_library_s_and_the_widest_profile_comes_last() -> None:
     found = table(
         document(8, 64 * KIB, RING),

@@ -249,6 +249,7 @@ std::string trace_record(const TraceResult& result) {
       .integer("operations", result.operations)
       .raw("digest", result.digest ? json::quoted(*result.digest) : "null")
       .raw("agree", agree)
+      .raw("messages", result.messages ? json::quoted(*result.messages) : "null")
       .str();
 }
 

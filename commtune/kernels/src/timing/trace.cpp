@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <vector>
 
 #include "timing/fingerprint.h"
@@ -19,6 +20,12 @@ std::uint64_t rounds_for(const Layout& layout) {
   return (kFewestElements + layout.receive_count - 1) / layout.receive_count;
 }
 
+std::string digest_of_all(const std::vector<std::string>& digests) {
+  Digest all;
+  for (const std::string& digest : digests) all.add(digest.data(), digest.size());
+  return hexadecimal(all.value());
+}
+
 }  // namespace
 
 TraceResult Tracer::trace(std::size_t bytes) {
@@ -29,20 +36,42 @@ TraceResult Tracer::trace(std::size_t bytes) {
             Part::whole, {bench_.buffers});
   settle(work);
   if (world_.is_first()) std::fprintf(stderr, "commtune-bench: size %zu\n", bytes);
-  if (!shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {
+  TraceResult result{bytes, 1, std::nullopt, std::nullopt, std::nullopt};
+  const auto before = counts_.read();
+  if (shows_order(layout.operation, layout.type, options_.reduction, layout.ranks)) {
+    see_order(work, layout, result);
+  } else {
     work.one_by_one(1);
-    return {bytes, 1, std::nullopt, std::nullopt};
   }
-  const std::uint64_t rounds = rounds_for(layout);
-  const auto digests = world_.gather(hexadecimal(digest_of(work, layout, rounds)));
-  Digest all;
-  for (const std::string& digest : digests) all.add(digest.data(), digest.size());
-  TraceResult result{bytes, rounds, hexadecimal(all.value()), std::nullopt};
+  result.messages = messages_since(before);
+  return result;
+}
+
+void Tracer::see_order(Work& work, const Layout& layout, TraceResult& result) {
+  result.operations = rounds_for(layout);
+  const auto own = hexadecimal(digest_of(work, layout, result.operations));
+  const auto digests = world_.gather(own);
+  result.digest = digest_of_all(digests);
   if (layout.operation == Operation::allreduce) {
     result.agree = std::all_of(digests.begin(), digests.end(),
                                [&](const std::string& digest) { return digest == digests[0]; });
   }
-  return result;
+}
+
+std::optional<std::string> Tracer::messages_since(
+    const std::optional<std::vector<unsigned long>>& before) const {
+  std::string own;
+  if (auto counts = counts_.read(); counts && before) {
+    std::transform(counts->begin(), counts->end(), before->begin(), counts->begin(),
+                   std::minus<>());
+    Digest digest;
+    digest.add(counts->data(), counts->size() * sizeof counts->front());
+    own = hexadecimal(digest.value());
+  }
+  const auto digests = world_.gather(own);
+  const bool all_count = std::none_of(digests.begin(), digests.end(),
+                                      [](const std::string& digest) { return digest.empty(); });
+  return all_count ? std::make_optional(digest_of_all(digests)) : std::nullopt;
 }
 
 void Tracer::settle(Work& work) {
