@@ -160,3 +160,13 @@ def test_ranks_that_hold_or_saw_other_values() -> None:
     )
     (setting,), _ = judge_settings(OPENMPI, seen)
     assert (setting.told, setting.why) == (Told.REPLACED, "rank 1 saw nothing")
+
+
+@pytest.mark.parametrize(
+    ("listed", "counts"),
+    [(None, True), ("^han", True), ("tuned,basic", False), ("^monitoring", False)],
+)
+def test_messages_are_not_counted_where_that_would_crash(listed: str | None, counts: bool) -> None:
+    name = "OMPI_MCA_pml_monitoring_enable"
+    asked = {} if listed is None else {"OMPI_MCA_coll": listed}
+    assert (name in OPENMPI.too_risky(asked)) is not counts

@@ -18,7 +18,7 @@ from command_line import CACHE, ROOT, CommandLine
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules, write_rules
-from commtune.app.profiles.rule_verification import RuleProof, prove_rules
+from commtune.app.profiles.rule_verification import RuleProof, prove_rules, verify_rules
 from commtune.campaign.loading import load_campaign
 from commtune.cluster.machine.description import describe_machine
 from commtune.commands.profiles.verify import verify_command
@@ -237,6 +237,27 @@ def test_a_file_that_is_not_whole_is_refused(
         read_rules(made.file, db=made.database)
 
 
+class _Meddler:
+    """Appends to the file as soon as anything is said: between untimed and timed runs."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def progress(self, progress: object) -> None:
+        """Not looked at."""
+
+    def say(self, _: str) -> None:
+        with self._file.open("a") as opened:
+            opened.write("\n")
+
+
+def test_a_file_that_is_replaced_while_it_is_measured_is_refused(tmp_path: Path) -> None:
+    traced_on("mpich", tmp_path / "unused")
+    made = make("mpich", tmp_path, ranks=2)
+    with pytest.raises(UserError, match="is not what the export writes"):
+        verify_rules(made.file, db=made.database, time_s=0.1, reporter=_Meddler(made.file))
+
+
 def test_a_file_that_is_not_there_is_refused(made: Made) -> None:
     with pytest.raises(UserError, match=r"can't read .*: No such file"):
         read_rules(made.folder / "gone.txt", db=made.database)
@@ -270,7 +291,9 @@ def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> No
         "left": found["rules"]["left"],
     }
     assert "which algorithm of allreduce it took is not seen" in said.err
-    assert said.err.count("_INTRA_ALGORITHM=ring") == said.err.count("ring: not seen") == 1
+    rules = [line for line in said.err.splitlines() if line.startswith("  from ")]
+    assert len(rules) == 4
+    assert all(line.endswith(": not seen") for line in rules)
     assert [size["bytes"] for size in found["sizes"]] == [2 * KIB, 4 * KIB, 16 * KIB]
     # A busy machine may leave no pair of runs undisturbed; all of them ended well.
     assert found["failures"] == {}

@@ -6,6 +6,7 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
 
 from commtune.app.profiles.use import document_of, write_text
@@ -151,13 +152,19 @@ def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> 
             hint="write it again: commtune export CAMPAIGN --format " + "|".join(RULE_FORMATS),
         )
     rules = prepare_rules(found[1], found[2], db=db, mpi=mpi, accept_likely="NOT PROVEN" in text)
+    refuse_changed(file, rules)
+    return rules
+
+
+def refuse_changed(file: Path, rules: CampaignRules) -> None:
+    """
+    Raises:
+        UserError: what is in the files now is not the rules; with the difference.
+    """
     for one, path in zip(rules.export.files, rules.export.paths(file), strict=True):
         if why := _difference(_read(path), one.text):
-            raise UserError(
-                f"{path} {why}",
-                hint=f"write it again: commtune export {found[1]} --format {found[2]} -o {file}",
-            )
-    return rules
+            again = f"commtune export {rules.stored.name} --format {rules.format.name} -o {file}"
+            raise UserError(f"{path} {why}", hint=f"write it again: {again}")
 
 
 def _read(file: Path) -> str:
@@ -181,6 +188,6 @@ def _difference(text: str, expected: str) -> str:
     if expected.startswith(text):
         lines = len(expected.splitlines())
         return f"is cut off in line {len(text.splitlines())} of {lines}"
-    both = zip(text.splitlines(), expected.splitlines(), strict=False)
-    number = next((n for n, (one, other) in enumerate(both, 1) if one != other), 0)
+    both = zip_longest(text.splitlines(), expected.splitlines())
+    number = next((n for n, (one, other) in enumerate(both, 1) if one != other), 1)
     return f"is not what the export writes for this campaign and library, from line {number} on"

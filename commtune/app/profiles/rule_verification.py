@@ -15,7 +15,12 @@ from pathlib import Path
 
 from commtune.app.measure import benchmarking
 from commtune.app.measure.verification import VerificationResult, verify_answer
-from commtune.app.profiles.rule_files import CampaignRules, find_library, read_rules
+from commtune.app.profiles.rule_files import (
+    CampaignRules,
+    find_library,
+    read_rules,
+    refuse_changed,
+)
 from commtune.campaign.workload import bytes_of_one_more
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
@@ -34,6 +39,7 @@ from commtune.model import (
 )
 from commtune.spaces.catalogue.loading import variable_prefixes
 from commtune.spaces.loading import is_version_in
+from commtune.tuner.effective.fingerprints import is_same_algorithm
 from commtune.tuner.effective.settings import Told, settings_of
 from commtune.tuner.ports import Reporter
 
@@ -71,7 +77,8 @@ def verify_rules(
         mpi: in the place of the campaign's.
 
     Raises:
-        UserError: the file is not whole, or the library would not use it, or does not; with why.
+        UserError: the file is not whole, or is changed meanwhile, or the library would not use it,
+            or does not; with why.
     """
     rules = read_rules(file, db=db, mpi=mpi)
     if rules.format.library not in {flavour.library for flavour in MpiFlavour}:
@@ -94,6 +101,8 @@ def verify_rules(
         take_over=take_over,
         through=str(file),
     )
+    # Each run read it anew: one that was replaced meanwhile was not what is judged.
+    refuse_changed(file, rules)
     return proof, result
 
 
@@ -166,15 +175,15 @@ def _prove(
     others = list(dict.fromkeys([Configuration(process), *forced]))
     seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
     default = seen[Configuration(process)]
-    if not own.fingerprints:
-        return RuleProof()
     found: dict[str, list[int]] = {"executed": [], "alike": [], "left": [], "wrong": []}
     for size, settings in sorted(expected.items()):
-        rule = seen[Configuration({**process, **settings})].fingerprints.get(size)
-        is_rule = own.fingerprints.get(size) == rule is not None
-        is_default = rule == default.fingerprints.get(size)
+        shown = own.fingerprints.get(size, "")
+        rule = seen[Configuration({**process, **settings})].fingerprints.get(size, "")
+        is_default = is_same_algorithm(shown, default.fingerprints.get(size, ""))
         what = "left" if settings.is_default else "alike" if is_default else "executed"
-        found[what if is_rule else "wrong"].append(size)
+        is_rule = is_same_algorithm(shown, rule)
+        if is_rule is not None:
+            found[what if is_rule else "wrong"].append(size)
     if wrong := found.pop("wrong"):
         raise _not_executed(file, wrong, mpi)
     return RuleProof(**{what: tuple(sizes) for what, sizes in found.items()})

@@ -49,6 +49,8 @@ class TracedLibrary:
     #: Variables that make the library say what it does. They are set in traces only, never where a
     #: user or a space sets them, and are no part of a configuration.
     diagnosing: Mapping[str, str] = field(default_factory=dict)
+    #: Those of them that would break a run with these variables.
+    too_risky: Callable[[Mapping[str, str]], frozenset[str]] = lambda _: frozenset()
     #: The control variable (MPI_T) that a variable sets; ``None`` if it sets none.
     control_of: Callable[[str], str | None] = lambda _: None
     further: tuple[str, ...] = ()  # further control variables that ``listen`` wants to know

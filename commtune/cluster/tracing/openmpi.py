@@ -27,6 +27,7 @@ _FRAMEWORKS = frozenset(
         "smsc", "topo",
     }
 )  # fmt: skip
+_COUNTING = "OMPI_MCA_pml_monitoring_enable"
 _RULES = "coll_tuned_use_dynamic_rules"
 _TUNED = re.compile(r"coll_tuned_(\w+_algorithm(_\w+)?|dynamic_rules_filename)")
 _SAID = re.compile(r"\[[^\]]*:\d+\]\s+(.*)")
@@ -107,12 +108,20 @@ def _other_pml(evidence: TraceEvidence, pml: set[str]) -> dict[str, tuple[str, s
     return {_PREFIX + "pml": (", ".join(sorted(pml)), "the component that was selected")}
 
 
+def _too_risky(environment: Mapping[str, str]) -> frozenset[str]:
+    """Without coll/monitoring, pml/monitoring crashes in MPI_Finalize (5.0.11)."""
+    asked = environment.get(_PREFIX + "coll", "^")
+    excluded, words = asked.startswith("^"), asked.removeprefix("^").split(",")
+    return frozenset({_COUNTING} if ("monitoring" in words) is excluded else ())
+
+
 OPENMPI = TracedLibrary(
     diagnosing={
         "OMPI_MCA_coll_base_verbose": "10",
         "OMPI_MCA_pml_base_verbose": "10",
-        "OMPI_MCA_pml_monitoring_enable": "1",
+        _COUNTING: "1",
     },
+    too_risky=_too_risky,
     control_of=_control_of,
     further=(_RULES,),
     is_missing=_is_missing,

@@ -80,6 +80,7 @@ class Tracer:
         controls = list(dict.fromkeys([*own, *library.further]))
         # Not those that anybody else sets or searches.
         taken = {*names, *self.environment}
+        taken |= library.too_risky({**self.environment, **request.configuration})
         logging = {n: value for n, value in library.diagnosing.items() if n not in taken}
         return self.program.trace_arguments(request, self._records(request), controls), logging
 

@@ -13,6 +13,7 @@ from commtune.commands import options as flags
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, Execution, Workload
+from commtune.tuner.effective.fingerprints import split_fingerprint
 
 _WORDS = {
     benchmarking.Told.HELD: "holds it",
@@ -125,22 +126,12 @@ def _print_fingerprints(execution: Execution, default: Execution, workload: Work
 
 def _compared(own: str, default: str) -> dict[str, str]:
     """Both digests of a fingerprint, and what each is beside the default's."""
-    cells = {}
-    pairs = zip(_digests(own), _digests(default), strict=True)
+    cells: dict[str, str] = {}
+    pairs = zip(split_fingerprint(own), split_fingerprint(default), strict=True)
     for what, (one, other) in zip(("order of the sum", "messages"), pairs, strict=True):
-        cells |= {what: one, f"{what}, by default": _likeness(one, other)}
+        likeness = "same" if one == other else "another"
+        cells |= {what: one, f"{what}, by default": likeness if one and other else ""}
     return cells
-
-
-def _digests(fingerprint: str) -> tuple[str, str]:
-    order, _, messages = fingerprint.partition("+")
-    return order, messages
-
-
-def _likeness(one: str, other: str) -> str:
-    if not one or not other:
-        return ""
-    return "same" if one == other else "another"
 
 
 def _why_unseen(workload: Workload) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from commtune.model import DEFAULT, Configuration, Execution, Followed
+from commtune.tuner.effective.fingerprints import is_same_algorithm
 from commtune.tuner.effective.settings import (
     Setting,
     Told,
@@ -174,3 +175,16 @@ def test_the_same_configuration_under_two_operations_is_not_mixed() -> None:
 
 def test_nothing_is_grouped_into_nothing() -> None:
     assert group_executions([]) == ()
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("a", "a", True), ("a", "b", False), ("a+m", "a", True), ("a+m", "a+n", False),
+        ("+m", "+m", True), ("+m", "a", None), ("", "", None),
+    ],
+)  # fmt: skip
+def test_fingerprints_are_compared_by_what_both_have(
+    one: str, other: str, same: bool | None
+) -> None:
+    assert is_same_algorithm(one, other) is same

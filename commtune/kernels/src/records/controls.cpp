@@ -6,8 +6,8 @@
 #include <cstring>
 #include <sstream>
 
+#include "error.h"
 #include "records/json.h"
-#include "records/tools.h"
 
 namespace commtune {
 
@@ -15,6 +15,20 @@ namespace {
 
 constexpr const char* kUnreadable = "unreadable";
 constexpr int kLongestWord = 256;
+
+/// The tools interface is up as long as this lives.
+class Tools {
+ public:
+  Tools() {
+    int provided = 0;
+    if (MPI_T_init_thread(MPI_THREAD_SINGLE, &provided) != MPI_SUCCESS) {
+      throw Error("the MPI library's tools interface (MPI_T) does not start");
+    }
+  }
+  ~Tools() { static_cast<void>(MPI_T_finalize()); }
+  Tools(const Tools&) = delete;
+  Tools& operator=(const Tools&) = delete;
+};
 
 template <class Number>
 std::string number_text(const std::vector<unsigned char>& bytes) {

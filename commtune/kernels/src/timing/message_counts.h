@@ -2,10 +2,9 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <optional>
 #include <vector>
-
-#include "records/tools.h"
 
 namespace commtune {
 
@@ -27,12 +26,12 @@ class MessageCounts {
   /// Whether the handle of a counter could be had.
   bool open(const char* name, MPI_T_pvar_handle& handle);
 
-  Tools tools_;
   MPI_Comm communicator_;
   std::size_t ranks_ = 0;
   MPI_T_pvar_session session_ = MPI_T_PVAR_SESSION_NULL;
   MPI_T_pvar_handle messages_ = MPI_T_PVAR_HANDLE_NULL;
   MPI_T_pvar_handle bytes_ = MPI_T_PVAR_HANDLE_NULL;
+  bool is_up_ = false;  ///< the tools interface
   bool is_counting_ = false;
 };
 
