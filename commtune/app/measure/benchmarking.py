@@ -18,6 +18,7 @@ from commtune.model import (
     RunResult,
 )
 from commtune.spaces.catalogue import checking
+from commtune.tuner.effective.fingerprints import split_fingerprint as split_fingerprint
 from commtune.tuner.effective.settings import DID as DID
 from commtune.tuner.effective.settings import NOTE as NOTE
 from commtune.tuner.effective.settings import Setting, group_executions, settings_of

@@ -13,7 +13,6 @@ from commtune.commands import options as flags
 from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, Execution, Workload
-from commtune.tuner.effective.fingerprints import split_fingerprint
 
 _WORDS = {
     benchmarking.Told.HELD: "holds it",
@@ -127,7 +126,7 @@ def _print_fingerprints(execution: Execution, default: Execution, workload: Work
 def _compared(own: str, default: str) -> dict[str, str]:
     """Both digests of a fingerprint, and what each is beside the default's."""
     cells: dict[str, str] = {}
-    pairs = zip(split_fingerprint(own), split_fingerprint(default), strict=True)
+    pairs = zip(*map(benchmarking.split_fingerprint, (own, default)), strict=True)
     for what, (one, other) in zip(("order of the sum", "messages"), pairs, strict=True):
         likeness = "same" if one == other else "another"
         cells |= {what: one, f"{what}, by default": likeness if one and other else ""}
