@@ -211,3 +211,14 @@ class NoAnswer(CommtuneError):
     """The database holds nothing that answers the question."""
 
     exit_code = 4
+
+
+#: What the HTTP API calls those that its clients tell apart, the more special first.
+CODES: dict[str, type[CommtuneError]] = {
+    "unknown-name": UnknownName,
+    "no-answer": NoAnswer,
+    "export-refused": ExportRefused,
+    "bad-request": UserError,
+    "database-fault": DatabaseFault,
+    "environment-fault": EnvironmentFault,
+}

@@ -10,8 +10,15 @@ import shlex
 import stat
 from pathlib import Path
 
+from commtune.errors import UserError
+
 #: Paths, with colons between, that a site or a user answers for.
 TRUSTED_VARIABLE = "COMMTUNE_TRUSTED"
+
+#: Of a token, and of what is read of its file.
+_FEWEST_CHARACTERS = 16
+_MOST_CHARACTERS = 4096
+_NEW_TOKEN = "make one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)"
 
 
 def make_private_folder(folder: Path) -> None:
@@ -102,3 +109,27 @@ def _name_of_group(number: int) -> str:
         return grp.getgrgid(number).gr_name
     except KeyError:
         return str(number)
+
+
+def read_token(file: Path) -> str:
+    """The token that a file holds.
+
+    Raises:
+        UserError: it can't be read, others may read it, or it holds no good token.
+    """
+    try:
+        mode = file.stat().st_mode
+        with file.open(encoding="ascii") as opened:
+            token = opened.read(_MOST_CHARACTERS).strip()
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not plain ASCII"
+        raise UserError(f"the token file {file} can't be read: {why}", hint=_NEW_TOKEN) from error
+    if mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise UserError(f"the token file {file} is open to other users", hint=f"chmod 600 {file}")
+    if len(token) < _FEWEST_CHARACTERS or not token.isprintable() or " " in token:
+        raise UserError(
+            f"the token file {file} must hold one word of at least {_FEWEST_CHARACTERS} "
+            "characters",
+            hint=_NEW_TOKEN,
+        )
+    return token

@@ -84,7 +84,7 @@ def tune(
     from commtune.replay.recording import load_grid
 
     reporter = _reporter(on_progress)
-    spec, opened = load_campaign(campaign), store._database
+    spec, opened = load_campaign(campaign), store.database
     if replay is not None:
         grid = load_grid(Path(replay))
         found = replay_campaign(spec, grid, opened, reporter, take_over=take_over)

@@ -6,17 +6,20 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from commtune.api.profiles import Profile, Profiles, stored_profile
 from commtune.api.tables import Row, Table, import_pandas
-from commtune.db.connection.location import database_url
+from commtune.db.connection.location import database_url, is_service, shown_url
 from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignSummary
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.errors import UserError
 from commtune.export.tables import in_groups
+
+if TYPE_CHECKING:
+    from commtune.db.connection.engine import Database
 
 
 class Measurements(Table, Iterable[Row]):
@@ -58,14 +61,28 @@ class Store:
     """A database of campaigns and their profiles; a context manager.
 
     Args:
-        where: a file, an SQLAlchemy URL, or ``None`` for the user's own database.
+        where: a file, an SQLAlchemy URL, the address of ``commtune serve``, or ``None`` for the
+            user's own database.
+        token: of the service; ``None`` for that of COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
     """
 
-    def __init__(self, where: str | Path | None = None) -> None:
-        from commtune.db.connection.engine import open_database
-
+    def __init__(self, where: str | Path | None = None, *, token: str | None = None) -> None:
         self.url = database_url(None if where is None else str(where))
-        self._database = open_database(self.url)
+        self._database: Database | None = None
+        if is_service(self.url):
+            from commtune.db.connection import service
+
+            self.url = self.url if token is None else service.with_token(self.url, token)
+            service.fetch(self.url, "/openapi.json")  # says at once what is wrong
+        elif token is not None:
+            raise UserError(
+                f"{shown_url(self.url)} is a database, and token= is for a service",
+                hint="ct.open_store('https://host/path', token=...)",
+            )
+        else:
+            from commtune.db.connection.engine import open_database
+
+            self._database = open_database(self.url)
 
     def __enter__(self) -> Self:
         return self
@@ -74,16 +91,30 @@ class Store:
         self.close()
 
     def __repr__(self) -> str:
-        from commtune.db.connection.location import shown_url
-
         return f"Store({shown_url(self.url)!r})"
 
     def close(self) -> None:
         """Closes it; also done at the end of ``with``."""
-        self._database.close()
+        if self._database is not None:
+            self._database.close()
+
+    @property
+    def database(self) -> Database:
+        """The database itself, for what measures.
+
+        Raises:
+            UserError: it is behind a service.
+        """
+        from commtune.db.connection.engine import open_database
+
+        return self._database or open_database(self.url)
 
     def campaigns(self) -> list[CampaignSummary]:
         """All campaigns, newest first: their counts of trials and runs, who works on them."""
+        if self._database is None:
+            from commtune.db import remote
+
+            return remote.list_campaigns(self.url)
         from commtune.db.storage.store import Store as Storage
 
         return Storage(self._database).campaigns()
@@ -135,19 +166,18 @@ class Store:
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
         """
-        from commtune.app.profiles.best import Support, best, find_neighbours
+        from commtune.app.profiles.answers import best_answers
 
         filters = {
             "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
             "campaign": campaign,
         }  # fmt: skip
         size = _bytes(bytes)
-        row = best(operation, size, filters, db=self.url)[0]
-        near = find_neighbours(row, size, self.url)
+        (found,), _ = best_answers(operation, size, filters, self.url)
         return replace(
-            self.profile(row.id),
-            support=str(Support.of(near)),
-            neighbours={bytes: self.profile(one.id) for bytes, one in near.items()},
+            self.profile(found.row.id),
+            support=str(found.support),
+            neighbours={one.bytes: self.profile(one.row.id) for one in found.neighbours},
         )
 
 
@@ -158,13 +188,18 @@ def _bytes(size: int | str) -> int:
         raise UserError(f"bytes={size!r}: {error}", hint="write 8, '64KiB' or '1MiB'") from error
 
 
-def open_store(where: str | Path | None = None) -> Store:
+def open_store(where: str | Path | None = None, *, token: str | None = None) -> Store:
     """Opens a database of campaigns; a new file is made, an older one brought up to date.
+
+    Args:
+        where: a file, an SQLAlchemy URL, or the address of ``commtune serve``, which only reads.
+        token: of the service; ``None`` for that of COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
 
     Raises:
         DatabaseFault: it can't be had, or is another program's.
+        UserError: the service's address or token is wrong.
     """
-    return Store(where)
+    return Store(where, token=token)
 
 
 def best(operation: str, bytes: int | str, *, store: Store, **where: Any) -> Profile:

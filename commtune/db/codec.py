@@ -87,6 +87,15 @@ def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
         raise DatabaseFault(f"the database holds no readable {kind.__name__}: {error}") from error
 
 
+def load_plain(kind: type[_T], plain: Any) -> _T:
+    """Undoes ``dataclasses.asdict``; what is unknown in it is left out.
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    return _adapter(kind).validate_python(plain, by_name=True)
+
+
 def _without_nulls(value: Any) -> Any:
     """Without the keys whose value is unknown, which JSON says by null."""
     if isinstance(value, Mapping):

@@ -183,6 +183,26 @@ class ProfileAnswer:
 
 
 @dataclass(frozen=True)
+class ResultsPage:
+    """Measurements of some runs of a campaign.
+
+    Attributes:
+        campaign_id: the campaign's number.
+        newest: the number of the last run when the first page was read: later ones are left out.
+        variables: those that a run of the campaign set, sorted.
+        columns: what the values of each row are.
+        next: after which run the next page begins; ``None`` after the last one.
+    """
+
+    campaign_id: int
+    newest: int
+    variables: tuple[str, ...]
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    next: int | None
+
+
+@dataclass(frozen=True)
 class CampaignRecord:
     """A campaign as its controller sees it now.
 

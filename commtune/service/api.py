@@ -13,9 +13,14 @@ from commtune import __version__
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.listing import find_run, list_runs, list_stacks, list_systems
 from commtune.app.campaigns.progress import CampaignProgress, read_progress
-from commtune.app.campaigns.stored import ProfileAnswer
-from commtune.app.measure.remeasuring import find_profile
-from commtune.app.profiles.answers import Answer, answer_question, size_table_data
+from commtune.app.campaigns.results import read_results_page
+from commtune.app.profiles.answers import (
+    MOST_ANSWERS,
+    Answer,
+    answer_question,
+    size_table,
+    size_table_data,
+)
 from commtune.app.profiles.nominal_share import Share
 from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName
@@ -143,8 +148,14 @@ def _profiles(db: str, values: _Values) -> Reply:
     return json_reply([asdict(one) | {"configuration": dict(one.configuration)} for one in found])
 
 
+def _results(db: str, values: _Values) -> Reply:
+    asked = {name: values[name] for name in ("after", "newest", "limit")}
+    page = {name: value for name, value in asked.items() if value is not None}
+    return json_reply(vars(read_results_page(values["campaign"], db, **page)))
+
+
 def _profile(db: str, values: _Values) -> Reply:
-    found = _profile_of(db, values)
+    found = stored.find_profile(str(values.get("number") or values["name"]), db)
     profile = asdict(found.profile) | {"configuration": dict(found.profile.configuration)}
     named = {"id": found.id, "campaign": found.campaign, "created": found.created}
     return json_reply(
@@ -156,16 +167,14 @@ def _profile(db: str, values: _Values) -> Reply:
             "system": asdict(found.system),
             "stack": found.stack.text,
             "stack_fingerprint": found.stack.fingerprint,
+            "stack_description": found.stack.description,
+            "space": found.space,
         }
     )
 
 
-def _profile_of(db: str, values: _Values) -> ProfileAnswer:
-    return find_profile(str(values["number"]), db, with_details=True)[0]
-
-
 def _export(db: str, values: _Values) -> Reply:
-    found = _profile_of(db, values)
+    found = stored.find_profile(str(values["number"]), db)
     said = export_profile(
         found,
         values["format"],
@@ -183,9 +192,11 @@ def _best(db: str, values: _Values) -> Reply:
     filters = {name: values[name] for name in ("nodes", "ranks", "system", "backend", "campaign")}
     size, stack = values["bytes"], values["stack"]
     if size is not None:
-        return json_reply(answer_question(operation, size, filters, stack=stack, db=db))
+        explained = 1 if values["others"] is None else MOST_ANSWERS
+        told = answer_question(operation, size, filters, stack=stack, db=db, explained=explained)
+        return json_reply(told)
     try:
-        rows = size_table_data(operation, filters, db)
+        rows = size_table_data(size_table(operation, filters, db))
     except NoAnswer as nothing:
         said = {"message": nothing.message, "hint": nothing.hint}
         return json_reply({"answer": Answer.NOT_MEASURED, **said, "sizes": []})
@@ -214,9 +225,16 @@ QUESTIONS = (
         _runs,
         given.RUNS,
     ),
+    Question(
+        "/campaigns/{campaign}/results",
+        "Its measurements, a page of runs at a time; `next` is the `after` of the next page",
+        _results,
+        given.RESULTS,
+    ),
     Question("/campaigns/{campaign}/runs/{run}", "A run with the end of its output", _run),
     Question("/profiles", "Profiles, newest first", _profiles, (given.CAMPAIGN,), schema=_LIST),
     Question("/profiles/{number}", "A profile with all its evidence", _profile),
+    Question("/profile", "The same, by its name", _profile, (given.NAME,)),
     Question(
         "/profiles/{number}/export/{format}",
         "A profile as a file to load",

@@ -5,14 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import secrets
-import stat
 from collections.abc import Mapping
-from pathlib import Path
-
-from commtune.errors import UserError
-
-_FEWEST_CHARACTERS = 16
-_MOST_CHARACTERS = 4096
 
 
 class Tokens:
@@ -50,30 +43,3 @@ def _same(given: str | None, wanted: str) -> bool:
 def new_token() -> str:
     """A random token of 192 bits."""
     return secrets.token_urlsafe(24)
-
-
-def read_token(file: Path) -> str:
-    """The token that a file holds.
-
-    Raises:
-        UserError: it can't be read, others may read it, or it holds no good token.
-    """
-    try:
-        mode = file.stat().st_mode
-        with file.open(encoding="ascii") as opened:
-            token = opened.read(_MOST_CHARACTERS).strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "not plain ASCII"
-        raise UserError(f"the token file {file} can't be read: {why}", hint=_HOW) from error
-    if mode & (stat.S_IRWXG | stat.S_IRWXO):
-        raise UserError(f"the token file {file} is open to other users", hint=f"chmod 600 {file}")
-    if len(token) < _FEWEST_CHARACTERS or not token.isprintable() or " " in token:
-        raise UserError(
-            f"the token file {file} must hold one word of at least {_FEWEST_CHARACTERS} "
-            "characters",
-            hint=_HOW,
-        )
-    return token
-
-
-_HOW = "make one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)"

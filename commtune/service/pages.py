@@ -17,7 +17,6 @@ from commtune import formatting as text
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.listing import find_run, list_runs, list_systems
 from commtune.app.campaigns.progress import read_progress
-from commtune.app.measure.remeasuring import find_profile
 from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.export.formats import FORMATS
@@ -145,7 +144,7 @@ def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any
         prefix,
         campaign=progress.summary,
         live=live.describe_live(progress),
-        profiles=[_profile(find_profile(str(one.id), db)[0]) for one in listed],
+        profiles=[_profile(stored.find_profile(str(one.id), db)) for one in listed],
         formats=_formats(),
     )
 

@@ -70,10 +70,10 @@ def number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Pa
     return Parameter(name, help, read, schema={"type": "integer", "minimum": low, "maximum": high})
 
 
-def text_parameter(name: str, help: str) -> Parameter:
+def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter:
     """Any text that a name can be."""
     schema = {"type": "string", "maxLength": _LONGEST}
-    return Parameter(name, help, schema=schema)
+    return Parameter(name, help, required=required, schema=schema)
 
 
 def _read_size(written: str) -> int:
@@ -91,13 +91,22 @@ SYSTEM = text_parameter("system", "part of a system's name, or its fingerprint")
 STACK = text_parameter("stack", "part of the software's name, or its fingerprint")
 BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
-BEST = (OPERATION, BYTES, RANKS, NODES, SYSTEM, STACK, BACKEND, CAMPAIGN)
+OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
+BEST = (OPERATION, BYTES, RANKS, NODES, SYSTEM, STACK, BACKEND, CAMPAIGN, OTHERS)
 
 BEFORE = number_parameter("before", "only runs older than the one of this id: the next page", 1)
 LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)
 PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
 OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
 RUNS = (BEFORE, LIMIT, PHASE, OUTCOME)
+
+NAME = text_parameter(
+    "name", "CAMPAIGN/PROFILE, its name where only one has it, or its number", required=True
+)
+AFTER = number_parameter("after", "only runs behind this number: the `next` of a page", 0)
+NEWEST = number_parameter("newest", "only runs up to this number: that of the first page", 0)
+PAGE = number_parameter("limit", "of at most so many runs; 200 by default", 1, 1000)
+RESULTS = (AFTER, NEWEST, PAGE)
 
 ACCEPT = word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"])
 UNGUARDED = word_parameter(

@@ -9,15 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from commtune.errors import (
-    CommtuneError,
-    DatabaseFault,
-    EnvironmentFault,
-    ExportRefused,
-    NoAnswer,
-    UnknownName,
-    UserError,
-)
+from commtune.errors import CODES, CommtuneError
 from commtune.formatting import without_infinities
 
 #: Nothing but our own files, and no inline script or style: stored text can't run.
@@ -39,15 +31,10 @@ _HEADERS = {
     "cache-control": "private, no-cache",
 }
 
-#: Statuses and codes by kind of error, the more special first.
-_KINDS: tuple[tuple[type[CommtuneError], int, str], ...] = (
-    (UnknownName, 404, "unknown-name"),
-    (NoAnswer, 404, "no-answer"),
-    (ExportRefused, 409, "export-refused"),
-    (UserError, 400, "bad-request"),
-    (DatabaseFault, 503, "database-fault"),
-    (EnvironmentFault, 503, "environment-fault"),
-)
+_STATUSES = {
+    "unknown-name": 404, "no-answer": 404, "export-refused": 409, "bad-request": 400,
+    "database-fault": 503, "environment-fault": 503,
+}  # fmt: skip
 _CODES = {
     401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 414: "too-long",
     431: "too-large", 500: "internal-error", 503: "busy",
@@ -116,9 +103,9 @@ class Problem:
 
 def problem_of(error: CommtuneError) -> Problem:
     """What an error of ours means over HTTP."""
-    for kind, status, code in _KINDS:
+    for code, kind in CODES.items():
         if isinstance(error, kind):
-            return Problem(status, code, error.message, error.hint)
+            return Problem(_STATUSES[code], code, error.message, error.hint)
     return Problem(500, _CODES[500], error.message, error.hint)
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from service_client import TOKEN, Client
+from service_client import Client, served_at
 from stored_campaigns import Made
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.service.server import Place, serve_database
 
 
 @pytest.fixture(scope="session")
@@ -55,23 +53,5 @@ def client(db: str, ask: Callable[..., Client]) -> Client:
 @pytest.fixture
 def served(db: str) -> Iterator[str]:
     """A real server of it; its address, with the token."""
-    said: list[str] = []
-    ready = threading.Event()
-
-    def say(address: str) -> None:
-        said.append(address)
-        ready.set()
-
-    stop: list[Callable[[], None]] = []
-    thread = threading.Thread(
-        target=serve_database,
-        args=(db, Place(), TOKEN),
-        kwargs={"say": say, "stopping": stop.append},
-        daemon=True,
-    )
-    thread.start()
-    assert ready.wait(20)
-    yield said[0]
-    stop[0]()
-    thread.join(20)
-    assert not thread.is_alive()
+    with served_at(db) as address:
+        yield address

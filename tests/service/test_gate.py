@@ -18,8 +18,8 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.model import Outcome
+from commtune.private_files import read_token
 from commtune.service.api import PREFIX, QUESTIONS
-from commtune.service.auth import read_token
 from commtune.service.pages import PAGES
 from commtune.service.parameters import BEST, EXPORT, RUNS
 

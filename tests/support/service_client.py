@@ -5,13 +5,16 @@ from __future__ import annotations
 import asyncio
 import http.client
 import json
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from commtune.service.app import Service
 from commtune.service.auth import Tokens
+from commtune.service.server import Place, serve_database
 
 TOKEN = "a-token-of-the-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
@@ -90,3 +93,28 @@ def connect(address: str) -> http.client.HTTPConnection:
     """A connection to a server."""
     parts = urlsplit(address)
     return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+
+
+@contextmanager
+def served_at(db: str, prefix: str = "") -> Iterator[str]:
+    """A real server of a database; its address, with the token."""
+    said: list[str] = []
+    ready = threading.Event()
+
+    def say(address: str) -> None:
+        said.append(address)
+        ready.set()
+
+    stop: list[Callable[[], None]] = []
+    thread = threading.Thread(
+        target=serve_database,
+        args=(db, Place(), TOKEN),
+        kwargs={"prefix": prefix, "say": say, "stopping": stop.append},
+        daemon=True,
+    )
+    thread.start()
+    assert ready.wait(20)
+    yield said[0]
+    stop[0]()
+    thread.join(20)
+    assert not thread.is_alive()

@@ -7,7 +7,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from commtune.db.connection.location import database_url
+from commtune.db.queries import results
 from commtune.db.queries.results import COLUMNS, find_results
+from commtune.db.records import ResultsPage
 from commtune.documents.files import replaced_file
 from commtune.documents.nearest import suggest
 from commtune.errors import UserError
@@ -43,6 +45,18 @@ def write_results(
     mode, encoding = ("wb", None) if chosen == "parquet" else ("w", "utf-8")
     with replaced_file(file) as part, part.open(mode, encoding=encoding) as out:
         return int(write(columns, rows, out))
+
+
+def read_results_page(campaign: str, db: str | None = None, **page: int) -> ResultsPage:
+    """The measurements of some runs of a campaign.
+
+    Args:
+        page: which, as ``db.queries.results.read_results_page`` has it.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign, or no database.
+    """
+    return results.read_results_page(database_url(db), campaign, **page)
 
 
 def _choose_format(asked: str | None, file: Path | None) -> str:

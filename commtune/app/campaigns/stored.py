@@ -150,6 +150,18 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
             raise error if "/" in name else unknown from None
 
 
+def find_profile(reference: str, db: str | None) -> ProfileAnswer:
+    """A stored profile with all its evidence.
+
+    Args:
+        reference: ``CAMPAIGN/PROFILE``, its name where only one has it, or its number.
+
+    Raises:
+        UnknownName, NoAnswer, DatabaseFault: it is not to be had.
+    """
+    return load_profile(database_url(db), reference, with_details=True)
+
+
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size."""
     return find_profiles(database_url(db), campaign)

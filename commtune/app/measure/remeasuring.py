@@ -19,16 +19,14 @@ from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 
-def find_profile(
-    reference: str, db: str | None, *, with_details: bool = False
-) -> tuple[ProfileAnswer, CampaignDescription]:
-    """A stored profile and its campaign; ``with_details`` as ``load_profile`` has it.
+def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:
+    """A stored profile and its campaign.
 
     Raises:
         UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
     """
     url = database_url(db)
-    answer = load_profile(url, reference, with_details=with_details)
+    answer = load_profile(url, reference)
     return answer, describe_campaign(url, answer.campaign)
 
 

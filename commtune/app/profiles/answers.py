@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commtune.app.profiles.best import (
     BestRow,
@@ -17,11 +18,15 @@ from commtune.app.profiles.best import (
     nominal_share_of,
     why_inconclusive,
 )
-from commtune.db.connection.location import database_url
+from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import load_profile
+from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
-from commtune.model import Operation, PointEvidence, Verdict
+from commtune.model import Configuration, Operation, PointEvidence, Verdict
+
+if TYPE_CHECKING:
+    from commtune.app.profiles.nominal_share import Share
 
 #: Answers to one question that are told: more are of other machines, ranks or software.
 MOST_ANSWERS = 10
@@ -38,31 +43,134 @@ class Answer(StrEnum):
     ANOTHER_STACK = "another-stack"
 
 
-def answer_data(row: BestRow, size: int, db: str | None) -> dict[str, Any]:
-    """One answer with its evidence and all that explains it.
+@dataclass(frozen=True)
+class Neighbour:
+    """What is best at a measured size next to the one that was asked for.
 
-    ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out`` or
-    ``inconclusive``, with ``why`` in words.
+    Attributes:
+        bytes: that size.
+        why: why the default stays there, in words; empty where it doesn't.
+    """
+
+    bytes: int
+    row: BestRow
+    why: str
+
+
+@dataclass(frozen=True)
+class LikelyProfile:
+    """A profile whose speedup is likely, and not proven.
+
+    Attributes:
+        profile: ``CAMPAIGN/PROFILE``.
+    """
+
+    profile: str
+    configuration: Configuration
+    points: tuple[PointEvidence, ...]
+    note: str
+
+
+@dataclass(frozen=True)
+class Explained:
+    """An answer with its evidence and all that explains it.
+
+    Attributes:
+        why: why the default stays, in words; empty where it doesn't.
+        neighbours: below and above a size that was not measured.
+        likely: what may be better than the default.
+        share: of the nominal bandwidth; ``None`` where nobody knows it.
+    """
+
+    row: BestRow
+    why: str
+    neighbours: tuple[Neighbour, ...] = ()
+    likely: LikelyProfile | None = None
+    share: Share | None = None
+
+    @property
+    def support(self) -> Support:
+        """What it rests on."""
+        return Support.of([one.row for one in self.neighbours])
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON has it.
+
+        ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
+        or ``inconclusive``, with ``why`` in words.
+        """
+        answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
+        stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
+        near = [
+            {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
+        ]
+        return {
+            "answer": answer,
+            "reason": _reason(self.row) if stays else "",
+            **row_data(self.row),
+            "why": self.why,
+            "likely": _likely_data(self.likely) if self.likely else None,
+            "of_nominal": self.share.plain() if self.share else None,
+            "support": self.support,
+            "neighbours": near,
+        }
+
+
+def best_answers(
+    operation: str,
+    size: int,
+    filters: Mapping[str, Any],
+    db: str | None = None,
+    *,
+    explained: int = 1,
+) -> tuple[list[Explained], list[BestRow]]:
+    """The first so many answers with what explains them, and the others.
 
     Args:
-        size: what was asked for, bytes.
+        size: bytes.
+        filters: as for ``best``.
+
+    Raises:
+        NoAnswer: there is none; the hint says what there is.
     """
-    neighbours = find_neighbours(row, size, db)
-    support = Support.of(neighbours)
-    likely = _likely_data(row, db)
-    share = nominal_share_of(row, db)
-    answer = _answer_code(row, support, is_likely=likely is not None)
-    stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
-    return {
-        "answer": answer,
-        "reason": _reason(row) if stays else "",
-        **row_data(row),
-        "why": why_inconclusive(row, size, db),
-        "likely": likely,
-        "of_nominal": share.plain() if share else None,
-        "support": support,
-        "neighbours": [row_data(one) for one in neighbours.values()],
-    }
+    url = database_url(db)
+    if is_service(url):
+        from commtune.app.profiles import remote_answers
+
+        return remote_answers.best_answers(url, operation, size, filters, explained=explained)
+    with keep_open(url):
+        rows = best(operation, size, filters, db=db)
+        return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
+
+
+def size_table(
+    operation: Operation, filters: Mapping[str, Any], db: str | None = None
+) -> dict[int, Explained]:
+    """The first answer at every size (bytes) that is known.
+
+    Raises:
+        NoAnswer: nothing is known of the operation; the hint says what there is.
+    """
+    url = database_url(db)
+    if is_service(url):
+        from commtune.app.profiles import remote_answers
+
+        return remote_answers.size_table(url, operation, filters)
+    with keep_open(url):
+        table = best_by_size(operation, filters, db=db)
+        return {size: _explain(row, size, db) for size, row in table.items()}
+
+
+def _explain(row: BestRow, size: int, db: str | None) -> Explained:
+    near = find_neighbours(row, size, db)
+    likely = likely_instead(row, db)
+    return Explained(
+        row,
+        why_inconclusive(row, size, db),
+        tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
+        None if likely is None else _likely_profile(likely),
+        nominal_share_of(row, db),
+    )
 
 
 def row_data(row: BestRow) -> dict[str, Any]:
@@ -76,17 +184,9 @@ def row_data(row: BestRow) -> dict[str, Any]:
     }
 
 
-def size_table_data(
-    operation: Operation, filters: Mapping[str, Any], db: str | None = None
-) -> list[dict[str, Any]]:
-    """The first answer at every size that is known, in bytes.
-
-    Raises:
-        NoAnswer: nothing is known of the operation; the hint says what there is.
-    """
-    with keep_open(database_url(db)):
-        table = best_by_size(operation, filters, db=db)
-        return [answer_data(row, size, db) | {"bytes": size} for size, row in table.items()]
+def size_table_data(table: Mapping[int, Explained]) -> list[dict[str, Any]]:
+    """A table of sizes as JSON has it."""
+    return [one.plain() | {"bytes": size} for size, one in table.items()]
 
 
 def answer_question(
@@ -96,6 +196,7 @@ def answer_question(
     *,
     stack: str | None = None,
     db: str | None = None,
+    explained: int = 1,
 ) -> dict[str, Any]:
     """The answer as a code, what to set, the evidence, and further answers.
 
@@ -106,16 +207,18 @@ def answer_question(
         size: bytes.
         filters: as for ``best``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
+        explained: so many answers come with all that explains them.
     """
     try:
         with keep_open(database_url(db)):
-            return _answer(best(str(operation), size, filters, db=db), size, stack, db)
+            rows = best(str(operation), size, filters, db=db)
+            return _answer(rows, size, stack, db, explained)
     except NoAnswer as nothing:
         return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
 
 
 def _answer(
-    rows: Sequence[BestRow], size: int, stack: str | None, db: str | None
+    rows: Sequence[BestRow], size: int, stack: str | None, db: str | None, explained: int
 ) -> dict[str, Any]:
     fitting = [row for row in rows if stack is None or _is_of_stack(row, stack)]
     if stack is not None and not fitting:
@@ -126,14 +229,16 @@ def _answer(
             f"measured with: {known}; commtune verify measures a profile again",
         )
         return said | {"others": [row_data(row) for row in rows[:MOST_ANSWERS]]}
-    first = answer_data(fitting[0], size, db)
+    shown = [_explain(row, size, db).plain() for row in fitting[:explained]]
+    shown += [row_data(row) for row in fitting[explained:MOST_ANSWERS]]
+    first, *others = shown
     return {
         "answer": first["answer"],
         "message": _message(fitting[0], first),
         "hint": "",
         "environment": _environment(fitting[0], first["answer"], db),
         "best": first,
-        "others": [row_data(row) for row in fitting[1:MOST_ANSWERS]],
+        "others": others,
     }
 
 
@@ -179,15 +284,16 @@ def _reason(row: BestRow) -> str:
     return "ruled-out" if row.standing is Standing.NONE else "inconclusive"
 
 
-def _likely_data(row: BestRow, db: str | None) -> dict[str, Any] | None:
-    found = likely_instead(row, db)
-    if found is None:
-        return None
+def _likely_profile(found: ProfileAnswer) -> LikelyProfile:
+    name, profile = f"{found.campaign}/{found.profile.name}", found.profile
+    return LikelyProfile(name, profile.configuration, profile.points, profile.note)
+
+
+def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
     return {
-        "profile": f"{found.campaign}/{found.profile.name}",
-        "configuration": dict(found.profile.configuration),
-        "points": [_point_data(point) for point in found.profile.points],
-        "note": found.profile.note,
+        **vars(likely),
+        "configuration": dict(likely.configuration),
+        "points": [_point_data(point) for point in likely.points],
     }
 
 

@@ -35,9 +35,9 @@ class Support(StrEnum):
     DISAGREE = "neighbours-disagree"
 
     @classmethod
-    def of(cls, neighbours: Mapping[int, BestRow]) -> Support:
+    def of(cls, neighbours: Iterable[BestRow]) -> Support:
         """By the answers at the measured sizes next to it; none where it was measured itself."""
-        used = {row.configuration for row in neighbours.values()}
+        used = {row.configuration for row in neighbours}
         return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 
 

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Annotated
 
 import typer
 
 from commtune import formatting as text
-from commtune.app.profiles.answers import MOST_ANSWERS, answer_data, size_table_data
-from commtune.app.profiles.best import (
-    BestRow,
-    Standing,
-    Support,
-    best,
-    best_by_size,
-    find_neighbours,
-    likely_instead,
-    nominal_share_of,
-    why_inconclusive,
+from commtune.app.profiles.answers import (
+    MOST_ANSWERS,
+    Explained,
+    LikelyProfile,
+    Neighbour,
+    best_answers,
+    size_table,
+    size_table_data,
 )
+from commtune.app.profiles.best import BestRow, Standing, Support
 from commtune.commands.options import (
     DbOption,
     JsonOption,
@@ -62,19 +60,21 @@ def best_command(
         "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
     }  # fmt: skip
     if bytes_ is None:
+        table = size_table(operation, filters, db)
         if json_output:
-            print_json(size_table_data(operation, filters, db))
+            print_json(size_table_data(table))
         else:
-            print(_size_table(best_by_size(operation, filters, db=db)))
+            print(_size_table({size: one.row for size, one in table.items()}))
         return
     size = bytes_flag(bytes_)
-    rows = best(operation, size, filters, db=db)
+    explained = MOST_ANSWERS if json_output else 1
+    answers, others = best_answers(operation, size, filters, db, explained=explained)
     if json_output:
-        print_json([answer_data(row, size, db) for row in rows[:MOST_ANSWERS]])
+        print_json([one.plain() for one in answers])
         return
-    print(_answer(rows[0], size, db))
-    if others := _others(rows):
-        print("\n" + others)
+    print(_answer(answers[0], size, db))
+    if others:
+        print("\n" + _others(others))
 
 
 def _size_table(answers: dict[int, BestRow]) -> str:
@@ -109,12 +109,9 @@ def _marks(row: BestRow) -> str:
     return "".join(f", {words}" for words in said if words) + simulated
 
 
-def _answer(row: BestRow, size: int, db: str | None) -> str:
-    neighbours = find_neighbours(row, size, db)
-    support = Support.of(neighbours)
-    said = "not measured; the neighbours disagree"
-    if support is not Support.DISAGREE:
-        said = _use(row, why_inconclusive(row, size, db))
+def _answer(answer: Explained, size: int, db: str | None) -> str:
+    row, disagree = answer.row, answer.support is Support.DISAGREE
+    said = "not measured; the neighbours disagree" if disagree else _use(row, answer.why)
     where = text.format_ranks(row.ranks, row.nodes)
     lines = [
         f"{row.operation} of {text.format_size(size)}, {where}: {said}",
@@ -123,43 +120,39 @@ def _answer(row: BestRow, size: int, db: str | None) -> str:
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")
-    if support is Support.DISAGREE:
-        return "\n".join([*lines, *_disagreement(neighbours, db)])
-    for measured in neighbours.values() or [row]:
+    if disagree:
+        return "\n".join([*lines, *_disagreement(answer.neighbours)])
+    for measured in [one.row for one in answer.neighbours] or [row]:
         lines += _evidence(measured)
-    share = nominal_share_of(row, db)
-    if share is not None:
+    if share := answer.share:
         used = "with it" if row.verdict == Verdict.FASTER else "the default"
         lines.append(f"  {used}: {share} by {share.nominal.model}")
-    if neighbours:
-        below, above = map(text.format_size, neighbours)
+    if answer.neighbours:
+        below, above = (text.format_size(one.bytes) for one in answer.neighbours)
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
         lines += ["", *_settings(row), *([row.note] if row.note else [])]
-    return "\n".join([*lines, *_likely(row, db)])
+    return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
 
-def _likely(row: BestRow, db: str | None) -> list[str]:
+def _likely(found: LikelyProfile, db: str | None) -> list[str]:
     """What is likely where the default stays, and what would tell."""
-    found = likely_instead(row, db)
-    if found is None:
-        return []
-    reference = shlex.quote(f"{found.campaign}/{found.profile.name}")
+    reference = shlex.quote(found.profile)
     there = database_flag(db)
     return [
-        found.profile.note,
+        found.note,
         f"  {called_as()} verify {reference}{there}",
         f"  {called_as()} export {reference} --accept likely{there}",
     ]
 
 
-def _disagreement(neighbours: Mapping[int, BestRow], db: str | None) -> Iterator[str]:
+def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
     """What each of two measured sizes says, of which nobody knows how far it holds."""
-    for size, row in neighbours.items():
-        yield f"\n{text.format_size(size)}: {_use(row, why_inconclusive(row, size, db))}"
-        yield from _evidence(row)
-        yield from (f"  {setting}" for setting in _settings(row))
+    for one in neighbours:
+        yield f"\n{text.format_size(one.bytes)}: {_use(one.row, one.why)}"
+        yield from _evidence(one.row)
+        yield from (f"  {setting}" for setting in _settings(one.row))
 
 
 def _settings(row: BestRow) -> list[str]:
@@ -206,10 +199,7 @@ def _own(row: BestRow) -> str:
     return f"by a pattern of your own: {own['pattern']}" if own.get("pattern") else ""
 
 
-def _others(rows: list[BestRow]) -> str:
-    others = rows[1:]
-    if not others:
-        return ""
+def _others(others: list[BestRow]) -> str:
     shown = [
         f"  {row.campaign}/{row.name}: {_finding(row)}; "
         f"{text.format_ranks(row.ranks, row.nodes)}, " + _where(row) + _marks(row)

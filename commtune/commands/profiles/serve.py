@@ -10,6 +10,7 @@ import typer
 
 from commtune.commands.options import DbOption
 from commtune.errors import MissingComponent, install_command
+from commtune.private_files import read_token
 
 
 def serve_command(
@@ -38,7 +39,7 @@ def serve_command(
             hint=install_command("commtune[serve]"),
         ) from error
     place = server.read_place(bind, allow_remote=allow_remote)
-    token = auth.new_token() if token_file is None else auth.read_token(token_file)
+    token = auth.new_token() if token_file is None else read_token(token_file)
 
     def say(address: str) -> None:
         # A token that a file holds is known to whoever may read it, and stays out of logs.

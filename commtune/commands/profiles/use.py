@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import typer
 
 from commtune import process
-from commtune.app.measure.remeasuring import find_profile
+from commtune.app.campaigns import stored
 from commtune.app.profiles.rule_files import prepare_rules, write_rules
 from commtune.app.profiles.use import apply_profile, export_profile
 from commtune.commands.options import DbOption
@@ -49,7 +49,7 @@ def export_command(
         rules = prepare_rules(profile, format_, db=db, mpi=mpi, accept_likely=accept == "likely")
         print(write_rules(rules, output), end="")
         return
-    answer, _ = find_profile(profile, db, with_details=True)
+    answer = stored.find_profile(profile, db)
     rendered = export_profile(
         answer,
         format_,

@@ -81,6 +81,11 @@ def _url_in_file() -> str:
     return found
 
 
+def is_service(url: str) -> bool:
+    """Whether a URL is that of ``commtune serve``, and not of a database."""
+    return url.startswith(("https://", "http://"))
+
+
 def wait_s() -> float:
     """How long a write waits while another program holds the database, seconds.
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from commtune.db import shapes
-from commtune.db.connection.location import Rows
+from commtune.db.connection.location import Rows, is_service
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
@@ -62,6 +62,10 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
         UnknownName: none, or several, are called so.
         NoAnswer: there is no database yet.
     """
+    if is_service(url):
+        from commtune.db import remote  # here: nobody else waits for it
+
+        return remote.load_profile(url, ref)
     by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(LARGEST))
     where = "p.id = :ref" if by_number else "(p.name = :ref OR c.name || '/' || p.name = :ref)"
     statement = f"{PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
@@ -91,6 +95,10 @@ def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
     Raises:
         NoAnswer: there is no database yet.
     """
+    if is_service(url):
+        from commtune.db import remote
+
+        return remote.find_profiles(url, campaign)
     with open_for_reading(url) as rows:
         return _list_profiles(rows, campaign)
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from commtune.db.checked_values import parse_json
-from commtune.db.connection.location import Rows
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.location import Rows, is_service
+from commtune.db.connection.reader import keep_open, open_for_reading
 from commtune.db.queries.description import unknown_campaign
+from commtune.db.records import ResultsPage
 
 #: Runs that are read at once: no reader holds many rows, and no writer waits for one.
 _PAGE_RUNS = 200
@@ -42,10 +43,10 @@ SELECT environment FROM configurations WHERE id IN (
   SELECT configuration_id FROM runs WHERE campaign_id = :campaign AND id <= :newest)
 """
 
-_LAST = f"""
+_LAST = """
 SELECT max(id) AS last FROM (
   SELECT id FROM runs WHERE campaign_id = :campaign AND id > :after AND id <= :newest
-  ORDER BY id LIMIT {_PAGE_RUNS}) AS page
+  ORDER BY id LIMIT :limit) AS page
 """
 
 _PAGE = f"""
@@ -81,16 +82,30 @@ class Results:
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
         ends: dict[str, tuple[Any, ...]] = {}
+        pages = self._asked_pages if is_service(self.url) else self._stored_pages
+        for page in pages():
+            yield from (self._row(row, ends) for row in page)
+
+    def _stored_pages(self) -> Iterator[Iterable[Sequence[Any]]]:
         with open_for_reading(self.url) as rows:
             for number, name in self.campaigns.items():
-                for page in _pages(rows, {"campaign": number, "newest": self.newest}, name):
-                    yield from (self._row(row, ends) for row in page)
+                asked = {"campaign": number, "newest": self.newest, "limit": _PAGE_RUNS}
+                after: int | None = 0
+                while after is not None:
+                    page, after = _read_rows(rows, name, {**asked, "after": after})
+                    yield page
 
-    def _row(self, row: Any, ends: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-        # sqlite3.Row looks a name up among all of them, for each value.
-        *values, written = row.values() if isinstance(row, dict) else row
-        for place in _FLAGS:
-            values[place] = bool(values[place])
+    def _asked_pages(self) -> Iterator[Iterable[Sequence[Any]]]:
+        from commtune.db import remote
+
+        for name in self.campaigns.values():
+            for page in remote.results_pages(self.url, name, newest=self.newest):
+                # A newer service may have more of them.
+                places = [page.columns.index(column) for column in COLUMNS]
+                yield ([row[place] for place in places] for row in page.rows)
+
+    def _row(self, row: Sequence[Any], ends: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
+        *values, written = row
         if (end := ends.get(written)) is None:
             environment = json.loads(written)
             ends[written] = end = (written, *(environment.get(name) for name in self.variables))
@@ -104,6 +119,8 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
         UnknownName: there is no such campaign.
         NoAnswer: there is no database yet.
     """
+    if is_service(url):
+        return _ask_for_results(url, campaigns)
     with open_for_reading(url) as rows:
         known = {row["name"]: row["id"] for row in rows(_CAMPAIGNS, {})}
         for name in campaigns:
@@ -111,20 +128,71 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
                 raise unknown_campaign(rows, name)
         chosen = {known[name]: name for name in dict.fromkeys(campaigns or known)}
         newest = rows(_NEWEST, {})[0]["newest"] or 0
-        variables = {
-            variable
-            for number in chosen
-            for row in rows(_CONFIGURATIONS, {"campaign": number, "newest": newest})
-            for variable in parse_json(row["environment"])
-        }
+        variables = {one for number in chosen for one in _variables(rows, number, newest)}
     return Results(url, chosen, newest, tuple(sorted(variables)))
 
 
-def _pages(rows: Rows, asked: Mapping[str, int], name: str) -> Iterator[Sequence[Any]]:
-    after = 0
-    while True:
-        last = rows(_LAST, {**asked, "after": after})[0]["last"]
-        if last is None:
-            return
-        yield rows(_PAGE, {"name": name, "after": after, "last": last})
-        after = last
+def _ask_for_results(url: str, campaigns: Sequence[str]) -> Results:
+    from commtune.db import remote  # here: nobody else waits for it
+
+    names = dict.fromkeys(campaigns or [one.name for one in remote.list_campaigns(url)][::-1])
+    heads = {name: next(remote.results_pages(url, name, limit=1)) for name in names}
+    return Results(
+        url,
+        {head.campaign_id: name for name, head in heads.items()},
+        max((head.newest for head in heads.values()), default=0),
+        tuple(sorted({one for head in heads.values() for one in head.variables})),
+    )
+
+
+def read_results_page(
+    url: str,
+    campaign: str,
+    *,
+    after: int = 0,
+    newest: int | None = None,
+    limit: int = _PAGE_RUNS,
+) -> ResultsPage:
+    """The measurements of the campaign's next runs.
+
+    Args:
+        after: the number of the last run of the page before.
+        newest: that of the first page; ``None`` for that one.
+        limit: at most so many runs.
+
+    Raises:
+        UnknownName: there is no such campaign.
+        NoAnswer: there is no database yet.
+    """
+    with keep_open(url), open_for_reading(url) as rows:
+        found = find_results(url, [campaign])
+        (number,) = found.campaigns
+        newest = found.newest if newest is None else newest
+        asked = {"campaign": number, "newest": newest, "limit": limit, "after": after}
+        page, following = _read_rows(rows, campaign, asked)
+    variables, columns = found.variables, tuple(COLUMNS)
+    return ResultsPage(number, newest, variables, columns, tuple(map(tuple, page)), following)
+
+
+def _variables(rows: Rows, campaign: int, newest: int) -> set[str]:
+    stored = rows(_CONFIGURATIONS, {"campaign": campaign, "newest": newest})
+    return {variable for row in stored for variable in parse_json(row["environment"])}
+
+
+def _read_rows(
+    rows: Rows, name: str, asked: Mapping[str, int]
+) -> tuple[Iterable[list[Any]], int | None]:
+    """The measurements of some runs, and after which one the next page begins."""
+    last = rows(_LAST, asked)[0]["last"]
+    if last is None:
+        return (), None
+    page = rows(_PAGE, {"name": name, "after": asked["after"], "last": last})
+    return map(_values, page), last
+
+
+def _values(row: Any) -> list[Any]:
+    # sqlite3.Row looks a name up among all of them, for each value.
+    values = list(row.values() if isinstance(row, dict) else row)
+    for place in _FLAGS:
+        values[place] = bool(values[place])
+    return values

@@ -1,0 +1,72 @@
+"""Answers to "what is best" that a service gives, as if they were from a database."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from commtune.app.profiles.answers import Answer, Explained, LikelyProfile, Neighbour
+from commtune.app.profiles.nominal_share import Share
+from commtune.db.connection.service import fetch
+from commtune.db.records import BestRow
+from commtune.db.remote import load, read_answer
+from commtune.errors import NoAnswer
+from commtune.model import Operation
+from commtune.systems.nominal.collectives import Nominal
+
+
+def best_answers(
+    url: str, operation: str, size: int, filters: Mapping[str, Any], *, explained: int
+) -> tuple[list[Explained], list[BestRow]]:
+    """As ``answers.best_answers``."""
+    every = "explained" if explained > 1 else None
+    asked = {"operation": str(operation), "bytes": size, "others": every, **filters}
+    told = fetch(url, "/best", **asked)
+
+    def read() -> tuple[list[Explained], list[BestRow]]:
+        if told["answer"] == Answer.NOT_MEASURED:
+            raise NoAnswer(told["message"], hint=told["hint"])
+        rows = [told["best"], *told["others"]]
+        shown = [_explained(one) for one in rows[:explained]]
+        return shown, [load(BestRow, one) for one in rows[explained:]]
+
+    return read_answer(url, read)
+
+
+def size_table(url: str, operation: Operation, filters: Mapping[str, Any]) -> dict[int, Explained]:
+    """As ``answers.size_table``."""
+    told = fetch(url, "/best", operation=str(operation), **filters)
+
+    def read() -> dict[int, Explained]:
+        if not told["sizes"]:
+            raise NoAnswer(told["message"], hint=told["hint"])
+        return {int(one["bytes"]): _explained(one) for one in told["sizes"]}
+
+    return read_answer(url, read)
+
+
+def _explained(told: Mapping[str, Any]) -> Explained:
+    likely = told["likely"]
+    return Explained(
+        load(BestRow, told),
+        str(told["why"]),
+        tuple(
+            Neighbour(int(one["bytes"]), load(BestRow, one), str(one["why"]))
+            for one in told["neighbours"]
+        ),
+        None if likely is None else load(LikelyProfile, likely),
+        None if told["of_nominal"] is None else _share(told["of_nominal"]),
+    )
+
+
+def _share(told: Mapping[str, Any]) -> Share:
+    return Share(
+        float(told["share"]),
+        Nominal(
+            told["nominal_Bps"],
+            told["model"],
+            told["why"],
+            assumptions=tuple(told["assumptions"]),
+            origin=told["origin"],
+        ),
+    )

@@ -1,0 +1,214 @@
+"""A database behind ``commtune serve``, asked over its HTTP API.
+
+Standard library only: the command that answers from the shell imports this.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import json
+import os
+import re
+import ssl
+import urllib.error
+import urllib.request
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from commtune import __version__
+from commtune.errors import CODES, DatabaseFault, UserError, os_reason
+from commtune.private_files import read_token
+
+_API = "/api/v1"
+#: Seconds that a service may be silent, and bytes of an answer.
+_PATIENCE_S = 60.0
+_LARGEST = 256 << 20
+#: Where a token comes from, if the program that asks doesn't give one.
+_TOKEN, _TOKEN_FILE = "COMMTUNE_TOKEN", "COMMTUNE_TOKEN_FILE"
+_GIVE_TOKEN = f"name the file that holds it: export {_TOKEN_FILE}=FILE"
+_ADDRESS = "write it as commtune serve prints it, without the token: http://127.0.0.1:8765"
+_PLAIN_TOKEN = re.compile(r"[!-~]+")
+
+
+def with_token(url: str, token: str) -> str:
+    """The URL of a service with its token, in the place where URLs have passwords."""
+    scheme, _, rest = url.partition("://")
+    return f"{scheme}://:{quote(token, safe='')}@{rest}"
+
+
+def fetch(url: str, path: str, **query: str | int | None) -> Any:
+    """The answer of a service, as plain data.
+
+    Args:
+        path: below the API's prefix; what names something in it is quoted already.
+        query: parameters; those that are ``None`` are left out.
+
+    Raises:
+        UserError: the address or the token is wrong.
+        DatabaseFault: it can't be reached, is no service, or another version of it.
+        CommtuneError: what the service says, as the same kind of error.
+    """
+    service = _Service.at(url)
+    given = urlencode({name: value for name, value in query.items() if value is not None})
+    return service.ask(f"{path}?{given}" if given else path)
+
+
+def quote_part(name: str | int) -> str:
+    """A name as one part of a path."""
+    return quote(str(name), safe="", errors="replace")
+
+
+class _NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A token goes to nobody but the host that was named."""
+
+    def redirect_request(self, *_: Any) -> None:
+        return None
+
+
+@dataclass(frozen=True)
+class _Service:
+    """Where a service is, and what it must be told."""
+
+    address: str
+    token: str
+    is_local: bool
+
+    @classmethod
+    def at(cls, url: str) -> _Service:
+        parts = urlsplit(url)
+        if parts.query or parts.fragment:
+            told = " with a token, which other users of this machine see" if parts.query else ""
+            raise UserError(f"the service's address goes on behind its path{told}", hint=_ADDRESS)
+        user, _, place = parts.netloc.rpartition("@")
+        if not parts.hostname or user.partition(":")[0]:
+            raise UserError("the service's address has a user, or no host", hint=_ADDRESS)
+        token = unquote(user.removeprefix(":")) or _token_of_environment()
+        if token and not _PLAIN_TOKEN.fullmatch(token):
+            raise UserError("the service's token is not one word of ASCII", hint=_GIVE_TOKEN)
+        address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
+        return cls(address, token, _is_loopback(parts.hostname))
+
+    def ask(self, target: str) -> Any:
+        request = urllib.request.Request(f"{self.address}{_API}{target}")
+        request.add_header("Accept", "application/json")
+        if self.token:
+            request.add_unredirected_header("Authorization", f"Bearer {self.token}")
+        # A proxy for the web knows nothing of this machine's ports.
+        proxies = [urllib.request.ProxyHandler({})] if self.is_local else []
+        opener = urllib.request.build_opener(_NoRedirect, *proxies)
+        try:
+            with opener.open(request, timeout=_PATIENCE_S) as reply:
+                return self._read(reply)
+        except urllib.error.HTTPError as refused:
+            with refused:
+                raise self._explain_refusal(refused) from refused
+        except ssl.SSLError as error:
+            raise self._explain_tls(error) from error
+        except urllib.error.URLError as error:
+            if isinstance(error.reason, ssl.SSLError):
+                raise self._explain_tls(error.reason) from error
+            raise self._explain_silence(error.reason) from error
+        except (OSError, http.client.HTTPException, ValueError) as error:
+            raise self._explain_silence(error) from error
+
+    def _read(self, reply: Any) -> Any:
+        kind = reply.headers.get_content_type()
+        if kind != "application/json":
+            raise self._is_no_service(f"it answers with {kind[:60]}")
+        body = reply.read(_LARGEST + 1)
+        if len(body) > _LARGEST:
+            raise DatabaseFault(f"{self.address} answers with more than {_LARGEST >> 20} MiB")
+        if reply.length:
+            raise http.client.IncompleteRead(body, reply.length)
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError) as error:
+            raise self._is_no_service("its answer is no JSON") from error
+
+    def _explain_refusal(self, refused: urllib.error.HTTPError) -> Exception:
+        if place := refused.headers.get("location", ""):
+            return self._is_no_service(f"it sends on to {place[:100]!r}")
+        with suppress(Exception):
+            told = self._read(refused)["error"]
+            code, message, hint = (str(told[name]) for name in ("code", "message", "hint"))
+            return self._error_of(code, message, hint)
+        if refused.code in (401, 403):
+            return self._wants_token()
+        return self._is_no_service(f"it answers with status {refused.code}")
+
+    def _error_of(self, code: str, message: str, hint: str) -> Exception:
+        if code == "unauthorized":
+            return self._wants_token()
+        if code == "not-found":
+            return self.explain_other_version(message)
+        if (kind := CODES.get(code)) is not None:
+            return kind(message, hint=hint)
+        return DatabaseFault(f"{self.address}: {message}", hint=hint)
+
+    def _wants_token(self) -> UserError:
+        if self.token:
+            said = "doesn't know the token that it was given: each start may make a new one"
+        else:
+            said = "wants a token"
+        return UserError(f"{self.address} {said}", hint=_GIVE_TOKEN)
+
+    def _is_no_service(self, why: str) -> DatabaseFault:
+        return DatabaseFault(
+            f"{self.address} is no commtune service: {why}",
+            hint="check the address and the path in it (commtune serve --prefix); a page "
+            "that asks for a login is no service for programs",
+        )
+
+    def explain_other_version(self, why: str) -> DatabaseFault:
+        """What to do about an answer that this version doesn't know."""
+        theirs = "unknown"
+        with suppress(Exception):
+            theirs = str(self.ask("/health")["version"])[:40]
+        return DatabaseFault(
+            f"{self.address} is another version of commtune, {theirs} (this is {__version__}): "
+            f"{why[:200]}",
+            hint="update the older one: pip install --upgrade commtune",
+        )
+
+    def _explain_tls(self, error: ssl.SSLError) -> DatabaseFault:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return DatabaseFault(
+                f"{self.address} has a certificate that is not to be trusted: "
+                f"{error.verify_message}",
+                hint="if your site signs its own: export SSL_CERT_FILE=FILE, with its certificate",
+            )
+        return DatabaseFault(
+            f"{self.address} and this program find no TLS in common: {error.reason}",
+            hint="a service without TLS has an address with http://",
+        )
+
+    def _explain_silence(self, error: object) -> DatabaseFault:
+        why = os_reason(error) if isinstance(error, OSError) else str(error)
+        return DatabaseFault(
+            f"{self.address} can't be reached: {why[:200]}",
+            hint="check the address, and that commtune serve runs there; to a login node: "
+            "ssh -L 8765:localhost:8765 LOGIN, and then http://localhost:8765",
+            transient=True,
+        )
+
+
+def explain_other_version(url: str, why: str) -> DatabaseFault:
+    """What to do about an answer that this version doesn't know."""
+    return _Service.at(url).explain_other_version(why)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _token_of_environment() -> str:
+    if file := os.environ.get(_TOKEN_FILE):
+        return read_token(Path(file))
+    return os.environ.get(_TOKEN, "").strip()

@@ -1,0 +1,93 @@
+"""The questions that a service answers in the place of a database, with the same answers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
+
+from commtune.db.codec import load_plain
+from commtune.db.connection.service import explain_other_version, fetch, quote_part
+from commtune.db.records import (
+    CampaignSummary,
+    ProfileAnswer,
+    ResultsPage,
+    StackRecord,
+    StoredProfile,
+    SystemRecord,
+)
+from commtune.model import Profile
+
+_T = TypeVar("_T")
+
+
+def read_answer(url: str, read: Callable[[], _T]) -> _T:
+    """What is made of an answer.
+
+    Raises:
+        DatabaseFault: the service is of another version, whose answers are not known here.
+    """
+    try:
+        return read()
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        said = str(error).partition("\n")[0]
+        raise explain_other_version(url, f"its answer is not readable ({said})") from error
+
+
+def load(kind: type[_T], plain: Any) -> _T:
+    """A dataclass from plain data, as the API gives it."""
+    return load_plain(kind, _with_open_ends(plain))
+
+
+def _with_open_ends(plain: Any) -> Any:
+    """With infinity as the upper end of intervals that have none, for which JSON has no word."""
+    if isinstance(plain, Mapping):
+        found = {name: _with_open_ends(one) for name, one in plain.items()}
+        return found | {"high": math.inf} if plain.get("high", 0) is None else found
+    return [_with_open_ends(one) for one in plain] if isinstance(plain, list) else plain
+
+
+def list_campaigns(url: str) -> list[CampaignSummary]:
+    """All campaigns, newest first."""
+    told = fetch(url, "/campaigns")
+    return read_answer(url, lambda: [load(CampaignSummary, one) for one in told])
+
+
+def find_profiles(url: str, campaign: str | None) -> list[StoredProfile]:
+    """As ``queries.profiles.find_profiles``."""
+    told = fetch(url, "/profiles", campaign=campaign)
+    return read_answer(url, lambda: [load(StoredProfile, one) for one in told])
+
+
+def load_profile(url: str, reference: str) -> ProfileAnswer:
+    """As ``queries.profiles.load_profile``, with details."""
+    told = fetch(url, "/profile", name=reference)
+    return read_answer(url, lambda: _read_profile(told))
+
+
+def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
+    return ProfileAnswer(
+        id=int(told["id"]),
+        campaign=str(told["campaign"]),
+        profile=load(Profile, told),
+        system=load(SystemRecord, told["system"]),
+        stack=StackRecord(
+            told["stack_fingerprint"], told["stack"], dict(told["stack_description"])
+        ),
+        created=float(told["created"]),
+        space=dict(told["space"]),
+        level=told["simultaneous_level"],
+    )
+
+
+def results_pages(
+    url: str, campaign: str, *, newest: int | None = None, limit: int | None = None
+) -> Iterator[ResultsPage]:
+    """The measurements of a campaign, page by page."""
+    after: int | None = 0
+    while after is not None:
+        path = f"/campaigns/{quote_part(campaign)}/results"
+        told = fetch(url, path, after=after, newest=newest, limit=limit)
+        page = read_answer(url, lambda told=told: load_plain(ResultsPage, told))  # type: ignore[misc]
+        yield page
+        after = page.next
