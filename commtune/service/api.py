@@ -16,11 +16,11 @@ from commtune.app.campaigns.progress import CampaignProgress, read_progress
 from commtune.app.campaigns.results import read_results_page
 from commtune.app.profiles.answers import (
     MOST_ANSWERS,
-    Answer,
     answer_question,
     size_table,
     size_table_data,
 )
+from commtune.app.profiles.explained import Answer
 from commtune.app.profiles.nominal_share import Share
 from commtune.app.profiles.use import export_profile
 from commtune.errors import NoAnswer, UnknownName

@@ -15,7 +15,7 @@ import pytest
 from service_client import BEARER, Client
 from stored_campaigns import Made
 
-from commtune.app.profiles.answers import Answer
+from commtune.app.profiles.explained import Answer
 from commtune.commands.campaigns import status
 from commtune.commands.profiles import best, use
 from commtune.db.connection.engine import open_database

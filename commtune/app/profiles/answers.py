@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from commtune.app.profiles.best import (
     BestRow,
-    Standing,
-    Support,
     best,
     best_by_size,
     find_neighbours,
@@ -18,102 +14,22 @@ from commtune.app.profiles.best import (
     nominal_share_of,
     why_inconclusive,
 )
+from commtune.app.profiles.explained import (
+    Answer,
+    Explained,
+    LikelyProfile,
+    Neighbour,
+    row_data,
+)
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
 from commtune.db.queries.profiles import load_profile
 from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
-from commtune.model import Configuration, Operation, PointEvidence, Verdict
-
-if TYPE_CHECKING:
-    from commtune.app.profiles.nominal_share import Share
+from commtune.model import Operation
 
 #: Answers to one question that are told: more are of other machines, ranks or software.
 MOST_ANSWERS = 10
-
-
-class Answer(StrEnum):
-    """What to do, as a code."""
-
-    RECOMMENDED = "recommended"
-    KEEP_DEFAULT = "keep-default"
-    LIKELY = "likely"
-    NOT_MEASURED = "not-measured"
-    NEIGHBOURS_DISAGREE = "neighbours-disagree"
-    ANOTHER_STACK = "another-stack"
-
-
-@dataclass(frozen=True)
-class Neighbour:
-    """What is best at a measured size next to the one that was asked for.
-
-    Attributes:
-        bytes: that size.
-        why: why the default stays there, in words; empty where it doesn't.
-    """
-
-    bytes: int
-    row: BestRow
-    why: str
-
-
-@dataclass(frozen=True)
-class LikelyProfile:
-    """A profile whose speedup is likely, and not proven.
-
-    Attributes:
-        profile: ``CAMPAIGN/PROFILE``.
-    """
-
-    profile: str
-    configuration: Configuration
-    points: tuple[PointEvidence, ...]
-    note: str
-
-
-@dataclass(frozen=True)
-class Explained:
-    """An answer with its evidence and all that explains it.
-
-    Attributes:
-        why: why the default stays, in words; empty where it doesn't.
-        neighbours: below and above a size that was not measured.
-        likely: what may be better than the default.
-        share: of the nominal bandwidth; ``None`` where nobody knows it.
-    """
-
-    row: BestRow
-    why: str
-    neighbours: tuple[Neighbour, ...] = ()
-    likely: LikelyProfile | None = None
-    share: Share | None = None
-
-    @property
-    def support(self) -> Support:
-        """What it rests on."""
-        return Support.of([one.row for one in self.neighbours])
-
-    def plain(self) -> dict[str, Any]:
-        """As JSON has it.
-
-        ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
-        or ``inconclusive``, with ``why`` in words.
-        """
-        answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
-        stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
-        near = [
-            {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
-        ]
-        return {
-            "answer": answer,
-            "reason": _reason(self.row) if stays else "",
-            **row_data(self.row),
-            "why": self.why,
-            "likely": _likely_data(self.likely) if self.likely else None,
-            "of_nominal": self.share.plain() if self.share else None,
-            "support": self.support,
-            "neighbours": near,
-        }
 
 
 def best_answers(
@@ -171,17 +87,6 @@ def _explain(row: BestRow, size: int, db: str | None) -> Explained:
         None if likely is None else _likely_profile(likely),
         nominal_share_of(row, db),
     )
-
-
-def row_data(row: BestRow) -> dict[str, Any]:
-    """An answer with its evidence alone."""
-    return {
-        **{name: getattr(row, name) for name in row.__dataclass_fields__},
-        "configuration": dict(row.configuration),
-        "conditions": dict(vars(row.conditions)),
-        "finding": row.standing,
-        "points": [_point_data(point) for point in row.points],
-    }
 
 
 def size_table_data(table: Mapping[int, Explained]) -> list[dict[str, Any]]:
@@ -272,31 +177,6 @@ def _is_of_stack(row: BestRow, stack: str) -> bool:
     return stack == row.stack_fingerprint or stack.lower() in row.stack.lower()
 
 
-def _answer_code(row: BestRow, support: Support, *, is_likely: bool) -> Answer:
-    if support is Support.DISAGREE:
-        return Answer.NEIGHBOURS_DISAGREE
-    if row.verdict == Verdict.FASTER:
-        return Answer.RECOMMENDED
-    return Answer.LIKELY if is_likely else Answer.KEEP_DEFAULT
-
-
-def _reason(row: BestRow) -> str:
-    return "ruled-out" if row.standing is Standing.NONE else "inconclusive"
-
-
 def _likely_profile(found: ProfileAnswer) -> LikelyProfile:
     name, profile = f"{found.campaign}/{found.profile.name}", found.profile
     return LikelyProfile(name, profile.configuration, profile.points, profile.note)
-
-
-def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
-    return {
-        **vars(likely),
-        "configuration": dict(likely.configuration),
-        "points": [_point_data(point) for point in likely.points],
-    }
-
-
-def _point_data(point: PointEvidence) -> dict[str, Any]:
-    # What asdict makes, in a tenth of its time: answers have dozens of these.
-    return {**vars(point), "gain": dict(vars(point.gain))}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commtune.app.profiles.answers import Answer, Explained, LikelyProfile, Neighbour
+from commtune.app.profiles.explained import Answer, Explained, LikelyProfile, Neighbour
 from commtune.app.profiles.nominal_share import Share
 from commtune.db.connection.service import fetch
 from commtune.db.records import BestRow

@@ -11,14 +11,12 @@ import typer
 from commtune import formatting as text
 from commtune.app.profiles.answers import (
     MOST_ANSWERS,
-    Explained,
-    LikelyProfile,
-    Neighbour,
     best_answers,
     size_table,
     size_table_data,
 )
 from commtune.app.profiles.best import BestRow, Standing, Support
+from commtune.app.profiles.explained import Explained, LikelyProfile, Neighbour
 from commtune.commands.options import (
     DbOption,
     JsonOption,
