@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import time
 from collections.abc import Awaitable, Callable
 from urllib.parse import parse_qsl, quote, urlencode
 
@@ -14,9 +16,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commtune.db.connection.location import database_url
 from commtune.errors import CommtuneError, UserError
-from commtune.service import api, live, pages
+from commtune.service import api, live, metrics, pages
 from commtune.service.auth import Tokens
 from commtune.service.cache import Cache
+from commtune.service.metrics import Metrics
 from commtune.service.openapi import openapi_document
 from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
 
@@ -39,7 +42,7 @@ class Service:
     def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
         self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
         self.cache, self.reports = Cache(), Cache(threads=1)
-        self.viewers = live.Viewers()
+        self.viewers, self.metrics = live.Viewers(), Metrics()
 
     def application(self) -> ASGIApp:
         """What a server runs."""
@@ -52,6 +55,7 @@ class Service:
             ),
             *(Route(f"/static/{name}", _fixed(file)) for name, file in pages.STATIC.items()),
             Route("/campaigns/{campaign}/events", self._events),
+            Route("/metrics", self._tell_metrics),
             *(
                 Route(one.path, self._answering(self._showing(one), self._cache_of(one)))
                 for one in pages.PAGES
@@ -97,6 +101,20 @@ class Service:
         return await self.viewers.follow(
             request, lambda: self.cache.get(("live", name), lambda: live.read_live(name, self.db))
         )
+
+    async def _tell_metrics(self, request: Request) -> Response:
+        del request
+        reply = await self.cache.get("metrics", self._count_states)
+        if reply.status == 200:
+            told = self.metrics.describe(json.loads(reply.body), self.viewers.count)
+            reply = Reply(told.encode(), metrics.KIND)
+        return _response(reply)
+
+    def _count_states(self) -> Reply:
+        try:
+            return json_reply(metrics.count_states(self.db))
+        except CommtuneError as error:
+            return problem_of(error).reply()
 
 
 def _read_query(scope: Scope) -> list[tuple[str, str]]:
@@ -151,11 +169,13 @@ class _Gate:
         if scope["type"] != "http":
             await self._inner(scope, receive, send)
             return
-        started = False
+        started, began = False, time.perf_counter()
 
         async def sending(message: Message) -> None:
             nonlocal started
-            started = started or message["type"] == "http.response.start"
+            if message["type"] == "http.response.start":
+                started = True
+                self._service.metrics.count_request(message["status"], time.perf_counter() - began)
             await send(message)
 
         try:
@@ -168,7 +188,7 @@ class _Gate:
             if started:
                 raise
             failed = make_problem(500, "commtune serve failed at this", "its log says why")
-            await _response(_told(scope, failed))(scope, receive, send)
+            await _response(_told(scope, failed))(scope, receive, sending)
 
     def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
         """A refusal, or the scope with its path below the prefix."""

@@ -12,6 +12,7 @@ from urllib.parse import quote
 import database_values as given
 import pytest
 from hostile_values import NASTY
+from prometheus_client.parser import text_string_to_metric_families
 from service_client import BEARER, TOKEN, Client, Got
 
 from commtune.db.connection.engine import open_database
@@ -32,7 +33,7 @@ OPEN = ("/api/v1/health", "/static/style.css", "/static/service.css", "/static/l
 
 def test_without_the_token_nothing_is_told(client: Client) -> None:
     paths = [f"{PREFIX}{one.path}" for one in QUESTIONS] + [one.path for one in PAGES]
-    paths += ["/campaigns/made-up/events", "/api/v1/openapi.json", "/nothing"]
+    paths += ["/campaigns/made-up/events", "/api/v1/openapi.json", "/metrics", "/nothing"]
     wrong: list[dict[str, str]] = [
         {},
         {"authorization": "Bearer "},
@@ -104,6 +105,29 @@ def test_every_reply_forbids_scripts_of_others(client: Client) -> None:
         assert headers["x-content-type-options"] == "nosniff"
         assert headers["referrer-policy"] == "no-referrer"
         assert "private" in headers["cache-control"]
+
+
+def test_prometheus_reads_the_metrics(client: Client) -> None:
+    for path in (API, API, "/nothing"):
+        client.get(path)
+    got = client.get("/metrics")
+    assert got.headers["content-type"].startswith("text/plain; version=0.0.4")
+    read = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(got.text)
+        for sample in family.samples
+    }
+    assert read["commtune_requests_total", ("status", "200")] == 2
+    assert read["commtune_requests_total", ("status", "404")] == 1
+    name = "commtune_request_seconds"
+    assert read[(f"{name}_count",)] == read[f"{name}_bucket", ("le", "+Inf")] == 3
+    assert 0 < read[(f"{name}_sum",)] < 60
+    buckets = [value for key, value in read.items() if key[0] == f"{name}_bucket"]
+    assert buckets == sorted(buckets)
+    assert read["commtune_campaigns", ("state", "finished")] == 1
+    assert read["commtune_campaigns", ("state", "running")] == 0
+    # What a scrape itself took is in the next one.
+    assert 'requests_total{status="200"} 3' in client.get("/metrics").text
 
 
 def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:
