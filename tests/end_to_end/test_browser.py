@@ -1,0 +1,192 @@
+"""The pages in a browser, beside a campaign on a real MPI: all of them, while it goes on.
+
+With COMMTUNE_PICTURES=docs/images it makes the documentation's pictures of them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from command_line import SMALL, CommandLine
+from components import require_component
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from commtune.service.pages import PAGES
+
+_CHROMIUM = shutil.which("chromium") or ""
+#: Faults of this kind keep somebody from using a page.
+_SERIOUS = ("critical", "serious")
+_PATIENCE_MS = 45_000
+_PHONE, _DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """The system's Chromium."""
+    require_component("chromium", bool(_CHROMIUM))
+    # As root, as in CI, Chromium has no sandbox.
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=_CHROMIUM, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@contextmanager
+def tuning(commtune: CommandLine) -> Iterator[subprocess.Popen[str]]:
+    """A controller, which is gone afterwards."""
+    with commtune.start("tune", "campaign.yaml") as controller:
+        try:
+            yield controller
+        finally:
+            controller.kill()
+            controller.communicate()
+
+
+@contextmanager
+def served(commtune: CommandLine) -> Iterator[str]:
+    """``commtune serve``; the address that it prints."""
+    with commtune.start("serve", "--bind", "127.0.0.1:0") as service:
+        assert service.stdout is not None
+        try:
+            yield service.stdout.readline().split()[-1]
+        finally:
+            service.send_signal(signal.SIGINT)
+            out, err = service.communicate(timeout=60)
+    assert (out, err.splitlines()) == ("", ["read-only; Ctrl-C ends it"])
+
+
+def watched(browser: Browser, address: str, seen: list[str]) -> Page:
+    """A page that notes what goes wrong in it, and what it asks of others."""
+    page = browser.new_page(viewport=_DESK)
+    page.set_default_timeout(_PATIENCE_MS)
+    expect.set_options(timeout=_PATIENCE_MS)
+    host = urlsplit(address).netloc
+    page.on("console", lambda said: seen.append(f"{said.type}: {said.text}"))
+    page.on("pageerror", lambda error: seen.append(str(error)))
+    page.on(
+        "request",
+        lambda asked: None if urlsplit(asked.url).netloc == host else seen.append(asked.url),
+    )
+    return page
+
+
+def now(page: Page, name: str) -> str:
+    """What the page says of its campaign."""
+    return page.locator(f'[data-live="{name}"]').inner_text()
+
+
+def until_now(page: Page, name: str, pattern: str) -> None:
+    expect(page.locator(f'[data-live="{name}"]')).to_have_text(re.compile(pattern))
+
+
+def check_accessibility(page: Page) -> None:
+    """No serious fault by axe-core, in light and dark; nothing is cut off on a phone."""
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        found = Axe().run(page).response["violations"]
+        assert [
+            (one["id"], [node["target"] for node in one["nodes"]])
+            for one in found
+            if one["impact"] in _SERIOUS
+        ] == [], f"{page.url} in {scheme}"
+    page.set_viewport_size(_PHONE)  # type: ignore[arg-type]
+    assert page.evaluate("document.documentElement.scrollWidth") <= _PHONE["width"], page.url
+    page.set_viewport_size(_DESK)  # type: ignore[arg-type]
+
+
+def take_picture(page: Page, name: str, scheme: str = "light") -> None:
+    """A picture for the documentation, where it is asked for."""
+    if folder := os.environ.get("COMMTUNE_PICTURES"):
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.screenshot(path=Path(folder) / f"service-{name}.png")
+
+
+def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser: Browser) -> None:
+    # The search ends with its trials: beside other tests, runs are repeated.
+    commtune.write(SMALL.replace("trials: 3", "trials: 5"))
+    seen: list[str] = []
+    with served(commtune) as address:
+        page = watched(browser, address, seen)
+        page.goto(address)
+        assert "token" not in page.url and "No campaigns yet" in page.inner_text("main")
+
+        with tuning(commtune) as controller:
+            page.wait_for_timeout(500)
+            while not page.get_by_role("link", name="small").count():
+                assert controller.poll() is None
+                page.reload()
+            # By the keyboard alone: past the navigation, and to the campaign.
+            page.keyboard.press("Tab")
+            assert page.evaluate("document.activeElement.className") == "skip"
+            page.get_by_role("link", name="small").focus()
+            page.keyboard.press("Enter")
+            until_now(page, "state", "^running$")
+            assert f"process {controller.pid}" in now(page, "by")
+            runs = now(page, "runs")
+            until_now(page, "runs", f"^(?!{runs}$)")  # it progresses, and nobody reloads
+            page.locator("[data-runs] tr").first.wait_for()
+            check_accessibility(page)
+            take_picture(page, "running")
+            controller.send_signal(signal.SIGKILL)
+            controller.communicate()
+        until_now(page, "state", "^stopped$")
+        until_now(page, "by", "^nobody$")
+        runs = now(page, "runs")
+
+        with tuning(commtune) as controller:
+            until_now(page, "state", "^running$")
+            until_now(page, "runs", f"^(?!{runs}$)")
+            assert controller.wait(timeout=120) == 0
+        until_now(page, "state", "^finished$")
+        # The page gets the tables of the profiles by itself.
+        page.get_by_role("heading", name=re.compile("allreduce")).first.wait_for()
+
+        campaign_page = urlsplit(page.url).path
+        take_picture(page, "dark", "dark")
+        page.set_viewport_size(_PHONE)  # type: ignore[arg-type]
+        take_picture(page, "phone")
+        walk_every_page(page, campaign_page)
+    assert seen == []
+
+
+def walk_every_page(page: Page, campaign: str) -> None:
+    """All pages, by the links and forms that lead to them."""
+    walked = set()
+
+    def look(path: str) -> None:
+        walked.add(path)
+        assert page.locator("h1").count() == 1
+        check_accessibility(page)
+
+    look("/campaigns/{campaign}")
+    page.get_by_role("link", name="All runs").click()
+    page.wait_for_url(f"**{campaign}/runs")
+    look("/campaigns/{campaign}/runs")
+    page.get_by_label("Outcome").select_option("ok")
+    page.get_by_role("button", name="Show").click()
+    expect(page).to_have_url(re.compile("outcome=ok"))
+    page.locator(".runs th a").first.click()
+    page.get_by_role("heading", name="The end of its output").wait_for()
+    look("/campaigns/{campaign}/runs/{run}")
+    page.get_by_role("link", name="Campaigns").click()
+    look("/")
+    page.get_by_label("Message size").fill("64KiB")
+    page.get_by_role("button", name="Ask").click()
+    page.get_by_role("heading", name="The evidence").wait_for()
+    look("/best")
+    page.goto(page.url.partition("/best")[0] + campaign)
+    page.get_by_role("link", name="Report").click()
+    page.wait_for_url("**/report")
+    walked.add("/campaigns/{campaign}/report")  # axe-core is a script, and the report allows none
+    assert "commtune report" in page.content()
+    assert walked == {one.path for one in PAGES}
