@@ -13,21 +13,25 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 from urllib.parse import urlsplit
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from command_line import SMALL, CommandLine
 from components import require_component
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
 
 from commtune.service.pages import PAGES
 
 _CHROMIUM = shutil.which("chromium") or ""
+_Scheme = Literal["light", "dark"]
+_SCHEMES: tuple[_Scheme, ...] = ("light", "dark")
 #: Faults of this kind keep somebody from using a page.
 _SERIOUS = ("critical", "serious")
 _PATIENCE_MS = 45_000
-_PHONE, _DESK = {"width": 390, "height": 844}, {"width": 1280, "height": 900}
+_PHONE = ViewportSize(width=390, height=844)
+_DESK = ViewportSize(width=1280, height=900)
 
 
 @pytest.fixture
@@ -91,23 +95,23 @@ def until_now(page: Page, name: str, pattern: str) -> None:
 
 def check_accessibility(page: Page) -> None:
     """No serious fault by axe-core, in light and dark; nothing is cut off on a phone."""
-    for scheme in ("light", "dark"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+    for scheme in _SCHEMES:
+        page.emulate_media(color_scheme=scheme)
         found = Axe().run(page).response["violations"]
         assert [
             (one["id"], [node["target"] for node in one["nodes"]])
             for one in found
             if one["impact"] in _SERIOUS
         ] == [], f"{page.url} in {scheme}"
-    page.set_viewport_size(_PHONE)  # type: ignore[arg-type]
+    page.set_viewport_size(_PHONE)
     assert page.evaluate("document.documentElement.scrollWidth") <= _PHONE["width"], page.url
-    page.set_viewport_size(_DESK)  # type: ignore[arg-type]
+    page.set_viewport_size(_DESK)
 
 
-def take_picture(page: Page, name: str, scheme: str = "light") -> None:
+def take_picture(page: Page, name: str, scheme: _Scheme = "light") -> None:
     """A picture for the documentation, where it is asked for."""
     if folder := os.environ.get("COMMTUNE_PICTURES"):
-        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        page.emulate_media(color_scheme=scheme)
         page.screenshot(path=Path(folder) / f"service-{name}.png")
 
 
@@ -153,7 +157,7 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
 
         campaign_page = urlsplit(page.url).path
         take_picture(page, "dark", "dark")
-        page.set_viewport_size(_PHONE)  # type: ignore[arg-type]
+        page.set_viewport_size(_PHONE)
         take_picture(page, "phone")
         walk_every_page(page, campaign_page)
     assert seen == []

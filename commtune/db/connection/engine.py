@@ -23,7 +23,7 @@ from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
 from commtune.db.damage import ON_DAMAGE, Damage, refuse
-from commtune.errors import DatabaseFault, UserError, install_command
+from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
@@ -241,12 +241,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
 
 
 def _parsed(url: str) -> URL:
-    if location.is_service(url):
-        raise UserError(
-            f"{location.shown_url(url)} is a service, and this needs the database itself",
-            hint="a service answers best, results, export and ct.open_store(); for all else: "
-            "--db with a file or an SQLAlchemy URL",
-        )
+    location.refuse_service(url)
     try:
         return make_url(url)
     except ValueError as error:  # a port that is no number

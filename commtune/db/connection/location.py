@@ -86,6 +86,20 @@ def is_service(url: str) -> bool:
     return url.startswith(("https://", "http://"))
 
 
+def refuse_service(url: str) -> None:
+    """Says that a service can't do what is asked of a database.
+
+    Raises:
+        UserError: the URL is that of a service.
+    """
+    if is_service(url):
+        raise UserError(
+            f"{shown_url(url)} is a service, and this needs the database itself",
+            hint="a service answers best, results, export and ct.open_store(); for all else: "
+            "--db with a file or an SQLAlchemy URL",
+        )
+
+
 def wait_s() -> float:
     """How long a write waits while another program holds the database, seconds.
 
