@@ -22,7 +22,7 @@ from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
 
 DbOption = Annotated[
-    str | None, typer.Option("--db", help="database file or SQLAlchemy URL [env: COMMTUNE_DB]")
+    str | None, typer.Option("--db", help="file, SQLAlchemy URL or service [env: COMMTUNE_DB]")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 BackendOption = Annotated[
