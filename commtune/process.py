@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import errno
 import os
 import select
 import signal
@@ -93,7 +94,7 @@ def run_process(
     Raises:
         MissingComponent: the program can't be started.
         UserError: an argument or a variable can't be given to a program.
-        EnvironmentFault: there is no room for its output.
+        EnvironmentFault: there is no room for its output, or (transient) for one more process.
         KeyboardInterrupt: as it came, after the tree was ended.
     """
     _become_subreaper()
@@ -221,10 +222,12 @@ def _start(
             return child
     except OSError as error:
         where = f" in {cwd}" if cwd and str(error.filename) == str(cwd) else ""
-        raise MissingComponent(
-            f"can't start {arguments[0]}{where}: {error.strerror}",
-            hint="run 'commtune doctor' to see what this machine has",
-        ) from error
+        what = f"can't start {arguments[0]}{where}: {error.strerror}"
+        if error.errno in (errno.EAGAIN, errno.ENOMEM):
+            hint = "see what else runs here, and 'ulimit -u'"
+            raise EnvironmentFault(what, hint=hint, transient=True) from error
+        hint = "run 'commtune doctor' to see what this machine has"
+        raise MissingComponent(what, hint=hint) from error
     except ValueError as error:
         raise UserError(
             f"can't start {arguments[0]}: {error} in its arguments or environment",

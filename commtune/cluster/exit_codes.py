@@ -25,6 +25,19 @@ OVER_TIME = (124, 137)
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
 
+#: What the C library, shells and our benchmark print when the machine has no room or no process
+#: left, and when a shell can't start a program that is there otherwise.
+_NO_ROOM = re.compile(r".*(?:No space left on device|Disk quota exceeded|can't write a record).*")
+_NO_PROCESS = re.compile(
+    r".*(?:fork|clone|spawn|thread|process|exec).*Resource temporarily unavailable.*"
+    r"|.*(?:can't start new thread|[Cc]annot fork).*"
+)
+_CANT_START = {126: "a program can't be executed", 127: "a program is missing"}
+_BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
+_NO_SHARED_MEMORY = (
+    "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
+)
+
 #: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
 #: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
 JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
@@ -45,6 +58,27 @@ def judge_run(
         began = found.header is not None
         if lost := judge_launcher(completed.output, began, completed.timed_out):
             return lost
+    outcome, detail = _judge_end(found, completed, time_limit_s)
+    blamed = outcome.blames_configuration and outcome is not Outcome.WRONG_RESULT
+    fault = _find_machine_fault(completed) if blamed else ""
+    return (Outcome.NODE_FAILURE, fault) if fault else (outcome, detail)
+
+
+def _find_machine_fault(completed: process.Completed) -> str:
+    """What the machine lacked for a moment, in words; empty where no sign of that is there."""
+    if said := _NO_ROOM.search(completed.output):
+        return f"a disk is full: {said[0].strip()}"
+    if said := _NO_PROCESS.search(completed.output):
+        return f"no process can be started: {said[0].strip()}"
+    if why := _CANT_START.get(completed.exit_code or 0):
+        last = completed.output.strip().rpartition("\n")[2]
+        return f"{why} (status {completed.exit_code}): {last}".removesuffix(": ")
+    return ""
+
+
+def _judge_end(
+    found: Records, completed: process.Completed, time_limit_s: float
+) -> tuple[Outcome, str]:
     if completed.timed_out:
         count = len(found.measurements)
         finished = f"{count} size{'' if count == 1 else 's'} finished"
@@ -65,6 +99,9 @@ def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome,
 
 def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
     code = completed.exit_code
+    ended_by = completed.signal or (code or 0) - 128
+    if ended_by == signal.SIGBUS or (code and _BUS_ERROR.search(completed.output)):
+        return Outcome.CRASHED, _NO_SHARED_MEMORY
     if completed.signal is not None:
         return Outcome.CRASHED, f"the launcher was ended by signal {completed.signal}"
     if not code:

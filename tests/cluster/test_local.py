@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
+import re
 import signal
 import subprocess
 import sys
@@ -225,6 +227,38 @@ def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
     result = benchmark.measure(request(), 30)
     assert result.outcome is Outcome.MISSING_PROGRAM
     assert result.detail == f"can't start {benchmark.mpi.launcher}: No such file or directory"
+
+
+#: As a user of whom no process is left; tests that run as another one have processes already.
+_AS_NOBODY = "setpriv --reuid=54321 --clear-groups " if os.geteuid() == 0 else ""
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ("head -c9 /dev/zero >/dev/full", "a disk is full: .*: No space left on device"),
+        # Programs that don't look whether they could print end well, without a table.
+        ("head -c9 /dev/zero >/dev/full; exit 0", "a disk is full: .*: No space left on device"),
+        (
+            _AS_NOBODY + "prlimit --nproc=1:1 sh -c 'true & wait; true'",
+            "no process can be started: .*Cannot fork",
+        ),
+        ("/nowhere/program", "a program is missing .status 127.: .*/nowhere/program.*"),
+        ("/usr", "a program can't be executed .status 126.: .*denied"),
+    ],
+)
+def test_what_the_machine_lacks_is_no_fault_of_the_configuration(
+    laboratory: _Laboratory, script: str, said: str
+) -> None:
+    result = laboratory.benchmark(script).measure(request(), 30)
+    assert re.fullmatch(said, result.detail), (result.detail, result.output_tail)
+    assert result.outcome is Outcome.NODE_FAILURE
+
+
+def test_a_bus_error_names_shared_memory(laboratory: _Laboratory) -> None:
+    result = laboratory.benchmark("sh -c 'kill -BUS $$'; exit $?").measure(request(), 30)
+    assert result.outcome is Outcome.CRASHED
+    assert "/dev/shm is most likely full or too small" in result.detail
 
 
 def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(

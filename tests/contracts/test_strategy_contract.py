@@ -112,7 +112,7 @@ def _found(name: str, seed: int, told: Callable[[Configuration], dict[int, float
     for _ in range(40):  # of 78; the default strategy begins with as many as 24 of its own choice
         proposal = search.ask()
         assert proposal is not None
-        search.tell(proposal.configuration, told(proposal.configuration))
+        search.tell(proposal.configuration, told(proposal.configuration), "")
         found.append(int(proposal.configuration.get("DEPTH", "0")))
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -149,6 +149,64 @@ def test_failures_are_remembered_and_their_value_set_aside(laboratory: Laborator
     assert 2 <= tried.count("hang") <= 3
     assert 2 <= tried.count("bad") <= 3
     assert not any(p.configuration.get("ALGORITHM") == "hang" for p in report.profiles)
+
+
+def _failing(numbers: range, outcome: Outcome) -> Callable[[int], Outcome]:
+    """Runs with these numbers fail, from 1, whatever they are runs of."""
+    return lambda number: outcome if number in numbers else Outcome.OK
+
+
+@pytest.mark.parametrize("outcome", [Outcome.FAILED, Outcome.NODE_FAILURE])
+def test_a_passing_fault_of_the_machine_costs_no_value(
+    laboratory: Laboratory, outcome: Outcome
+) -> None:
+    laboratory.benchmark.machine = _failing(range(12, 16), outcome)
+    campaign, _ = laboratory.session()
+    assert campaign.run().set_aside == ()
+    runs = laboratory.benchmark.runs
+    failed, later = runs[11:15], runs[15:]
+    # What failed first is doubted, and a run of the default told.
+    assert any(request.configuration.is_default for request in failed)
+    again = {request.configuration for request in later}
+    assert {request.configuration for request in failed} <= again
+
+
+@pytest.mark.parametrize(
+    ("outcome", "said"),
+    [
+        (Outcome.FAILED, "the default configuration failed three times in a row"),
+        (Outcome.NODE_FAILURE, "5 runs in a row were lost"),
+    ],
+)
+def test_a_lasting_fault_stops_the_campaign_which_then_goes_on(
+    laboratory: Laboratory, outcome: Outcome, said: str
+) -> None:
+    laboratory.benchmark.machine = _failing(range(12, 999), outcome)
+    with pytest.raises(EnvironmentFault, match=said):
+        laboratory.run()
+    failed = laboratory.benchmark.runs[11:]
+    assert len(failed) == 5
+    laboratory.benchmark.machine = _failing(range(0), outcome)
+    assert laboratory.run().set_aside == ()
+    again = {request.configuration for request in laboratory.benchmark.runs[11 + len(failed) :]}
+    assert {request.configuration for request in failed} <= again
+
+
+def test_what_a_session_set_aside_before_its_default_failed_is_tried_again(
+    laboratory: Laboratory,
+) -> None:
+    """Also where the default ran in between, and happened to work."""
+    laboratory.benchmark.outcomes = {("ALGORITHM", "hang"): Outcome.CRASHED}
+    laboratory.benchmark.machine = _failing(range(100, 999), Outcome.FAILED)
+    campaign, reporter = laboratory.session()
+    with pytest.raises(EnvironmentFault):
+        campaign.run()
+    assert any("setting aside ALGORITHM=hang" in line for line in reporter.said)
+    before = len(laboratory.benchmark.runs)
+    laboratory.benchmark.outcomes = {}
+    laboratory.benchmark.machine = _failing(range(0), Outcome.OK)
+    assert laboratory.run().set_aside == ()
+    assert "hang" in {r.configuration.get("ALGORITHM") for r in laboratory.benchmark.runs[before:]}
 
 
 def test_a_small_space_is_tried_whole_and_once(laboratory: Laboratory) -> None:

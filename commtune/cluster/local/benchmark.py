@@ -54,9 +54,12 @@ class LocalBenchmark:
             )
             ended_at = time.time()
             others = load_between(before, read_load())
-        except MissingComponent as error:
-            missing = model.Outcome.MISSING_PROGRAM
-            return model.RunResult(request.run_id, missing, started_at, 0.0, detail=error.message)
+        except EnvironmentFault as error:
+            if not (error.transient or isinstance(error, MissingComponent)):
+                raise
+            lost, missing = model.Outcome.NODE_FAILURE, model.Outcome.MISSING_PROGRAM
+            outcome = lost if error.transient else missing
+            return model.RunResult(request.run_id, outcome, started_at, 0.0, detail=error.message)
         end_s = ended_at - records.stat().st_mtime if records.exists() else None
         found = self.program.read(records, request)
         _shorten(records)

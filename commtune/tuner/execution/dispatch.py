@@ -98,6 +98,7 @@ class Dispatch:
 
     def _take_in(self, run: Run) -> None:
         self.session.report(run, self.timer)
+        self.session.wait_for_machine(run)
         if self.session.reruns.wants(run):
             self._submit((run.configuration,), run.block, run.position)
         else:

@@ -27,6 +27,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.execution.local_batches import LocalBatches
+from commtune.tuner.execution.machine_faults import FailingRuns
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
@@ -64,6 +65,7 @@ class Runner:
         by_hand: how a person makes a run of the default that failed, where it is not by
             'commtune bench'; empty where it is.
         default_may_fail: whether to go on where the default fails again and again.
+        failing: what failed last, where runs are made one by one.
     """
 
     plan: Plan
@@ -82,6 +84,7 @@ class Runner:
     look_at: str = ""
     by_hand: str = ""
     default_may_fail: bool = False
+    failing: FailingRuns = field(default_factory=FailingRuns)
     _flying: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
@@ -181,7 +184,11 @@ class Runner:
 
     def unmeasured(self) -> list[Configuration]:
         """Configurations that were to be searched, and whose runs never came to an end."""
-        settled = {r.configuration for r in self.evidence.runs if not r.outcome.is_lost}
+        settled = {
+            run.configuration
+            for run in self.evidence.runs
+            if run.outcome is Outcome.OK or run.outcome.blames_configuration
+        }
         settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
@@ -280,6 +287,8 @@ class Runner:
         self.benchmark_s += run.wall_s
         self._run_s += run.wall_s
         self.evidence.add(run)
+        if not self.batches.is_detached:  # each job has a run of the default
+            self.failing.add(run)
         if run.outcome is Outcome.MISSING_PROGRAM:
             raise EnvironmentFault(run.detail, hint=self.look_at or _DOCTOR)
         self._check_default(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -97,6 +98,13 @@ class Session:
                 confirmed=self.confirmed,
             )
         )
+
+    def wait_for_machine(self, run: Run) -> None:
+        """After a run that failed through the machine, lets the fault pass."""
+        pause_s = 0.0 if self.runner.batches.simulated else self.runner.failing.pause_s
+        if pause_s:
+            self.reporter.say(f"waiting {pause_s:.0f} s for the machine: {run.detail}")
+            time.sleep(pause_s)
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration; stored, and not asked for twice."""

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 
 import numpy as np
 
+from commtune.formatting import format_count
 from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
+from commtune.tuner.execution.machine_faults import blames_machine
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.search.failures import Item
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
@@ -37,6 +40,9 @@ _RERUNS, _FIRST_RERUN = 2, 16
 #: A re-run that is expected to improve the mean over sizes by less than this (logarithm) is not
 #: worth its time.
 _LEAST_WORTH = 1e-4
+#: How often a configuration is re-run whose failures may have been the machine's: again and again
+#: they are its own.
+_MOST_REPEATS = 2
 #: A single run so many standard deviations ahead of the best is run again.
 _AHEAD = 2.0
 #: Speedups are worked out anew when this share of new runs has come in.
@@ -56,8 +62,10 @@ class SearchPhase:
         self._weights = np.zeros(0)
         #: A proposal that a re-run was put before.
         self._held: Proposal | None = None
-        #: Configurations whose runs never came to an end; to be tried before new ones.
+        #: Configurations whose runs never came to an end, or failed with the default; to be tried
+        #: before new ones.
         self._repeat: list[Configuration] = []
+        self._repeats: Counter[Configuration] = Counter()
         self._exhausted = False
 
     @property
@@ -82,7 +90,8 @@ class SearchPhase:
             )
             return
         self._try_first(timer)
-        self._repeat = [c for c in self._runner.unmeasured() if not c.is_default]
+        lost = [c for c in self._runner.unmeasured() if not c.is_default]
+        self._repeat = [*dict.fromkeys([*self._repeat, *lost])]
         self._exhausted = False
         self._dispatch(partial(self._search_block, timer), timer)
         self._repeat_finalists(timer)
@@ -142,13 +151,25 @@ class SearchPhase:
         """Rebuilds what the search knows from what the store holds."""
         for configuration in self._runner.trials:
             self._search.remember(configuration)
+        taken_back: set[Configuration] = set()
         for run in self._runner.evidence.runs:
             # The default's runs prove that leaving each variable unset works.
             if run.outcome is Outcome.OK:
-                self._search.worked(run.configuration)
-            elif run.outcome.blames_configuration and not run.configuration.is_default:
-                self._search.tell_failed(run.configuration)
+                self._search.worked(run.configuration, run.session)
+                taken_back.discard(run.configuration)
+            elif run.configuration.is_default:
+                taken_back.update(self._take_back(run))
+            elif run.outcome.blames_configuration and self._search.is_doubted(run.session):
+                taken_back.add(run.configuration)
+            elif run.outcome.blames_configuration:
+                self._search.tell_failed(run.configuration, run.session)
+                taken_back.discard(run.configuration)
+        self._repeat = [c for c in self._runner.trials if c in taken_back]
         self._refresh()
+
+    def _take_back(self, run: Run) -> list[Configuration]:
+        """What failed in the session of a run of the default that failed: no fault of its own."""
+        return self._search.default_failed(run.session) if blames_machine(run) else []
 
     def _refresh(self) -> None:
         self._search.rebuild(self._reader.rebuild(self._runner.evidence))
@@ -182,6 +203,8 @@ class SearchPhase:
         """New configurations, those of the known that are worth a re-run, and the default."""
         reruns = self._reruns()
         for position in range(_SEARCH_BLOCK):
+            while self._runner.failing.in_doubt:
+                yield DEFAULT
             if position == place:
                 yield DEFAULT
                 continue
@@ -221,28 +244,51 @@ class SearchPhase:
     def _tell(self, run: Run) -> None:
         """Tells the search of a run, and the user of values that leave it or come back."""
         configuration = run.configuration
-        if configuration.is_default and run.outcome is not Outcome.OK:
-            return
-        if run.outcome.is_lost:
-            self._search.forget(configuration)
-            self._repeat.append(configuration)
-            return
-        if run.outcome.blames_configuration:
-            for item in sorted(self._search.tell_failed(configuration), key=str):
-                self._session.reporter.say(
-                    f"setting aside {_shown(item)}: failed twice ({run.outcome}), never worked"
-                )
-            if len(configuration) == 1 and self._search.failed_once(configuration):
-                self._repeat.append(configuration)  # it failed by itself: by chance, or always?
+        if run.outcome is not Outcome.OK:
+            self._tell_no_result(run)
             return
         speedups = self._reader.read(run)
-        for item in sorted(self._search.tell(configuration, speedups), key=str):
+        for item in sorted(self._search.tell(configuration, speedups, run.session), key=str):
             self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
         if not configuration.is_default:
             best = max(speedups.values(), default=0.0)
             self._session.best_log_gain = max(self._session.best_log_gain, best)
         if self._is_stale():
             self._refresh()
+
+    def _tell_no_result(self, run: Run) -> None:
+        configuration, outcome = run.configuration, run.outcome
+        if configuration.is_default:
+            self._tell_default_failed(run)
+        elif outcome.is_lost or self._search.is_doubted(run.session):
+            self._search.forget(configuration)
+            if outcome is Outcome.NODE_FAILURE or not outcome.is_lost:
+                self._repeat_some(configuration)
+            else:
+                self._repeat.append(configuration)
+        elif outcome.blames_configuration:
+            for item in sorted(self._search.tell_failed(configuration, run.session), key=str):
+                self._session.reporter.say(
+                    f"setting aside {_shown(item)}: failed twice ({outcome}), never worked"
+                )
+            if len(configuration) == 1 and self._search.failed_once(configuration):
+                self._repeat.append(configuration)  # it failed by itself: by chance, or always?
+
+    def _tell_default_failed(self, run: Run) -> None:
+        if not (taken_back := self._take_back(run)):
+            return
+        self._session.reporter.say(
+            f"the default fails as well ({run.detail}): "
+            f"{format_count(len(taken_back), 'failure')} before it don't count"
+        )
+        for configuration in dict.fromkeys(taken_back):
+            self._repeat_some(configuration)
+        self._refresh()
+
+    def _repeat_some(self, configuration: Configuration) -> None:
+        if self._repeats[configuration] < _MOST_REPEATS:
+            self._repeats[configuration] += 1
+            self._repeat.append(configuration)
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""

@@ -48,26 +48,39 @@ class Search:
             self._strategy.wait_for(proposal.configuration)
         return proposal
 
-    def worked(self, configuration: Configuration) -> None:
-        """An earlier run succeeded; its score comes with ``rebuild``."""
-        self.failures.succeeded(active_values(self.space, configuration))
-
-    def tell(self, configuration: Configuration, speedups: Speedups) -> set[Item]:
-        """A run succeeded, with these log speedups by size (bytes).
+    def worked(self, configuration: Configuration, session: str) -> set[Item]:
+        """A run succeeded; the score of an earlier one comes with ``rebuild``.
 
         Returns the values that were set aside before, and come back.
         """
-        self.model.add(configuration, speedups)
         if configuration.is_default:
-            return set()
-        self._strategy.tell(configuration, speedups)
+            self.failures.default_worked(session)
         return self.failures.succeeded(active_values(self.space, configuration))
 
-    def tell_failed(self, configuration: Configuration) -> set[Item]:
+    def tell(self, configuration: Configuration, speedups: Speedups, session: str) -> set[Item]:
+        """A run succeeded, with these log speedups by size (bytes); returns as ``worked``."""
+        self.model.add(configuration, speedups)
+        if not configuration.is_default:
+            self._strategy.tell(configuration, speedups)
+        return self.worked(configuration, session)
+
+    def tell_failed(self, configuration: Configuration, session: str) -> set[Item]:
         """A run failed through its configuration; returns values that are set aside for it."""
         self.model.add_failed(configuration)
         self._strategy.tell_failed(configuration)
-        return self.failures.failure(active_values(self.space, configuration))
+        return self.failures.failure(active_values(self.space, configuration), session)
+
+    def default_failed(self, session: str) -> list[Configuration]:
+        """Takes back the failures of a session (until ``rebuild``, the strategy knows them still).
+
+        Returns whose they were.
+        """
+        back = self.failures.default_failed(session)
+        return [self.space.configuration(assignment) for assignment in back]
+
+    def is_doubted(self, session: str) -> bool:
+        """Whether the default failed last in a session: no failure counts there."""
+        return self.failures.is_doubted(session)
 
     def failed_once(self, configuration: Configuration) -> bool:
         """Whether one run of a configuration failed, and no other."""

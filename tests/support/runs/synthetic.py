@@ -41,6 +41,7 @@ class SyntheticBenchmark:
         slow_share: share of runs that meet the slow machine state.
         slow_factor: how much longer everything takes then.
         outcomes: configurations that fail, by a variable and value that they hold.
+        machine: what becomes of the run with a number, from 1, whatever its configuration.
         load: gives what others used of the cores during a run.
         own: values that the made-up library holds where nothing is asked of it; with any, runs can
             be traced. A choice among its ways that depends on whether a variable is there at all
@@ -56,6 +57,7 @@ class SyntheticBenchmark:
     slow_factor: float = 3.0
     run_s: float = 0.2
     outcomes: Mapping[tuple[str, str], Outcome] = field(default_factory=dict)
+    machine: Callable[[int], Outcome] = lambda _: Outcome.OK
     load: Callable[[], float | None] = lambda: None
     own: Mapping[str, str] = field(default_factory=dict)
     present: str = ""
@@ -69,7 +71,9 @@ class SyntheticBenchmark:
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """One run, in no time at all."""
         self.runs.append(request)
-        outcome = self._outcome(request.configuration)
+        outcome = self.machine(len(self.runs))
+        if outcome is Outcome.OK:
+            outcome = self._outcome(request.configuration)
         wall_s = time_limit_s if outcome is Outcome.TIMED_OUT else self.run_s
         started, self.clock.now = self.clock.now, self.clock.now + wall_s
         measurements = self._measurements(request) if outcome is Outcome.OK else ()

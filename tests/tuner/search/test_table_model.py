@@ -149,7 +149,7 @@ def test_a_search_finds_both_halves_of_the_table() -> None:
     for _ in range(60):
         proposal = search.ask()
         assert proposal is not None
-        search.tell(proposal.configuration, measured(proposal.configuration, rng))
+        search.tell(proposal.configuration, measured(proposal.configuration, rng), "")
     tried = [standing.configuration for standing in model.standings()]
     assert max(truth(one, 8) for one in tried) > 0.29
     assert max(truth(one, SIZES[-1]) for one in tried) > 0.79
