@@ -8,8 +8,17 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, TypedDict
 
-from commtune.db.checked_values import Moment, Time
-from commtune.model import Aggressor, Conditions, Operation, Timing, Verdict, Workload
+from commtune.db.checked_values import Moment, Seconds, Time
+from commtune.model import (
+    Aggressor,
+    Conditions,
+    Operation,
+    Outcome,
+    Phase,
+    Timing,
+    Verdict,
+    Workload,
+)
 from commtune.systems.nominal.fabric import Fabric
 
 
@@ -189,3 +198,92 @@ class Begun(TypedDict):
 
     id: int
     header: Header
+
+
+class RunLine(TypedDict):
+    """A run as lists of runs have it."""
+
+    id: int
+    run_id: str
+    trial: int
+    phase: Phase
+    block: int
+    position: int
+    operation: Operation
+    state: RunState
+    outcome: Outcome | None
+    started_at: Moment
+    wall_s: Seconds | None
+    exit_code: int | None
+    detail: str
+    nodes: str | None
+    environment: dict[str, str]
+    output_tail: str
+
+
+class Totals(TypedDict):
+    """Runs added up, and the shortest ones, as queries name these columns."""
+
+    campaign_id: int
+    phase: Phase
+    outcome: Outcome
+    runs: int
+    wall_s: Seconds | None
+    bytes: int
+    default_s: Time | None
+    shortest_s: Time | None
+
+
+class Described(TypedDict):
+    """A system or a stack with its number of campaigns."""
+
+    id: int
+    fingerprint: str
+    words: str
+    description: dict[str, Any]
+    campaigns: int
+
+
+class Result(TypedDict):
+    """A row of the view ``results``; what was not measured is empty."""
+
+    campaign: str
+    simulated: bool
+    system: str
+    stack: str
+    run: str
+    started: str | None
+    phase: Phase
+    block: int
+    position: int
+    trial: int
+    origin: str
+    outcome: Outcome
+    detail: str
+    exit_code: int | None
+    wall_s: Seconds | None
+    oversubscribed: bool
+    other_load: float | None
+    node_names: str | None
+    distance: str | None
+    backend: str | None
+    ranks: int | None
+    nodes: int | None
+    dtype: str | None
+    operation: Operation
+    bytes: int | None
+    median_s: Time | None
+    min_s: Time | None
+    mean_s: Time | None
+    p95_s: Time | None
+    max_s: Time | None
+    first_call_s: Seconds | None
+    algbw_bytes_per_s: float | None
+    busbw_bytes_per_s: float | None
+    samples: int | None
+    batch: int | None
+    wrong_elements: int | None
+    canary_s: Seconds | None
+    canary_after_s: Seconds | None
+    #: Many rows have the same one, which is checked once.
+    configuration: Any

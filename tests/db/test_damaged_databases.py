@@ -5,8 +5,8 @@ from __future__ import annotations
 import functools
 import shutil
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from itertools import cycle
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,9 @@ from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import CommtuneError, UserError
 from commtune.model.conclusion import Decision
+from commtune.service.api import QUESTIONS, answer_request
+from commtune.service.pages import PAGES
+from commtune.service.replies import Reply
 
 #: What is put into a column, by its type: undecodable, of another type, and out of bounds.
 _NO_TEXT = b"\xff\xfe\x80"
@@ -40,8 +43,22 @@ _DOCUMENTS: list[Any] = [
 _APP = make_app()
 _COMMANDS = (
     "status", "profiles", "best --op allreduce --bytes 1KiB", "show first", "show 2", "export 2",
-    "db check",
+    "results", "db check",
 )  # fmt: skip
+#: What the service is asked: its pages, and what they don't show.
+_PATHS = ("/campaigns/{campaign}", "/campaigns/{campaign}/runs", "/systems", "/stacks")
+_SERVED: list[tuple[str, Callable[[str], Reply]]] = [
+    *(
+        (page.path, lambda db, page=page: page.show(db, "", {"campaign": "first"}, ()))
+        for page in PAGES
+        if page.path in _PATHS
+    ),
+    *(
+        (one.path, lambda db, one=one: answer_request(one, db, {}, ()))
+        for one in QUESTIONS
+        if one.path in _PATHS and not one.in_path
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -143,6 +160,12 @@ def test_no_damaged_value_ends_a_command_in_a_traceback(
                 is_plain = value in (_NO_TEXT, "text", "{") or isinstance(value, bytes)
                 if command == "db check" and is_plain and "damaged" not in said:
                     wrong.append(f"not found: {table}.{column} = {value!r:.40}: {said}")
+        for name, answer in _SERVED:
+            try:
+                with suppress(CommtuneError):
+                    answer(str(path))
+            except Exception as error:
+                wrong.append(f"{name}: {table}.{column} = {value!r:.40}: {error!r:.200}")
     capsys.readouterr()
     assert tried >= 150
     assert not wrong, "\n".join([f"{len(wrong)} of {tried}", *wrong])

@@ -10,6 +10,7 @@ from typing import Any
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary, list_campaigns
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
+from commtune.db.damage import DamagedRows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import RunLine, best_single_run, count_phases, list_runs
 from commtune.model import Phase
@@ -65,7 +66,7 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
 
     Raises:
         UnknownName: there is none; the hint says what there is.
-        DatabaseFault: the database can't be read.
+        DatabaseFault: the database can't be read, or the campaign is damaged.
     """
     url = database_url(db)
     with keep_open(url):
@@ -74,7 +75,10 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
 
 def _read_progress(name: str, url: str) -> CampaignProgress:
     number = describe_campaign(url, name).id
-    summary = next(one for one, _ in list_campaigns(url, ask_slurm=False) if one.id == number)
+    listed = {one.id: one for one, _ in list_campaigns(url, ask_slurm=False)}
+    if number not in listed:  # left out: the list says why
+        raise DamagedRows(f"campaign {name}")
+    summary = listed[number]
     recent = list_runs(url, number, limit=_RECENT)
     works = summary.state is CampaignState.RUNNING
     return CampaignProgress(

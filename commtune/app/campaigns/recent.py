@@ -16,8 +16,10 @@ from commtune.app.campaigns.stored import (
     last_words,
     list_campaigns,
 )
+from commtune.db import shapes
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import find_profiles
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value
@@ -135,8 +137,9 @@ def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
     """Runs by outcome, and the seconds that they took, by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
     with open_for_reading(url) as rows:
-        for row in rows(_RUNS, {"since": since}):
-            total = found[row["campaign_id"]]
-            total["outcomes"][row["outcome"]] = row["runs"]
-            total["wall_s"] += row["wall_s"] or 0.0
+        stored = rows(_RUNS, {"since": since})
+    for row in read_rows(stored, "runs of campaign", shapes.Totals, "campaign_id"):
+        total = found[row["campaign_id"]]
+        total["outcomes"][row["outcome"]] = row["runs"]
+        total["wall_s"] += row["wall_s"] or 0.0
     return dict(found)

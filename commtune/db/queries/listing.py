@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commtune.db.checked_values import parse_json
+from commtune.db import shapes
 from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import read_rows
 from commtune.db.records import StackRecord, SystemRecord
 
 _LARGEST = 2**63 - 1
@@ -111,18 +112,16 @@ def list_runs(
     last = _LARGEST if before is None else min(before, _LARGEST)
     values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
     with open_for_reading(url) as rows:
-        return [_line(row) for row in rows(statement, values)]
-
-
-def _line(row: Mapping[str, Any]) -> RunLine:
-    return RunLine(**{**dict(row), "environment": parse_json(row["environment"])})
+        found = rows(statement, values)
+    return [RunLine(**row) for row in read_rows(found, "runs", shapes.RunLine)]
 
 
 def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
     """What a campaign measured, phase by phase, in the order in which they began."""
     with open_for_reading(url) as rows:
         found = rows(_PHASES, {"campaign": campaign_id})
-    return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in found]
+    sound = read_rows(found, "runs", shapes.Totals, "phase")
+    return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
 
 
 def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
@@ -135,7 +134,7 @@ def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
         found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
-        for row in found
+        for row in read_rows(found, "measurements", shapes.Totals, "bytes")
         if row["default_s"] and row["shortest_s"]
     ]
     ratio, size = max(ratios, default=(0.0, 0))
@@ -155,12 +154,11 @@ def list_stacks(url: str) -> list[tuple[StackRecord, int]]:
 def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
     key = f"{table.removesuffix('s')}_id"
     statement = (
-        f"SELECT x.fingerprint, x.{words} AS words, x.description,"
+        f"SELECT x.id, x.fingerprint, x.{words} AS words, x.description,"
         f" (SELECT COUNT(*) FROM campaigns c WHERE c.{key} = x.id) AS campaigns"
         f" FROM {table} x ORDER BY x.id DESC"
     )
     with open_for_reading(url) as rows:
-        return [
-            (r["fingerprint"], r["words"], parse_json(r["description"]), r["campaigns"])
-            for r in rows(statement, {})
-        ]
+        found = rows(statement, {})
+    sound = read_rows(found, table, shapes.Described)
+    return [(r["fingerprint"], r["words"], r["description"], r["campaigns"]) for r in sound]

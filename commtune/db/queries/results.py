@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commtune.db.checked_values import parse_json
+from commtune.db import shapes
 from commtune.db.connection.location import Rows, is_service
 from commtune.db.connection.reader import keep_open, open_for_reading
+from commtune.db.damage import read_rows
 from commtune.db.queries.description import unknown_campaign
 from commtune.db.records import ResultsPage
 
@@ -32,6 +32,7 @@ COLUMNS: Mapping[str, type] = {
     "busbw_bytes_per_s": float, "samples": int, "batch": int, "wrong_elements": int,
     "canary_s": float, "canary_after_s": float, "configuration": dict,
 }  # fmt: skip
+_RUN = list(COLUMNS).index("run")
 _FLAGS = [place for place, kind in enumerate(COLUMNS.values()) if kind is bool]
 
 _CAMPAIGNS = "SELECT id, name FROM campaigns ORDER BY created, id"
@@ -84,7 +85,7 @@ class Results:
         ends: dict[str, tuple[Any, ...]] = {}
         pages = self._asked_pages if is_service(self.url) else self._stored_pages
         for page in pages():
-            yield from (self._row(row, ends) for row in page)
+            yield from filter(None, (self._row(row, ends) for row in page))
 
     def _stored_pages(self) -> Iterator[Iterable[Sequence[Any]]]:
         with open_for_reading(self.url) as rows:
@@ -105,11 +106,17 @@ class Results:
                 yield ([row[place] for place in places] for row in page.rows)
 
     def _row(self, row: Sequence[Any], ends: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
+        """The values of a row; none where its configuration is damaged."""
         *values, written = row
         if (end := ends.get(written)) is None:
-            environment = json.loads(written)
-            ends[written] = end = (written, *(environment.get(name) for name in self.variables))
-        return (*values, *end)
+            read = {"run_id": row[_RUN], "environment": written}
+            sound = read_rows([read], "configuration of run", shapes.RunLine, "run_id")
+            ends[written] = end = (
+                (written, *(sound[0]["environment"].get(name) for name in self.variables))
+                if sound
+                else ()
+            )
+        return (*values, *end) if end else ()
 
 
 def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
@@ -122,7 +129,8 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
     if is_service(url):
         return _ask_for_results(url, campaigns)
     with open_for_reading(url) as rows:
-        known = {row["name"]: row["id"] for row in rows(_CAMPAIGNS, {})}
+        stored = read_rows(rows(_CAMPAIGNS, {}), "campaigns", shapes.Campaign)
+        known = {row["name"]: row["id"] for row in stored}
         for name in campaigns:
             if name not in known:
                 raise unknown_campaign(rows, name)
@@ -176,7 +184,8 @@ def read_results_page(
 
 def _variables(rows: Rows, campaign: int, newest: int) -> set[str]:
     stored = rows(_CONFIGURATIONS, {"campaign": campaign, "newest": newest})
-    return {variable for row in stored for variable in parse_json(row["environment"])}
+    sound = read_rows(stored, "configurations", shapes.Profile)
+    return {variable for row in sound for variable in row["environment"]}
 
 
 def _read_rows(
@@ -187,12 +196,12 @@ def _read_rows(
     if last is None:
         return (), None
     page = rows(_PAGE, {"name": name, "after": asked["after"], "last": last})
-    return map(_values, page), last
+    sound = read_rows(page, "results of run", shapes.Result, "run")
+    return map(_values, sound), last
 
 
-def _values(row: Any) -> list[Any]:
-    # sqlite3.Row looks a name up among all of them, for each value.
-    values = list(row.values() if isinstance(row, dict) else row)
+def _values(row: Mapping[str, Any]) -> list[Any]:
+    values = list(row.values())
     for place in _FLAGS:
         values[place] = bool(values[place])
     return values
