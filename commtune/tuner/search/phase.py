@@ -91,7 +91,8 @@ class SearchPhase:
             return
         self._try_first(timer)
         lost = [c for c in self._runner.unmeasured() if not c.is_default]
-        self._repeat = [*dict.fromkeys([*self._repeat, *lost])]
+        taken_back = [c for c in self._repeat if self._repeats[c]]
+        self._repeat = [*dict.fromkeys([*taken_back, *lost])]
         self._exhausted = False
         self._dispatch(partial(self._search_block, timer), timer)
         self._repeat_finalists(timer)
@@ -164,7 +165,10 @@ class SearchPhase:
             elif run.outcome.blames_configuration:
                 self._search.tell_failed(run.configuration, run.session)
                 taken_back.discard(run.configuration)
-        self._repeat = [c for c in self._runner.trials if c in taken_back]
+        self._repeat = []
+        for configuration in self._runner.trials:
+            if configuration in taken_back:
+                self._repeat_some(configuration)
         self._refresh()
 
     def _take_back(self, run: Run) -> list[Configuration]:
