@@ -40,7 +40,7 @@ _CAMPAIGNS = "SELECT id, name FROM campaigns ORDER BY created, id"
 _NEWEST = "SELECT max(id) AS newest FROM runs"
 
 _CONFIGURATIONS = """
-SELECT environment FROM configurations WHERE id IN (
+SELECT id, environment FROM configurations WHERE id IN (
   SELECT configuration_id FROM runs WHERE campaign_id = :campaign AND id <= :newest)
 """
 
