@@ -16,7 +16,7 @@ from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
-from commtune.tuner.statistics.pairs import pair_times
+from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
@@ -154,14 +154,14 @@ def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[
         and run.block >= record.first_block
     ]
     found: defaultdict[tuple[Configuration, Cell], list[_Pair]] = defaultdict(list)
-    for block in whole_blocks(fresh, record.plans):
-        number = block[DEFAULT].block
-        for candidate in block.keys() - {DEFAULT}:
-            by_cell = pair_times([block], DEFAULT, candidate, record.speeds)
-            for (size, speed), pairs in by_cell.items():
+    blocks = whole_blocks(fresh, record.plans)
+    for candidate in {one for block in blocks for one in block} - {DEFAULT}:
+        for size, parts in pair_by_size(blocks, DEFAULT, candidate, record.speeds).items():
+            for speed, pairs in parts.items():
                 for cell in {(size, speed), (size, ALL)}:
-                    found[candidate, cell] += [_Pair(number, *both) for both in pairs.times_s]
-    return {key: tuple(made) for key, made in found.items()}
+                    numbered = zip(pairs.blocks, pairs.times_s, strict=True)
+                    found[candidate, cell] += [_Pair(number, *both) for number, both in numbered]
+    return {key: tuple(sorted(made, key=lambda pair: pair.block)) for key, made in found.items()}
 
 
 @dataclass(frozen=True)

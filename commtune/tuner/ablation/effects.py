@@ -22,7 +22,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
-from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
+from commtune.tuner.statistics.pairs import estimate_pairs, join_pairs, pair_by_size
 
 #: The probability that a variable that does nothing is kept, all variables together.
 _PASSENGER = 0.05
@@ -67,8 +67,8 @@ def measure_effects(
     speeds: MachineStates,
 ) -> Effects:
     """Log ratios slow/fast at each size, over all machine states."""
-    strata = _strata_by_size(blocks, slow, fast, speeds)
-    means = {size: join_pairs(parts).estimate() for size, parts in strata.items()}
+    strata = pair_by_size(blocks, slow, fast, speeds)
+    means = {size: join_pairs([*parts.values()]).estimate() for size, parts in strata.items()}
     return Effects({size: mean for size, mean in means.items() if mean is not None})
 
 
@@ -85,19 +85,9 @@ def effects_by_size(
     """
     return tuple(
         SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
-        for size, parts in _strata_by_size(blocks, slow, fast, speeds).items()
-        if (mean := estimate_pairs(parts)) is not None
+        for size, parts in pair_by_size(blocks, slow, fast, speeds).items()
+        if (mean := estimate_pairs([*parts.values()])) is not None
     )
-
-
-def _strata_by_size(
-    blocks: Blocks, slow: Configuration, fast: Configuration, speeds: MachineStates
-) -> dict[int, list[Pairs]]:
-    """Pairs of each machine state, by size in bytes."""
-    found: dict[int, list[Pairs]] = {}
-    for (size, _), pairs in sorted(pair_times(blocks, slow, fast, speeds).items()):
-        found.setdefault(size, []).append(pairs)
-    return found
 
 
 def describe_variables(

@@ -25,7 +25,13 @@ from commtune.tuner.statistics.intervals import (
     judge_interval,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
-from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
+from commtune.tuner.statistics.pairs import (
+    Pairs,
+    estimate_pairs,
+    join_pairs,
+    pair_by_size,
+    pair_times,
+)
 from commtune.tuner.statistics.tails import Tail, measure_tail
 
 #: A candidate's points, and the estimates behind them by size.
@@ -81,12 +87,9 @@ def compare_one(
     blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
 ) -> Compared:
     """Compares a candidate with the default: its points, and the estimates behind them."""
-    by_size: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
-    for (size, speed), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
-        by_size[size][speed] = found
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
-    for size, parts in sorted(by_size.items()):
+    for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
         estimates[size] = estimate_pairs(list(parts.values()))
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates

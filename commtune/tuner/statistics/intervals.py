@@ -98,6 +98,31 @@ def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Esti
     return replace(rest, error=error, freedom=rest.freedom - 1)
 
 
+def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimate | None:
+    """The mean log ratio of pairs whose runs were in the same machine state, from all pairs.
+
+    What a step between states does is estimated by least squares, and taken out. ``None`` where
+    the pairs don't tell it from the mean: fewer than three, or the same shift in all of them.
+
+    Args:
+        shifts: by how many states the runs of each pair were apart.
+    """
+    count = len(logs)
+    if count < 3:
+        return None
+    middle, shift = fmean(logs), fmean(shifts)
+    squares = math.fsum((x - shift) ** 2 for x in shifts)
+    if squares == 0:
+        return None
+    both = zip(shifts, logs, strict=True)
+    slope = math.fsum((x - shift) * (y - middle) for x, y in both) / squares
+    mean = middle - slope * shift
+    both = zip(shifts, logs, strict=True)
+    rest = math.fsum((y - mean - slope * x) ** 2 for x, y in both) / (count - 2)
+    error = math.sqrt(rest * (1 / count + shift**2 / squares))
+    return Estimate(mean, error, count - 2, count)
+
+
 def _trimmed_mean(logs: Sequence[float]) -> Estimate:
     ordered = sorted(logs)
     count = len(ordered)

@@ -43,6 +43,13 @@ class MachineStates:
         # No canary where others have one: nothing tells, so it must not be compared.
         return self.names[sides.pop()] if len(sides) == 1 else MIXED
 
+    def place(self, before_s: float | None, after_s: float | None) -> float | None:
+        """The number of the state, the fastest 0; half way if it changed, ``None``: no canary."""
+        if not self.thresholds_s:
+            return 0.0
+        places = [bisect(self.thresholds_s, value) for value in (before_s, after_s) if value]
+        return _mean(places) if places else None
+
     @property
     def names(self) -> tuple[str, ...]:
         """The speeds that measurements are compared within, fastest first."""

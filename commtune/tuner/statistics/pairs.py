@@ -16,8 +16,14 @@ from typing import TypeVar
 
 from commtune.model import Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
-from commtune.tuner.statistics.intervals import Estimate, combine_strata, estimate_ratio
-from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.intervals import (
+    FEWEST_PAIRS,
+    Estimate,
+    combine_strata,
+    estimate_adjusted,
+    estimate_ratio,
+)
+from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
 #: By what a block tells its runs apart: their configurations, or the arms of a comparison.
@@ -31,11 +37,15 @@ class Pairs:
     Attributes:
         times_s: of both, seconds, block by block.
         is_first: whether the first side ran before the other one, block by block.
+        shifts: by how many machine states the two were apart, block by block.
+        blocks: number of each block.
         step_s: gives the step of which times of these runs are multiples, at any size; 0 for none.
     """
 
     times_s: list[tuple[float, float]] = field(default_factory=list)
     is_first: list[bool] = field(default_factory=list)
+    shifts: list[float] = field(default_factory=list)
+    blocks: list[int] = field(default_factory=list)
     step_s: Callable[[], float] = float
 
     def __len__(self) -> int:
@@ -58,7 +68,14 @@ class Pairs:
 
     def estimate(self) -> Estimate | None:
         """The mean log ratio; ``None`` for fewer than two pairs."""
+        if self.is_across_states:
+            return estimate_adjusted(self.log_ratios, self.shifts)
         return estimate_ratio(self.log_ratios, self.is_first)
+
+    @property
+    def is_across_states(self) -> bool:
+        """Whether runs of some pairs were in different machine states."""
+        return any(self.shifts)
 
 
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:
@@ -66,30 +83,69 @@ def join_pairs(parts: Sequence[Pairs]) -> Pairs:
     return Pairs(
         [times_s for pairs in parts for times_s in pairs.times_s],
         [is_first for pairs in parts for is_first in pairs.is_first],
+        [shift for pairs in parts for shift in pairs.shifts],
+        [block for pairs in parts for block in pairs.blocks],
     )
 
 
-def pair_times(
+def pair_by_size(
     blocks: Sequence[Mapping[_Side, Run]], one: _Side, other: _Side, speeds: MachineStates
+) -> dict[int, dict[str, Pairs]]:
+    """Pairs of two sides of each block, by size in bytes, and there by machine state.
+
+    Where no state has enough pairs to be believed, all pairs of the size are one (``all``). The
+    canary alone decides this, and never how fast a side was.
+    """
+    found: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
+    for (size, speed), pairs in pair_times(blocks, one, other, speeds).items():
+        found[size][speed] = pairs
+    if speeds.thresholds_s:
+        for (size, _), pairs in pair_times(blocks, one, other, speeds, is_across=True).items():
+            most = max(map(len, found[size].values()), default=0)
+            if most < FEWEST_PAIRS and pairs.estimate() is not None:
+                found[size] = {ALL: pairs}
+    return {size: parts for size, parts in sorted(found.items()) if parts}
+
+
+def pair_times(
+    blocks: Sequence[Mapping[_Side, Run]],
+    one: _Side,
+    other: _Side,
+    speeds: MachineStates,
+    *,
+    is_across: bool = False,
 ) -> dict[Cell, Pairs]:
     """Pairs of two sides of each block, by size and speed, block by block.
 
-    Failed runs, and sizes at which the two had different speeds, make no pair.
+    Failed runs make no pair. Nor do sizes at which the two had different speeds, unless pairs are
+    made across speeds: then all of them are one.
     """
     found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
+    within = MachineStates() if is_across else speeds
     for block in blocks:
         both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
-            first, second = median_times(block[one], speeds), median_times(block[other], speeds)
+            first, second = median_times(block[one], within), median_times(block[other], within)
+            places, others = _places(block[one], speeds), _places(block[other], speeds)
             for cell in first.keys() & second.keys():
+                place, away = places[cell[0]], others[cell[0]]
+                if place is None or away is None:
+                    continue
                 found[cell].times_s.append((first[cell], second[cell]))
                 found[cell].is_first.append(block[one].position < block[other].position)
+                found[cell].shifts.append(place - away)
+                found[cell].blocks.append(block[one].block)
     # All sizes are timed by one clock, and printed in one format.
     times_s = [time_s for pairs in found.values() for both in pairs.times_s for time_s in both]
     of_all = cache(partial(smallest_step, times_s))
     for (size, _), pairs in found.items():
         pairs.step_s = partial(_step_s, pairs, size, of_all)
     return found
+
+
+def _places(run: Run, speeds: MachineStates) -> dict[int, float | None]:
+    """By size, bytes: which machine state a run had, by number."""
+    return {m.bytes: speeds.place(m.canary_s, m.canary_after_s) for m in run.measurements}
 
 
 def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:

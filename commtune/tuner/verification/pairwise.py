@@ -31,7 +31,7 @@ from commtune.tuner.statistics.intervals import (
     interval_of_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates, fit_states
-from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_times
+from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, pair_by_size
 
 
 class Arm(StrEnum):
@@ -191,11 +191,10 @@ def _differences(
         alone: of the intervals at one speed, from which nothing is claimed.
     """
     worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
-    by_size = {m.bytes: dict[str, Pairs]() for b in worked for m in b[Arm.A].measurements}
-    for (size, speed), found in pair_times(blocks, Arm.A, Arm.B, speeds).items():
-        by_size[size][speed] = found
+    by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)
     said = []
-    for size, parts in sorted(by_size.items()):
+    for size in sorted({m.bytes for b in worked for m in b[Arm.A].measurements}):
+        parts = by_size.get(size, {})
         said.append(_difference(size, ALL, list(parts.values()), level))
         for speed, found in sorted(parts.items()):
             if speed != ALL:

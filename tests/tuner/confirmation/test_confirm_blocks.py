@@ -19,7 +19,7 @@ from commtune.tuner.statistics.blocks import (
     whole_blocks,
 )
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.tuner.statistics.pairs import pair_times
+from commtune.tuner.statistics.pairs import pair_by_size, pair_times
 
 
 def test_a_block_counts_when_all_that_was_planned_has_a_run() -> None:
@@ -97,6 +97,22 @@ def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
     mixed = {**members, A: replace(members[A], measurements=(flipped,))}
     found = pair_times([members, other, mixed], DEFAULT, A, TWO_SPEEDS)
     assert {cell: pairs.times_s for cell, pairs in found.items()} == {(SIZE, "fast"): [(1.0, 1.0)]}
+
+
+def test_pairs_of_all_machine_states_are_one_where_no_state_has_enough_of_them() -> None:
+    fast = block({SIZE: 1.0}, {A: {SIZE: 1.0}}, canary_s=FAST_S)
+    slower = {**fast, A: replace(fast[A], measurements=sizes({SIZE: 3.0}, SLOW_S))}
+    flipped = replace(fast[A].measurements[0], canary_after_s=SLOW_S)
+    mixed = {**fast, A: replace(fast[A], measurements=(flipped,))}
+    unknown = {**fast, A: replace(fast[A], measurements=sizes({SIZE: 1.0}))}
+
+    few = pair_by_size([fast] * 4 + [slower, mixed, unknown], DEFAULT, A, TWO_SPEEDS)
+    assert set(few[SIZE]) == {ALL}
+    assert few[SIZE][ALL].shifts == [0, 0, 0, 0, -1, -0.5]
+    enough = pair_by_size([fast] * 5 + [slower, mixed, unknown], DEFAULT, A, TWO_SPEEDS)
+    assert {state: len(pairs) for state, pairs in enough[SIZE].items()} == {"fast": 5}
+    alike = pair_by_size([slower] * 7, DEFAULT, A, TWO_SPEEDS)
+    assert alike == {}
 
 
 def test_the_order_of_a_block_is_shuffled_and_can_be_made_again() -> None:

@@ -15,6 +15,7 @@ from commtune.tuner.statistics.intervals import (
     combine_strata,
     corrected_level,
     detectable_gain,
+    estimate_adjusted,
     estimate_ratio,
     interval_of_ratio,
     judge_interval,
@@ -174,6 +175,35 @@ def test_pairs_by_the_toss_of_a_coin_rarely_agree_on_a_gain(pairs: int) -> None:
         missed += not gain.low <= 1 <= gain.high
     # At most 2.1 %: of 10, all or all but one agree. Were a fifth trimmed, it would be 11 %.
     assert missed / 2000 < 0.033
+
+
+def test_adjusted_for_machine_states_by_known_numbers() -> None:
+    # 0.1 is the gain, 0.7 what a step between states does; the last pair is 0.06 off.
+    shifts = [0.0, 1.0, -1.0, 0.0]
+    found = estimate_adjusted([0.1, 0.8, -0.6, 0.16], shifts)
+    assert found is not None
+    assert found.mean == pytest.approx(0.115)
+    assert (found.pairs, found.freedom) == (4, 2)
+    assert found.error == pytest.approx(math.sqrt(0.0027 / 2 / 4))
+
+
+@pytest.mark.parametrize("shifts", [[1.0, 1.0, 1.0], [0.0, 1.0]])
+def test_what_does_not_tell_a_state_from_a_gain_knows_nothing(shifts: list[float]) -> None:
+    assert estimate_adjusted([0.7] * len(shifts), shifts) is None
+
+
+@pytest.mark.parametrize("pairs", [5, 7, 9])
+def test_few_pairs_across_machine_states_keep_the_level_and_find_a_gain(pairs: int) -> None:
+    rng, found, missed = random.Random(pairs), 0, 0
+    for _ in range(2000):
+        shifts = [rng.randrange(2) - float(rng.randrange(2)) for _ in range(pairs)]
+        logs = [0.1 + 0.7 * shift + rng.gauss(0, 0.02) for shift in shifts]
+        gain = interval_of_ratio(estimate_adjusted(logs, shifts), 0.99, pairs)
+        found += gain.low > 1
+        missed += not gain.low <= math.exp(0.1) <= gain.high
+    # 1 % is right. Of 5 pairs, the states of few tell.
+    assert missed / 2000 < 0.018
+    assert found / 2000 > {5: 0.5, 7: 0.9, 9: 0.97}[pairs]
 
 
 def test_all_intervals_together_keep_the_level() -> None:

@@ -219,20 +219,30 @@ def test_more_ranks_than_cores_are_said() -> None:
     assert not compare(machine()).oversubscribed
 
 
-def test_a_size_without_a_pair_in_one_machine_state_has_a_row_that_says_so() -> None:
-    # At 8 B the machine changes its state during every measurement: no pair is of one state.
+def test_a_size_whose_state_no_canary_tells_has_a_row_that_says_so() -> None:
     made = machine(slow_share=0.4)
     measure = made.measure
 
-    def flips(request: RunRequest, time_limit_s: float) -> RunResult:
+    def lacks_canary(request: RunRequest, time_limit_s: float) -> RunResult:
         result = measure(request, time_limit_s)
         small, large = result.measurements
-        assert small.canary_s
-        other_s = 80e-9 if small.canary_s > 200e-9 else 430e-9
-        return replace(result, measurements=(replace(small, canary_after_s=other_s), large))
+        small = replace(small, canary_s=None, canary_after_s=None)
+        return replace(result, measurements=(small, large))
 
-    made.measure = flips  # type: ignore[method-assign]
-    found = compare(made, time_s=40.0)
-    small, *others = found.differences
+    made.measure = lacks_canary  # type: ignore[method-assign]
+    small, *others = compare(made, time_s=40.0).differences
     assert small == Difference(8, "all")
     assert {d.bytes for d in others} == {65536}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_seven_blocks_tell_who_is_faster_though_few_pairs_are_in_one_state(seed: int) -> None:
+    found = compare(machine(slow_share=0.5, seed=seed), time_s=3.0)
+    assert (found.blocks, len(found.speeds.names)) == (7, 2)
+    assert [(d.bytes, d.speed, d.faster) for d in found.differences] == [
+        (8, "all", Arm.A),
+        (65536, "all", Arm.B),
+    ]
+    for difference, ratio in zip(found.differences, (1 / 1.25, 1.2), strict=True):
+        assert difference.ratio and difference.ratio.pairs == 7
+        assert difference.ratio.low < ratio < difference.ratio.high
