@@ -292,7 +292,8 @@ class SlurmCampaign:
 
     def allocation_script(self, database: str) -> AllocationScript:
         """The script of an allocation; ``database`` is where its controller finds the campaign."""
-        return allocation_script(self.spec, self.folder, database)
+        # The request knows more than the file: which nodes are left out as of another kind.
+        return allocation_script(replace(self.spec, slurm=self.request), self.folder, database)
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)

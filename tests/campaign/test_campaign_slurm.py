@@ -43,7 +43,7 @@ def test_controller_and_ranks_run_in_the_uenv_that_is_asked_for(tmp_path: Path) 
     spec = read(f"workload: {{ranks: 2}}\n{asked}")
     assert spec.slurm is not None
     script = allocation_script(spec, tmp_path, "sqlite:///x", tmp_path / "n.yaml").render("k")
-    (started,) = [line for line in script.splitlines() if line.startswith("(exec")]
+    (started,) = [line for line in script.splitlines() if "exec -- " in line]
     assert "'uenv' run --view=default prgenv-gnu/25.6:v2 -- " in started
     assert {"--uenv=prgenv-gnu/25.6:v2", "--view=default"} <= {
         *launch_words(None, spec.slurm, ("bench",))

@@ -192,7 +192,7 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     assert max(map(len, shown.splitlines())) <= 105
     assert shown.endswith(
         "more\n    2 sets of variables for it: commtune systems reference-settings leonardo\n"
-        "    8 findings of papers: commtune findings --system leonardo\n"
+        "    14 findings of papers: commtune findings --system leonardo\n"
     )
     command.systems_show_command("lumi", json_output=True)
     assert json.loads(capsys.readouterr().out)["gpus"]["count"] == 8

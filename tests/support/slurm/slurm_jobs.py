@@ -95,6 +95,8 @@ def _put_back(cluster: Cluster, jobs: dict[str, str]) -> None:
         cluster.until(jobs[name], "RUNNING")
         cluster.call("scontrol", how, jobs[name])
         cluster.until(jobs[name], "PENDING")
+    # Slurm would start it again in some seconds.
+    cluster.call("scontrol", "update", f"jobid={jobs['put-back']}", "StartTime=now+1hour")
 
 
 def _leave(cluster: Cluster, jobs: dict[str, str]) -> None:
