@@ -152,7 +152,7 @@ def _channels(run: Environment) -> Iterator[str]:
     if _number(run, "NCCL_NCHANNELS_PER_PEER", 1) > _number(run, "NCCL_MAX_NCHANNELS", 1 << 20):
         yield "more channels for a peer than NCCL_MAX_NCHANNELS leaves"
     for name in ("NCCL_P2P_NET_CHUNKSIZE", "NCCL_P2P_NVL_CHUNKSIZE", "NCCL_P2P_PCI_CHUNKSIZE"):
-        if 8 * _number(run, name, 0) > _number(run, "NCCL_BUFFSIZE", 4 << 20):
+        if name in run and 8 * _number(run, name, 0) > _number(run, "NCCL_BUFFSIZE", 4 << 20):
             yield f"8 times {name} don't fit into the buffer"
 
 
