@@ -81,7 +81,10 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert len(made) >= 3
     for number in list(made)[1:-1]:
         assert f"commtune: the time of job {number} is nearly over" in said
-    assert all(took_s < seconds and hours == took_s * 2 / 3600 for took_s, hours in made.values())
+    # Slurm's accounts correct node-hours, in whole seconds of both nodes.
+    off_s = [abs(hours * 3600 / 2 - took_s) for took_s, hours in made.values()]
+    assert max(off_s) < 1.5
+    assert all(took_s < seconds for took_s, _ in made.values())
     hours = sum(hours for _, hours in made.values())
     assert f"{hours:.2f} node-hours used" in campaign("status").out
     assert {job.word for job in campaign.jobs()} == {"COMPLETED", "CANCELLED"}
