@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import random
+from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import UserError
 from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.strategies.exhaustive import Exhaustive
-from commtune.tuner.search.strategies.optuna_samplers import (
-    SHORT_NAMES,
-    OptunaStrategy,
-    list_samplers,
-    sampler_of,
-)
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Strategy
 from commtune.tuner.search.strategies.table_gp import TableImprovement
+
+if TYPE_CHECKING:
+    from commtune.tuner.search.strategies.optuna_samplers import MakeSampler
 
 #: One model of all configurations and sizes; see ``table_gp``.
 DEFAULT_STRATEGY = "table-gp"
@@ -43,9 +41,9 @@ def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> S
         return Exhaustive(space, seed)
     if name == "random":
         return RandomSampling(space, rng)
-    make_sampler = sampler_of(_EARLIER.get(name, name))
-    if make_sampler is None:
-        raise _unknown(name)
+    from commtune.tuner.search.strategies.optuna_samplers import OptunaStrategy
+
+    make_sampler = _sampler_of(name)
     by_size = dict(zip(model.sizes.astype(int).tolist(), weights.tolist(), strict=True))
     return OptunaStrategy(space, by_size, rng, make_sampler)
 
@@ -58,15 +56,22 @@ def check_strategy(name: str) -> None:
     """
     if name in _OWN:
         return
+    _sampler_of(name)(0)
+
+
+def _sampler_of(name: str) -> MakeSampler:
+    # Optuna takes 0.3 s to import, which campaigns with a strategy of our own need not wait for.
+    from commtune.tuner.search.strategies.optuna_samplers import (
+        SHORT_NAMES,
+        list_samplers,
+        sampler_of,
+    )
+
     make_sampler = sampler_of(_EARLIER.get(name, name))
-    if make_sampler is None:
-        raise _unknown(name)
-    make_sampler(0)
-
-
-def _unknown(name: str) -> UserError:
+    if make_sampler is not None:
+        return make_sampler
     known = [*_OWN, *sorted(SHORT_NAMES)]
     nearest = find_nearest(name, [*known, *list_samplers()])
     all_of_them = f"known: {', '.join(known)}, or a class of optuna.samplers"
     hint = f"nearest: {nearest}\n{all_of_them}" if nearest else all_of_them
-    return UserError(f"strategy: no search strategy is called {quote_value(name)}", hint=hint)
+    raise UserError(f"strategy: no search strategy is called {quote_value(name)}", hint=hint)
