@@ -11,6 +11,8 @@ TEST_WORKERS ?= $(shell expr $$(nproc) + 1)
 # Where a missing component fails, as in CI, nothing is left out either.
 QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
 export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
+# Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: tune test test-all native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
 
