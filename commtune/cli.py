@@ -99,11 +99,6 @@ _GROUPS = {
     "db": "The database of campaigns: location, schema, damage, copies.",
 }
 
-#: Names that commands had before: they work, and no help lists them.
-_OLD_NAMES = {"systems baselines": "systems reference-settings"}
-#: Groups that were one command before: without a word of their own, they still are.
-_OLD_COMMANDS = {"findings": "list"}
-
 
 def _function_of(command: str) -> str:
     return f"{command.replace(' ', '_').replace('-', '_')}_command"
@@ -148,22 +143,13 @@ class _LazyGroup(TyperGroup):
     modules: dict[str, str]
     headings: dict[str, list[str]]
 
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        old = _OLD_COMMANDS.get(self.prefix.strip())
-        is_help = {"-h", "--help"} & set(args[:1])
-        if old and not is_help and (not args or args[0].startswith("-")):
-            args = [old, *args]
-        return super().parse_args(ctx, args)
-
     def list_commands(self, ctx: Any) -> list[str]:  # noqa: ARG002
         return [name for names in self.headings.values() for name in names]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:  # noqa: ARG002
-        full = _OLD_NAMES.get(self.prefix + cmd_name, self.prefix + cmd_name)
-        name = full.removeprefix(self.prefix)
-        if name not in self.commands and name in self.modules:
-            self.commands[name] = _load(full, self.modules[name])
-        return self.commands.get(name)
+        if cmd_name not in self.commands and cmd_name in self.modules:
+            self.commands[cmd_name] = _load(self.prefix + cmd_name, self.modules[cmd_name])
+        return self.commands.get(cmd_name)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         for heading, names in self.headings.items():

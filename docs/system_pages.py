@@ -201,10 +201,10 @@ def _recommended(system: System) -> list[str]:
     rows = [
         _baseline(one)
         for one in all_reference_settings().values()
-        if system.name in one.baseline.systems
+        if system.name in one.entry.systems
     ]
     said = (
-        "`commtune compare default baseline:NAME` measures one: "
+        "`commtune compare default reference:NAME` measures one: "
         "[Reference settings](../reference-settings.md)."
     )
     header = ("name", "for", "what it is", "sets", "fit to try", "from")
@@ -212,7 +212,7 @@ def _recommended(system: System) -> list[str]:
 
 
 def _baseline(one: ReferenceSettings) -> tuple[str, ...]:
-    known = one.baseline
+    known = one.entry
     settings = "<br>".join(_code(known.environment))
     fit = "yes" if known.fit else plain(known.unfit or "no")
     source = f"{plain(one.source)} ({known.kind})"

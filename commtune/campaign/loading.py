@@ -10,7 +10,7 @@ from commtune.campaign.benchmark import found_words, own_benchmark, with_benchma
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
-from commtune.campaign.schema import PROTECTED_KEYS, REFERENCE_KEYS, CampaignFile
+from commtune.campaign.schema import CampaignFile
 from commtune.campaign.slurm import (
     check_asked,
     network_words,
@@ -198,7 +198,7 @@ def _check_protected(document: Document, file: CampaignFile, space: Space) -> No
         if name in space.variables:
             raise document.error(
                 f"{name} is searched or pinned by the space, so it can't also pass unchanged",
-                (document.written_key(PROTECTED_KEYS), index),
+                ("protected_variables", index),
                 hint=f"remove it here, or pin it: 'pin: {{{name}: value}}'",
             )
 
@@ -229,7 +229,7 @@ def _build_space(
     if file.reference_settings is not None:
         sets = CampaignSets.choose(
             document,
-            document.written_key(REFERENCE_KEYS),
+            "reference_settings",
             file.reference_settings,
             system,
             space.library,

@@ -114,9 +114,9 @@ def as_listed(written: object) -> object:
 def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
     with document.placing(*where):
         found = find_reference_settings(name)
-    if found.baseline.unfit:
+    if found.entry.unfit:
         raise document.error(
-            f"{found.name} can't be tried as it stands: {found.baseline.unfit}",
+            f"{found.name} can't be tried as it stands: {found.entry.unfit}",
             where,
             hint="write the variables that you want under `first`",
         )
@@ -251,8 +251,8 @@ class CampaignSets:
             return [f"note: no reference settings that are fit to try are known for {of}"]
         said = []
         for one, part in zip(self.sets, tried, strict=True):
-            if library not in one.baseline.libraries and not part.configuration:
-                meant = ", ".join(one.baseline.libraries)
+            if library not in one.entry.libraries and not part.configuration:
+                meant = ", ".join(one.entry.libraries)
                 said.append(f"note: {REFERENCE}{one.name} is not tried: it is for {meant}")
                 continue
             lines = (part.words, *_warnings(one, self.system, library))
@@ -261,7 +261,7 @@ class CampaignSets:
 
 
 def _warnings(one: ReferenceSettings, system: System | None, library: str) -> list[str]:
-    found = one.baseline
+    found = one.entry
     said = [
         f"{REFERENCE}{one.name}: {v} is yours to set: {what}" for v, what in found.fill_in.items()
     ]

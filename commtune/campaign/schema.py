@@ -6,7 +6,7 @@ import math
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, AliasChoices, BeforeValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
@@ -20,10 +20,6 @@ from commtune.documents.quantities import QuantityError, format_seconds
 from commtune.documents.yaml_document import Document
 from commtune.model import Operation
 from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
-
-#: Keys with the names that they had before, which files still may have.
-REFERENCE_KEYS = ("reference_settings", "baselines")
-PROTECTED_KEYS = ("protected_variables", "guard_variables")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
@@ -162,11 +158,9 @@ class CampaignFile(CustomizationDocument):
         tuple[str, ...] | None,
         BeforeValidator(as_listed),
         WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "array"}]}),
-    ] = Field(default=None, validation_alias=AliasChoices(*REFERENCE_KEYS))
+    ] = None
     guard_operations: tuple[Operation, ...] = ()
-    protected_variables: tuple[str, ...] = Field(
-        default=(), validation_alias=AliasChoices(*PROTECTED_KEYS)
-    )
+    protected_variables: tuple[str, ...] = ()
     messages: Annotated[dict[int, float], BeforeValidator(_messages)] = Field(
         default_factory=dict, description="how many messages of each size your programs send"
     )

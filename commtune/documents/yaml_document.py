@@ -9,7 +9,7 @@ What a plain (unquoted) word becomes: `commtune.documents.exact_values`.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -80,10 +80,6 @@ class Document:
     def line_of(self, where: Where) -> int | None:
         """The 1-based line of a key or list element; ``None`` where it is not in the document."""
         return self.lines.get(where)
-
-    def written_key(self, names: Sequence[str]) -> str:
-        """Which of a key's names stands at the top of the document; the first if none does."""
-        return next((name for name in names if (name,) in self.lines), names[0])
 
     def error(
         self, message: str, where: Where = (), *, hint: str = "", named: str = ""

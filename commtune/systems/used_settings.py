@@ -26,8 +26,8 @@ def used_settings(system: str, library: str) -> Mapping[tuple[str, str], bool]:
             for setting in (finding.setting, *finding.also):
                 found |= dict.fromkeys(setting.items(), False)
     for one in all_reference_settings().values():
-        if system in one.baseline.systems and library in one.baseline.libraries:
-            by_site = one.baseline.fit and one.baseline.kind in _BY_THE_SITE
+        if system in one.entry.systems and library in one.entry.libraries:
+            by_site = one.entry.fit and one.entry.kind in _BY_THE_SITE
             for item in one.settings.items():
                 found[item] = by_site or found.get(item, False)
     return found

@@ -247,7 +247,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "tolerance": plan.tolerance,
         "level": plan.level,
         "first": [dict(configuration) for configuration in plan.first],
-        **({"baselines": tried} if tried else {}),
+        **({"reference_settings": tried} if tried else {}),
         "guard_operations": [str(guard) for guard in plan.guards],
         "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,

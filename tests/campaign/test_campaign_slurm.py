@@ -149,7 +149,9 @@ def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
 
 
 def test_guards_of_the_system_pass_unchanged() -> None:
-    spec = read("system: leonardo\nslurm: {account: a}\nguard_variables: [UCX_TLS, NCCL_IB_SL]\n")
+    spec = read(
+        "system: leonardo\nslurm: {account: a}\nprotected_variables: [UCX_TLS, NCCL_IB_SL]\n"
+    )
     assert spec.protected_variables == ("UCX_TLS", "NCCL_IB_SL", "UCX_IB_SL")
 
 

@@ -44,7 +44,7 @@ def test_a_campaign_without_the_key_is_as_before() -> None:
 
 
 def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
-    spec = campaign("first: [{NCCL_ALGO: Ring}]\nbaselines: [cscs-alps-uenv-nccl]\n")
+    spec = campaign("first: [{NCCL_ALGO: Ring}]\nreference_settings: [cscs-alps-uenv-nccl]\n")
     assert spec.plan.first == (
         Configuration({"NCCL_ALGO": "Ring"}),
         Configuration({"NCCL_NET_GDR_LEVEL": "PHB", "NCCL_PROTO": "^LL128"}),
@@ -64,14 +64,15 @@ def test_what_the_space_has_is_tried_after_what_the_file_lists() -> None:
 
 
 def test_an_opt_in_keeps_more_of_it() -> None:
-    spec = campaign("baselines: [cscs-alps-uenv-nccl]\nopt_in: [NCCL_CROSS_NIC]\n")
+    spec = campaign("reference_settings: [cscs-alps-uenv-nccl]\nopt_in: [NCCL_CROSS_NIC]\n")
     (tried,) = spec.reference_settings
     assert tried.configuration["NCCL_CROSS_NIC"] == "1"
 
 
 def test_pinned_variables_are_left_out_and_said() -> None:
     spec = campaign(
-        'baselines: [cscs-alps-uenv-nccl]\npin: {NCCL_PROTO: "^LL128", NCCL_NET_GDR_LEVEL: PIX}\n'
+        "reference_settings: [cscs-alps-uenv-nccl]\n"
+        'pin: {NCCL_PROTO: "^LL128", NCCL_NET_GDR_LEVEL: PIX}\n'
     )
     (tried,) = spec.reference_settings
     assert tried.left_out["NCCL_PROTO=^LL128"].startswith("pinned to this value")
@@ -82,7 +83,7 @@ def test_pinned_variables_are_left_out_and_said() -> None:
 
 def test_variables_that_pass_from_the_environment_are_left_out() -> None:
     spec = campaign(
-        "baselines: [isambard-ai]\nguard_variables: [FI_PROVIDER, FI_CXI_RDZV_PROTO]\n"
+        "reference_settings: [isambard-ai]\nprotected_variables: [FI_PROVIDER, FI_CXI_RDZV_PROTO]\n"
     )
     (tried,) = spec.reference_settings
     assert "from your environment" in tried.left_out["FI_CXI_RDZV_PROTO=alt_read"]
@@ -90,7 +91,7 @@ def test_variables_that_pass_from_the_environment_are_left_out() -> None:
 
 def test_what_the_system_guards_is_left_out() -> None:
     head = "campaign: 1\nname: b\nspace: openmpi-host\nslurm: {account: a}\nsystem: leonardo\n"
-    spec = campaign("baselines: [cineca-leonardo-study]\n", head)
+    spec = campaign("reference_settings: [cineca-leonardo-study]\n", head)
     (tried,) = spec.reference_settings
     assert tried.left_out["UCX_IB_SL=1"] == "protected on leonardo"
 
@@ -100,7 +101,7 @@ def test_auto_takes_those_for_the_system_and_the_library() -> None:
         "campaign: 1\nname: b\nspace: rccl\nslurm: {account: a}\nsystem: lumi\n"
         "workload: {backend: xccl, nodes: 2, ranks: 16}\n"
     )
-    spec = campaign("baselines: auto\n", head)
+    spec = campaign("reference_settings: auto\n", head)
     assert [tried.name for tried in spec.reference_settings] == [
         "lumi-docs-pytorch", "lumi-blink-rccl", "lumi-paper-levers",
     ]  # fmt: skip
@@ -110,36 +111,32 @@ def test_auto_takes_those_for_the_system_and_the_library() -> None:
 
 def test_auto_without_any_says_so() -> None:
     head = "campaign: 1\nname: b\nspace: nccl\nslurm: {account: a}\nsystem: neuron\n"
-    spec = campaign("baselines: auto\n", head)
+    spec = campaign("reference_settings: auto\n", head)
     assert spec.plan.first == ()
     assert spec.remarks == (
         "note: no reference settings that are fit to try are known for neuron with nccl",
     )
 
 
-def test_keys_have_their_new_names_and_those_of_before() -> None:
-    new = campaign("reference_settings: [reference:isambard-ai]\nprotected_variables: [A_B]\n")
-    old = campaign("baselines: [baseline:isambard-ai]\nguard_variables: [A_B]\n")
-    assert new == old
-    assert new.protected_variables == ("A_B",)
-    lines = len(HEAD.splitlines())
-    for key in ("reference_settings", "baselines"):
-        with pytest.raises(CampaignError) as caught:
-            campaign(f"seed: 1\n{key}: [cscs-vetnodes]\n")
-        assert caught.value.line == lines + 2
-    with pytest.raises(CampaignError, match="baselines"):
-        campaign("reference_settings: [isambard-ai]\nbaselines: [isambard-ai]\n")
+def test_an_unknown_set_is_named_with_its_line() -> None:
+    with pytest.raises(CampaignError) as caught:
+        campaign("seed: 1\nreference_settings: [cscs-vetnodes]\n")
+    assert caught.value.line == len(HEAD.splitlines()) + 2
 
 
 def test_sets_that_come_to_the_same_are_tried_once() -> None:
-    one = campaign("baselines: [isambard-ai]\n").plan.first
-    both = campaign("baselines: [isambard-ai, hpe-shs-ccl, baseline:isambard-ai]\n").plan.first
+    one = campaign("reference_settings: [isambard-ai]\n").plan.first
+    both = campaign(
+        "reference_settings: [isambard-ai, hpe-shs-ccl, reference:isambard-ai]\n"
+    ).plan.first
     assert one == both == (Configuration({"NCCL_NET_GDR_LEVEL": "PHB"}),)
 
 
 def test_a_set_for_another_library_and_system_is_said() -> None:
     head = "campaign: 1\nname: b\nspace: rccl\nslurm: {account: a}\nsystem: lumi\n"
-    said = "\n".join(campaign("baselines: [olcf-frontier-rccl, isambard-ai]\n", head).remarks)
+    said = "\n".join(
+        campaign("reference_settings: [olcf-frontier-rccl, isambard-ai]\n", head).remarks
+    )
     assert "NCCL_NET_PLUGIN is yours to set: path of librccl-net.so" in said
     assert "reference:isambard-ai is for nccl, not for rccl" in said
     assert "reference:olcf-frontier-rccl is for frontier, not lumi" in said
@@ -160,7 +157,7 @@ def test_a_set_for_another_library_and_system_is_said() -> None:
 )
 def test_wrong_words_are_refused(written: str, words: str, hint: str) -> None:
     with pytest.raises(CampaignError) as error:
-        campaign(f"baselines: {written}\n")
+        campaign(f"reference_settings: {written}\n")
     assert words in error.value.message
     assert hint in error.value.hint
 
@@ -198,11 +195,13 @@ def test_half_of_a_group_is_no_choice_of_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", [n for n, one in all_reference_settings().items() if one.baseline.fit]
+    "name", [n for n, one in all_reference_settings().items() if one.entry.fit]
 )
 def test_what_is_left_of_every_set_is_in_the_space(name: str) -> None:
     for space in ("nccl", "openmpi-host"):
-        spec = campaign(f"baselines: [{name}]\n", f"campaign: 1\nname: b\nspace: {space}\n")
+        spec = campaign(
+            f"reference_settings: [{name}]\n", f"campaign: 1\nname: b\nspace: {space}\n"
+        )
         assert all(not spec.plan.space.check(c) for c in spec.plan.first)
 
 

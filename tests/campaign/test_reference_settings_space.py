@@ -1,4 +1,4 @@
-"""What a campaign's space gets for its baselines, and what stays out of it."""
+"""What a campaign's space gets for its reference settings, and what stays out of it."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from commtune.systems.reference_settings import all_reference_settings
 DOCUMENT = Path(__file__).parents[2] / "docs" / "reference-settings.md"
 EAGER = "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD"
 MPICH = "campaign: 1\nname: b\nspace: mpich\n"
-SET = "baselines: [alcf-aurora-mpich-eager]\n"
+SET = "reference_settings: [alcf-aurora-mpich-eager]\n"
 RULES = """\
 space: 1
 name: small
@@ -157,7 +157,7 @@ def grown_nccl(settings: dict[str, str], *, one_node: bool = False) -> ExtendedS
 def test_a_number_of_old_releases_is_tried_by_its_name() -> None:
     head = (
         "campaign: 1\nname: b\nspace: rccl-slingshot\nsystem: lumi\nslurm: {account: a}\n"
-        "workload: {backend: xccl, nodes: 2, ranks: 16}\nbaselines: [lumi-paper-levers]\n"
+        "workload: {backend: xccl, nodes: 2, ranks: 16}\nreference_settings: [lumi-paper-levers]\n"
     )
     spec = campaign("", head)
     (tried,) = spec.reference_settings
@@ -209,7 +209,7 @@ def test_what_acts_between_nodes_only_stays_out_of_a_campaign_on_one() -> None:
 def test_what_may_hang_needs_the_opt_in_that_is_named() -> None:
     head = (
         "campaign: 1\nname: b\nspace: nccl-node\nworkload: {backend: xccl, nodes: 2, ranks: 2}\n"
-        "slurm: {}\nbaselines: [alcf-polaris-nccl-alltoall]\n"
+        "slurm: {}\nreference_settings: [alcf-polaris-nccl-alltoall]\n"
     )
     spec = campaign("", head)
     named = re.search(r"opt_in: \[(.*?)\]", "\n".join(spec.remarks))

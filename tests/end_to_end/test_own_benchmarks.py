@@ -34,7 +34,7 @@ timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 60s, ablation: 1s, confirmation: 2s, trials: 3}
 """
 _SHIFT = """\
-from commtune.kernels.twin import Pattern
+from commtune.kernels.python_bench import Pattern
 
 class Shift(Pattern):
     def define(self):

@@ -1,4 +1,4 @@
-"""``commtune systems baselines``, and baselines in ``compare`` and in a campaign, as typed."""
+"""``commtune systems reference-settings``; and such settings in ``compare`` and a campaign."""
 
 from __future__ import annotations
 
@@ -54,19 +54,16 @@ def test_one_by_its_name(here: CommandLine) -> None:
     assert "    on p5, p5e, p6-b300 and later instances, for nccl\n" in said.out
     assert "can't be tried as it stands: " in said.out
     assert here("systems", "reference-settings", "reference:aws-p5").out == said.out
-    # The names of before work, and no help lists them.
-    assert here("systems", "baselines", "baseline:aws-p5").out == said.out
-    assert "baselines" not in here("systems", "--help").out
     wrong = here("systems", "reference-settings", "aws-p4")
     assert (wrong.code, wrong.out) == (2, "")
     assert "nearest: aws-p4d" in wrong.err
 
 
 def test_a_baseline_is_compared_with_the_default(commtune: CommandLine) -> None:
-    said = commtune("compare", "default", f"baseline:{EAGER}", *WORKLOAD, "--json")
+    said = commtune("compare", "default", f"reference:{EAGER}", *WORKLOAD, "--json")
     assert said.code == 0, said.err
     found = json.loads(said.out)
-    assert found["b"]["written"] == f"baseline:{EAGER}"
+    assert found["b"]["written"] == f"reference:{EAGER}"
     assert found["b"]["configuration"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
     assert found["blocks"] > 0
     assert "note:" not in said.err
@@ -79,7 +76,7 @@ def test_another_backend_is_compared(commtune: CommandLine) -> None:
 
 
 def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> None:
-    said = commtune("compare", "baseline:olcf-frontier-rccl", "default", *WORKLOAD)
+    said = commtune("compare", "reference:olcf-frontier-rccl", "default", *WORKLOAD)
     assert said.code == 0, said.err
     assert "measured without NCCL_NET_PLUGIN, which is yours to set" in said.err
     assert "meant for this launch: srun --network=disable_rdzv_get" in said.err
@@ -87,7 +84,7 @@ def test_what_to_know_of_a_baseline_is_said_before(commtune: CommandLine) -> Non
 
 
 def test_a_baseline_that_is_not_there(here: CommandLine) -> None:
-    said = here("compare", "default", "baseline:alcf-aurora-mpich-eagre")
+    said = here("compare", "default", "reference:alcf-aurora-mpich-eagre")
     assert said.code == 2
     assert f"nearest: {EAGER}" in said.err
     assert "Traceback" not in said.err
@@ -95,7 +92,7 @@ def test_a_baseline_that_is_not_there(here: CommandLine) -> None:
 
 def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine) -> None:
     declared = (
-        f"baselines: [{EAGER}, alcf-aurora-mpich-ipc]\nextend:\n"
+        f"reference_settings: [{EAGER}, alcf-aurora-mpich-ipc]\nextend:\n"
         "  - {name: MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD, kind: integer, values: [1000]}\n"
     )
     commtune.write(SMALL + declared)
@@ -107,7 +104,7 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
     again = commtune("tune", "campaign.yaml", "--json")  # the same question: it just goes on
     assert again.code == 0, again.err
     ((settings,),) = commtune.query("SELECT settings FROM campaigns")
-    kept = json.loads(settings)["baselines"]
+    kept = json.loads(settings)["reference_settings"]
     assert [one["name"] for one in kept] == [EAGER, "alcf-aurora-mpich-ipc"]
     assert kept[0]["tried"] == {"MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD": "1000000"}
     ((environment, origin),) = commtune.query(

@@ -254,4 +254,4 @@ def test_a_campaign_keeps_the_name_of_its_system_and_others_keep_nothing_new() -
     spec = parse_campaign(CAMPAIGN, Path.cwd())
     assert _settings(spec.plan, spec)[DESCRIBED] == "alps"
     other = parse_campaign("campaign: 1\nname: a\nspace: mpich-host\n", Path.cwd())
-    assert {DESCRIBED, "baselines"}.isdisjoint(_settings(other.plan, other))
+    assert {DESCRIBED, "reference_settings"}.isdisjoint(_settings(other.plan, other))

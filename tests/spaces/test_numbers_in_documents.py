@@ -22,10 +22,10 @@ from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.loading import build_space
 from commtune.spaces.schema import SpaceDocument
 from commtune.systems.findings import FindingFile
-from commtune.systems.reference_settings import BaselineFile
+from commtune.systems.reference_settings import ReferenceSettingsFile
 from commtune.systems.schema import System
 
-_FILES = (CampaignFile, SpaceDocument, System, Catalogue, BaselineFile, FindingFile)
+_FILES = (CampaignFile, SpaceDocument, System, Catalogue, ReferenceSettingsFile, FindingFile)
 _CAMPAIGN = "campaign: 1\nname: w\nspace: nccl\n"
 
 
@@ -78,7 +78,7 @@ def test_all_files_are_looked_at() -> None:
         "CampaignFile.campaign", "CampaignFile.seed", "WorkloadPart.group_size",
         "SlurmPart.jobs", "BudgetPart.trials", "TimingPart.warmup", "AggressorPart.nodes",
         "IntegerParameter.range", "_Product.limit", "_Node.cores", "_Gpus.numa", "_Nics.sharing",
-        "Need.above", "BaselineFile.baselines", "_Expected.factor",
+        "Need.above", "ReferenceSettingsFile.reference_settings", "_Expected.factor",
     }  # fmt: skip
     assert {name for name, _ in _of_truths()} >= {
         "TimingPart.graph", "WorkloadPart.rotate", "SlurmPart.exclusive", "Slurm.exclusive",

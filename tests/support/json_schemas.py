@@ -17,7 +17,7 @@ import commtune
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.schema import SpaceDocument
 from commtune.systems.findings import FindingFile
-from commtune.systems.reference_settings import BaselineFile
+from commtune.systems.reference_settings import ReferenceSettingsFile
 from commtune.systems.schema import System
 
 _MODELS: dict[str, type[BaseModel]] = {
@@ -25,7 +25,7 @@ _MODELS: dict[str, type[BaseModel]] = {
     "spaces/catalogue/catalogue": Catalogue,
     "systems/system": System,
     "systems/findings/findings": FindingFile,
-    "systems/reference_settings/reference_settings": BaselineFile,
+    "systems/reference_settings/reference_settings": ReferenceSettingsFile,
 }
 _PACKAGE = Path(commtune.__file__).parent
 

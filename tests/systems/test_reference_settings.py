@@ -1,4 +1,4 @@
-"""The shipped baselines, and what is said of wrong ones."""
+"""The shipped reference settings, and what is said of wrong ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from commtune.systems.reference_settings import (
 FOLDER = Path(__file__).parents[2] / "commtune" / "systems" / "reference_settings"
 
 PLAIN = """\
-baselines: 1
+reference_settings: 1
 site: Ours
 sources:
   page: our pages
@@ -67,7 +67,7 @@ def written(folder: Path, text: str) -> Path:
 
 def test_how_many_there_are() -> None:
     found = all_reference_settings().values()
-    assert (len(found), sum(one.baseline.fit for one in found)) == (62, 47)
+    assert (len(found), sum(one.entry.fit for one in found)) == (62, 47)
     assert len(found) == sum(
         len(as_data(site)["sets"]) for site in list_shipped("systems/reference_settings")
     ), "a name twice"
@@ -98,9 +98,7 @@ def test_every_variable_is_in_the_catalogue_or_said_to_be_something_elses(site: 
 
 
 def test_systems_that_have_descriptions_are_called_as_there() -> None:
-    named = {
-        system for one in all_reference_settings().values() for system in one.baseline.systems
-    }
+    named = {system for one in all_reference_settings().values() for system in one.entry.systems}
     # The others have no description; a user's own may have these names.
     others = {
         "crusher", "derecho", "isambard-ai", "marenostrum5", "olivia", "polaris", "spock",
@@ -111,7 +109,7 @@ def test_systems_that_have_descriptions_are_called_as_there() -> None:
 
 def test_a_set_that_is_for_no_system_says_what_it_is_for() -> None:
     for one in all_reference_settings().values():
-        assert one.baseline.systems or one.baseline.machine, one.name
+        assert one.entry.systems or one.entry.machine, one.name
 
 
 def test_no_value_is_a_placeholder() -> None:
@@ -122,7 +120,7 @@ def test_no_value_is_a_placeholder() -> None:
 def test_what_one_sets_on_top_of_another() -> None:
     base, hang = (
         find_reference_settings("cscs-alps-uenv-nccl"),
-        find_reference_settings("baseline:cscs-alps-uenv-nccl-hang"),
+        find_reference_settings("reference:cscs-alps-uenv-nccl-hang"),
     )
     assert hang.settings == {
         **base.settings,
@@ -185,6 +183,6 @@ def test_a_set_on_top_of_two_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_name_is_told_the_nearest() -> None:
     with pytest.raises(UnknownName) as error:
-        find_reference_settings("baseline:cscs-alps-uenv-ncll")
+        find_reference_settings("reference:cscs-alps-uenv-ncll")
     assert "no reference settings are called 'cscs-alps-uenv-ncll'" in error.value.message
     assert "cscs-alps-uenv-nccl" in error.value.hint

@@ -47,7 +47,7 @@ def test_the_page_of_a_system(name: str, pages: ModuleType) -> None:
         assert len({len(re.findall(r"(?<!\\)\|", row)) for row in table}) == 1, table[0]
         assert len(table) > 2
     for set_name, one in all_reference_settings().items():
-        assert (f"| {set_name} |" in page) == (name in one.baseline.systems)
+        assert (f"| {set_name} |" in page) == (name in one.entry.systems)
     for found in all_findings():
         if name in found.finding.systems:
             assert pages.plain(found.finding.says) in page

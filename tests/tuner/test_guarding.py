@@ -71,7 +71,7 @@ SOCKETS = "narrow: {NCCL_NSOCKS_PERTHREAD: [2]}\npin: {NCCL_SOCKET_NTHREADS: uns
 
 
 def test_variables_that_a_campaign_leaves_alone_cut_its_space_too() -> None:
-    spec = campaign(f"{SOCKETS}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
+    spec = campaign(f"{SOCKETS}protected_variables: [NCCL_SOCKET_NTHREADS]\n")
     assert "NCCL_NSOCKS_PERTHREAD" in spec.plan.space.by_name
     for value in ("4", ""):
         assert apply_protected(spec, {"NCCL_SOCKET_NTHREADS": value}) == spec

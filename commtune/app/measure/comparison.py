@@ -124,7 +124,7 @@ def compare(
     Ctrl-C ends it early; what was measured until then is in the result.
 
     Args:
-        a, b: ``default``, a profile, ``NAME=VALUE NAME=VALUE``, ``@FILE`` or ``baseline:NAME``.
+        a, b: ``default``, a profile, ``NAME=VALUE NAME=VALUE``, ``@FILE`` or ``reference:NAME``.
         changes: to the workload of the profile, or of an allreduce by two ranks.
         mpi: in the place of the profile's, or of the one that is found.
         time_s: wall seconds of the runs.
@@ -239,7 +239,7 @@ def _reference_notes(
     one: reference_settings.ReferenceSettings, libraries: Collection[str]
 ) -> Iterator[str]:
     """What to know of a named set; ``libraries`` have an effect in these runs."""
-    found, name = one.baseline, f"{reference_settings.REFERENCE}{one.name}"
+    found, name = one.entry, f"{reference_settings.REFERENCE}{one.name}"
     if found.unfit:
         yield f"{name} can't be used as it stands: {found.unfit}"
     for variable, what in found.fill_in.items():

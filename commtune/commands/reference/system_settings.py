@@ -32,8 +32,8 @@ def _of(asked: str) -> list[ReferenceSettings]:
     name = strip_prefix(asked)
     if name in all_reference_settings():
         return [all_reference_settings()[name]]
-    found = [one for one in all_reference_settings().values() if asked in one.baseline.systems]
-    known = {name for one in all_reference_settings().values() for name in one.baseline.systems}
+    found = [one for one in all_reference_settings().values() if asked in one.entry.systems]
+    known = {name for one in all_reference_settings().values() for name in one.entry.systems}
     if not found and asked not in list_systems():
         raise UnknownName(
             f"no system and no reference settings are called {quote_value(asked)}",
@@ -46,11 +46,11 @@ def _table(found: list[ReferenceSettings]) -> str:
     rows = [
         (
             one.name,
-            ", ".join(one.baseline.systems) or one.baseline.machine,
-            ", ".join(one.baseline.libraries),
-            str(one.baseline.kind),
+            ", ".join(one.entry.systems) or one.entry.machine,
+            ", ".join(one.entry.libraries),
+            str(one.entry.kind),
             str(len(one.settings)),
-            "yes" if one.baseline.fit else "no",
+            "yes" if one.entry.fit else "no",
         )
         for one in found
     ]
@@ -59,7 +59,7 @@ def _table(found: list[ReferenceSettings]) -> str:
 
 
 def _lines(one: ReferenceSettings) -> Iterator[str]:
-    found = one.baseline
+    found = one.entry
     yield f"{one.name}: {found.summary}"
     yield wrap_text(f"{found.stack}; {found.kind}" + (f", {found.dated}" if found.dated else ""))
     machine = ", ".join(found.systems) or found.machine
@@ -88,11 +88,11 @@ def _plain(one: ReferenceSettings) -> dict[str, Any]:
     return {
         "name": one.name,
         "site": one.site,
-        **one.baseline.model_dump(mode="json"),
+        **one.entry.model_dump(mode="json"),
         "source": one.source,
         "settings": dict(one.settings),
         "elsewhere": dict(one.elsewhere),
-        "fit": one.baseline.fit,
+        "fit": one.entry.fit,
     }
 
 

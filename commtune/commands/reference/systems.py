@@ -38,7 +38,7 @@ _PLACEHOLDER = "placeholder"  # what a draft calls the source of what was not fo
 
 
 def _more(system: System) -> Iterator[str]:
-    sets = sum(system.name in one.baseline.systems for one in all_reference_settings().values())
+    sets = sum(system.name in one.entry.systems for one in all_reference_settings().values())
     found = sum(system.name in one.finding.systems for one in all_findings())
     if sets or found:
         yield "\nmore"

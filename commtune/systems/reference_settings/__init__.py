@@ -22,20 +22,20 @@ from commtune.systems.schema import Name
 
 _FOLDER = "systems/reference_settings"
 #: How a command line names a set in the place of a configuration.
-REFERENCE, _FORMERLY = "reference:", "baseline:"
+REFERENCE = "reference:"
 
 
 def is_reference(word: str) -> bool:
-    """Whether somebody means a named set: ``reference:NAME``, or ``baseline:NAME`` as before."""
-    return word.startswith((REFERENCE, _FORMERLY))
+    """Whether a word means a named set: ``reference:NAME``."""
+    return word.startswith(REFERENCE)
 
 
 def strip_prefix(word: str) -> str:
     """The name of a set without what may stand before it."""
-    return word.removeprefix(REFERENCE).removeprefix(_FORMERLY)
+    return word.removeprefix(REFERENCE)
 
 
-class _Baseline(Model):
+class _Entry(Model):
     """A named set of environment variables, and where it is from."""
 
     summary: str
@@ -81,10 +81,10 @@ class _Baseline(Model):
         return not self.unfit
 
 
-class BaselineFile(Model):
+class ReferenceSettingsFile(Model):
     """The sets of one site or vendor."""
 
-    baselines: VersionOne
+    reference_settings: VersionOne
     """Version of this format."""
     site: str
     """Who the sets are from."""
@@ -92,7 +92,7 @@ class BaselineFile(Model):
     """Where sets are from: a name, and what and where it is, with its version."""
     elsewhere: dict[VariableName, str] = Field(default_factory=dict)
     """Variables that are in no catalogue, and what reads them."""
-    sets: Annotated[dict[Name, _Baseline], Field(min_length=1)]
+    sets: Annotated[dict[Name, _Entry], Field(min_length=1)]
     """The sets by name."""
 
 
@@ -109,13 +109,13 @@ class ReferenceSettings:
     name: str
     site: str
     source: str
-    baseline: _Baseline
+    entry: _Entry
     settings: Mapping[str, str]
     elsewhere: Mapping[str, str]
 
     def is_for(self, system: str, library: str) -> bool:
         """Whether it may be tried as it stands on a system, with a library."""
-        found = self.baseline
+        found = self.entry
         return found.fit and system in found.systems and library in found.libraries
 
 
@@ -145,7 +145,7 @@ def find_reference_settings(name: str) -> ReferenceSettings:
 
 
 def _sets(document: Document) -> dict[str, ReferenceSettings]:
-    file = validate_document(document, BaselineFile)
+    file = validate_document(document, ReferenceSettingsFile)
     check_sources(document, file.sources)
     _check_variables(file, document)
     found: dict[str, ReferenceSettings] = {}
@@ -159,7 +159,9 @@ def _sets(document: Document) -> dict[str, ReferenceSettings]:
     return found
 
 
-def _check_below(name: str, entry: _Baseline, file: BaselineFile, document: Document) -> None:
+def _check_below(
+    name: str, entry: _Entry, file: ReferenceSettingsFile, document: Document
+) -> None:
     if not entry.on_top_of:
         return
     where = ("sets", name, "on_top_of")
@@ -178,7 +180,7 @@ def _check_below(name: str, entry: _Baseline, file: BaselineFile, document: Docu
         )
 
 
-def _check_variables(file: BaselineFile, document: Document) -> None:
+def _check_variables(file: ReferenceSettingsFile, document: Document) -> None:
     used: set[str] = set()
     for name, entry in file.sets.items():
         used.update(entry.environment, entry.fill_in)

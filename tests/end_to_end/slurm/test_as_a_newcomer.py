@@ -176,7 +176,7 @@ def test_nothing_is_submitted_that_would_measure_nothing(finished: OnSlurm) -> N
 
 def test_guards_pass_into_allocations(campaign: OnSlurm) -> None:
     """The controller in the job knows them too, and so takes the campaign for the same."""
-    campaign.write(f"{ONE_BLOCK}guard_variables: [UCX_NET_DEVICES]\n")
+    campaign.write(f"{ONE_BLOCK}protected_variables: [UCX_NET_DEVICES]\n")
     campaign.extra["UCX_NET_DEVICES"] = "eth0"
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err

@@ -90,7 +90,7 @@ def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnSlurm, command: str) -
 
 
 def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnSlurm) -> None:
-    written(campaign, f"{_TEXT}guard_variables: [NCCL_SOCKET_NTHREADS]\n")
+    written(campaign, f"{_TEXT}protected_variables: [NCCL_SOCKET_NTHREADS]\n")
     campaign.extra["NCCL_SOCKET_NTHREADS"] = "0"
     said = campaign("tune", "campaign.yaml")
     assert "not searched, since without effect then: NCCL_NSOCKS_PERTHREAD" in said.err

@@ -32,7 +32,8 @@ def test_sets_for_a_system_are_tried_first_and_whole(campaign: OnSlurm) -> None:
     narrowed = TWO_NODES.partition("narrow:")[0].replace("mpich-host-allreduce", "mpich")
     campaign.write(SYSTEM, "aurora.yaml")
     campaign.write(
-        narrowed + "slurm: {mpi: pmi2, poll: 0.3s}\nsystem: ./aurora.yaml\nbaselines: auto\n"
+        narrowed
+        + "slurm: {mpi: pmi2, poll: 0.3s}\nsystem: ./aurora.yaml\nreference_settings: auto\n"
     )
     said = campaign("tune", "campaign.yaml")
     assert said.code == 0, said.err
@@ -40,7 +41,7 @@ def test_sets_for_a_system_are_tried_first_and_whole(campaign: OnSlurm) -> None:
     assert "the search also has " in said.err
     assert "MPIR_CVAR_CH4_OFI_EAGER_THRESHOLD=1000000" in said.err
     ((settings,),) = campaign.query("SELECT settings FROM campaigns")
-    sets = json.loads(settings)["baselines"]
+    sets = json.loads(settings)["reference_settings"]
     assert EAGER in [one["tried"] for one in sets]
     assert all(one["left_out"] == {} for one in sets)
     tried = campaign.query(

