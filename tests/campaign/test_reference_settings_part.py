@@ -83,7 +83,8 @@ def test_pinned_variables_are_left_out_and_said() -> None:
 
 def test_variables_that_pass_from_the_environment_are_left_out() -> None:
     spec = campaign(
-        "reference_settings: [isambard-ai]\nprotected_variables: [FI_PROVIDER, FI_CXI_RDZV_PROTO]\n"
+        "reference_settings: [isambard-ai]\n"
+        "protected_variables: [FI_PROVIDER, FI_CXI_RDZV_PROTO]\n"
     )
     (tried,) = spec.reference_settings
     assert "from your environment" in tried.left_out["FI_CXI_RDZV_PROTO=alt_read"]

@@ -127,8 +127,3 @@ def test_the_campaign_of_a_finding_is_written(commtune: CommandLine) -> None:
     assert "--system alps" in said.err
     said = commtune("findings", "reproduce", "affinty-alltoall")
     assert "nearest: affinity-alltoall" in said.err
-    # The list needs no word of its own.
-    assert (
-        commtune("findings", "--system", "lumi").out
-        == commtune("findings", "list", "--system", "lumi").out
-    )
