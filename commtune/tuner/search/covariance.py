@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
@@ -28,15 +29,32 @@ _DRAWN = 0.3
 
 
 @dataclass(frozen=True)
+class Likeness:
+    """How alike the configurations of two lists of rows are, whatever the hyperparameters.
+
+    Attributes:
+        left, right: how alike two values are, its square and its cube, summed over parameters,
+            are products of these: a column, or a row, for each value of each parameter.
+        is_equal: whether two are the same, and not the default.
+    """
+
+    left: tuple[Matrix, ...]
+    right: Matrix
+    is_equal: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
 class Observed:
     """Means over the runs of each configuration, in units of each size's scale.
 
     Attributes:
+        alike: of these rows with one another.
         share: of a run's variance that is left in each mean.
         noise: covariance of one run between sizes.
     """
 
     rows: Rows
+    alike: Likeness
     means: Matrix
     share: Matrix
     noise: Matrix
@@ -51,36 +69,44 @@ class Covariance:
     """
 
     def __init__(self, encoding: Encoding, sizes: Matrix) -> None:
-        self._alike = encoding.alike
+        counts = [len(alike) for alike in encoding.alike]
+        #: Of each value of each parameter: which parameter's, and its place there.
+        self._owner = np.repeat(np.arange(len(counts)), counts)
+        self._place = np.concatenate([np.arange(count) for count in counts])
+        self._alike = np.zeros((len(self._owner), len(self._owner)))
+        for n, alike in enumerate(encoding.alike):
+            self._alike[np.ix_(self._owner == n, self._owner == n)] = alike
         self._apart = np.abs(np.subtract.outer(*[np.log2(np.maximum(sizes, 1.0))] * 2))
         #: In a wide space configurations set many parameters, and each matters less.
-        self._usual_weight = min(0.3, 2.0 / max(1, len(self._alike)))
-        self.values = np.array([*_START, *[self._usual_weight] * len(self._alike)])
-        self._least = np.array([*_LEAST, *[_LEAST_WEIGHT] * len(self._alike)])
-        self._most = np.array([*_MOST, *[_MOST_WEIGHT] * len(self._alike)])
+        self._usual_weight = min(0.3, 2.0 / max(1, len(counts)))
+        self.values = np.array([*_START, *[self._usual_weight] * len(counts)])
+        self._least = np.array([*_LEAST, *[_LEAST_WEIGHT] * len(counts)])
+        self._most = np.array([*_MOST, *[_MOST_WEIGHT] * len(counts)])
 
-    def between(self, one: Rows, other: Rows) -> Matrix:
+    def liken(self, one: Rows, other: Rows) -> Likeness:
+        """How alike the configurations of two lists of rows are, parameter by parameter."""
+        left, right = self._indicators(one), self._indicators(other)
+        common = left @ right.T
+        is_equal = (common == one.shape[1]) & one.any(axis=1)[:, None]
+        powers = (self._alike, self._alike**2, self._alike * self._alike**2)
+        return Likeness(tuple(left @ power for power in powers), right.T, is_equal)
+
+    def _indicators(self, rows: Rows) -> Matrix:
+        found: Matrix = (rows[:, self._owner] == self._place).astype(np.float64)
+        return found
+
+    def between(self, alike: Likeness) -> Matrix:
         """Between the configurations of two lists of rows."""
-        alike = [a[np.ix_(one[:, n], other[:, n])] for n, a in enumerate(self._alike)]
-        equal = np.outer(one.any(axis=1), np.ones(len(other)))
-        for n in range(one.shape[1]):
-            equal *= one[:, n][:, None] == other[:, n][None, :]
-        return self._sum(alike, equal)
+        weights = self.values[_WEIGHTS:][self._owner]
+        sums = [(left * weights**n) @ alike.right for n, left in enumerate(alike.left, start=1)]
+        return self._sum(*sums, alike.is_equal)
 
     def within(self, rows: Rows) -> Matrix:
         """Of each configuration with itself: its prior variance."""
-        alike = [a[rows[:, n], rows[:, n]] for n, a in enumerate(self._alike)]
-        own: Matrix = np.where(rows.any(axis=1), 1.0, 0.0)
-        return self._sum(alike, own)
+        weights, is_set = self.values[_WEIGHTS:], (rows > 0).astype(np.float64)
+        return self._sum(*(is_set @ weights**n for n in (1, 2, 3)), rows.any(axis=1))
 
-    def _sum(self, alike: list[Matrix], own: Matrix) -> Matrix:
-        first, second, third = (np.zeros_like(own) for _ in range(3))
-        for weight, one in zip(self.values[_WEIGHTS:], alike, strict=True):
-            weighted = weight * one
-            squared = weighted * weighted  # numpy's power of 3 is twenty times slower
-            first += weighted
-            second += squared
-            third += squared * weighted
+    def _sum(self, first: Matrix, second: Matrix, third: Matrix, own: Matrix) -> Matrix:
         both = first * first
         pairs = (both - second) / 2
         triples = (both * first - 3 * first * second + 2 * third) / 6
@@ -129,7 +155,7 @@ class Posterior:
         self._sizes = covariance.sizes()
         of_sizes, by_size = np.linalg.eigh(white @ self._sizes @ white)
         self._root = 1 / np.sqrt(observed.share)
-        between = covariance.between(self._rows, self._rows) * np.outer(self._root, self._root)
+        between = covariance.between(observed.alike) * np.outer(self._root, self._root)
         of_rows, self._by_row = np.linalg.eigh(between)
         self._grown = 1 + np.outer(np.maximum(of_rows, 0), np.maximum(of_sizes, 0))
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
@@ -139,7 +165,8 @@ class Posterior:
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
         """Mean and variance at each size, one row for each of the configurations."""
-        near = self._covariance.between(rows, self._rows) * self._root @ self._by_row
+        alike = self._covariance.liken(rows, self._rows)
+        near = self._covariance.between(alike) * self._root @ self._by_row
         mean = near @ self._solved @ self._to_sizes.T
         prior = np.outer(self._covariance.within(rows), np.diag(self._sizes))
         known = near**2 @ (1 / self._grown) @ (self._to_sizes**2).T

@@ -131,7 +131,8 @@ class TableModel:
     def correlation(self, rows: Rows, other: Rows) -> Matrix:
         """A priori, between the effects of two lists of configurations."""
         own = np.outer(self._covariance.within(rows), self._covariance.within(other))
-        found: Matrix = self._covariance.between(rows, other) / np.sqrt(np.maximum(own, 1e-12))
+        alike = self._covariance.liken(rows, other)
+        found: Matrix = self._covariance.between(alike) / np.sqrt(np.maximum(own, 1e-12))
         return found
 
     def lucky_ones(self, deviations: float) -> list[Configuration]:
@@ -192,8 +193,10 @@ class TableModel:
         means = [self._means.get(c, unknown) for c in kept]
         values = np.array([np.zeros_like(slow), *(mean.value for mean in means)])
         self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
+        rows = self.encoding.rows([DEFAULT, *kept])
         return Observed(
-            rows=self.encoding.rows([DEFAULT, *kept]),
+            rows=rows,
+            alike=self._covariance.liken(rows, rows),
             means=values / self._scale,
             share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
             noise=self._noise() / np.outer(self._scale, self._scale),
