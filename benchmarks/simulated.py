@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from quiet import QuietReporter
 
@@ -99,7 +100,10 @@ class MadeUpNoise:
 
     - ``normal``;
     - ``bimodal``: two speeds 1.5x apart by run, which no covariate tells apart;
+    - ``sticky``: the same, and a run has the speed of the one before with a probability of 0.9;
+    - ``autocorrelated``: what slows a run down slows the next ones, AR(1) with 0.7;
     - ``drifting``; ``heavy-tailed``; ``outliers``;
+    - ``rounded``: normal, printed with two decimals of a microsecond;
     - ``first-slower``: the first run of each block takes 10 % longer;
     - ``every-second``, ``two-of-four``: so do runs by turns.
     """
@@ -109,11 +113,13 @@ class MadeUpNoise:
     run_s: float = 0.165
     spread: float = 0.03
     runs: int = 0
+    #: What a run leaves to the next one.
+    last: float = 0.0
 
     def __call__(self, place: int) -> Draw:
-        shared = self._shared(place)
+        self.last = self._shared(place)
         self.runs += 1
-        times = {size: base_s(size) * math.exp(shared + self._own()) for size in SIZES}
+        times = {size: base_s(size) * math.exp(self.last + self._own()) for size in SIZES}
         return Draw(times, {}, self.run_s)
 
     def _shared(self, place: int) -> float:
@@ -126,7 +132,11 @@ class MadeUpNoise:
         if self.kind in by_turns:
             return 0.1 * by_turns[self.kind]
         if self.kind == "bimodal":
-            return math.log(1.5) if self.rng.random() < 0.4 else 0.0
+            return self._mode()
+        if self.kind == "sticky":
+            return self._mode() if self.rng.random() < 0.1 else self.last
+        if self.kind == "autocorrelated":
+            return 0.7 * self.last + self.rng.gauss(0, self.spread)
         if self.kind == "drifting":
             # 10 % an hour, and a swing of 5 % within minutes.
             hours = self.runs * self.run_s / 3600
@@ -135,11 +145,39 @@ class MadeUpNoise:
             return self.rng.uniform(0.2, 2.0)
         return self.rng.gauss(0, self.spread / 2)
 
+    def _mode(self) -> float:
+        return math.log(1.5) if self.rng.random() < 0.4 else 0.0
+
     def _own(self) -> float:
         """What one size has for itself."""
         if self.kind == "heavy-tailed":  # Student's t with 2 degrees of freedom
             return self.spread * self.rng.gauss(0, 1) / math.sqrt(self.rng.gammavariate(1, 1))
         return self.rng.gauss(0, self.spread)
+
+
+class RunningSlowdown(Protocol):
+    """Noise in continuous time (unseen_noise.py)."""
+
+    def slowdown(self, start: float, duration: float) -> float:
+        """Of what begins at a time and would take so many seconds by itself."""
+
+
+@dataclass
+class ContinuousNoise:
+    """Noise that goes on in time, while the sizes of a run are measured one after the other."""
+
+    model: RunningSlowdown
+    run_s: float = 0.165
+    now_s: float = 0.0
+
+    def __call__(self, place: int) -> Draw:
+        del place
+        started_s, part_s, times = self.now_s, self.run_s / len(SIZES), {}
+        for size in SIZES:
+            slower = self.model.slowdown(self.now_s, part_s)
+            times[size] = base_s(size) * slower
+            self.now_s += part_s * slower
+        return Draw(times, {}, self.now_s - started_s)
 
 
 @dataclass
@@ -187,6 +225,8 @@ class SimulatedBenchmark:
     effect: Effect
     now: float = 0.0
     simulated: bool = True
+    #: Of which the times that it prints are multiples; 0 for none.
+    step_s: float = 0.0
 
     def clock(self) -> float:
         """Virtual seconds."""
@@ -200,6 +240,8 @@ class SimulatedBenchmark:
         found = []
         for size in request.workload.sizes:
             median = draw.times_s[size] * math.exp(self.effect(request.configuration, size))
+            if self.step_s:
+                median = max(1, round(median / self.step_s)) * self.step_s
             before, after = draw.canaries_s.get(size, (None, None))
             found.append(_measurement(size, median, before, after))
         return RunResult(request.run_id, Outcome.OK, started, draw.wall_s, tuple(found))
@@ -241,8 +283,15 @@ def run_campaign(
     noise: Noise, effect: Effect, seed: int, budget: Budget | None = None
 ) -> tuple[Plan, CampaignResult]:
     """One simulated campaign, by default with the default budget."""
+    campaign = make_campaign(SimulatedBenchmark(noise, effect), seed, budget)
+    return campaign.runner.plan, campaign.run()
+
+
+def make_campaign(
+    benchmark: SimulatedBenchmark, seed: int, budget: Budget | None = None
+) -> Campaign:
+    """A simulated campaign that has not begun, by default with the default budget."""
     workload = Workload(Operation.ALLREDUCE, SIZES)
     plan = Plan("simulated", space(), workload, seed=seed, budget=budget or Budget())
-    benchmark = SimulatedBenchmark(noise, effect)
     runner = Runner(plan, 1, benchmark, InMemoryStore(str(plan.seed)), clock=benchmark.clock)
-    return plan, Campaign(plan, runner, QuietReporter()).run()
+    return Campaign(plan, runner, QuietReporter())

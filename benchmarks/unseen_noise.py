@@ -1,8 +1,9 @@
-"""Two noise models from the literature, written before their author had read any of the package's statistics.
+"""Two noise models from the literature, for which nothing in commtune was tuned.
 
-Nothing in commtune was tuned for them: they test what the models in honesty.py might have been chosen to pass. Their
-constants come from the papers named below, not from trying which ones pass. Times are in seconds, and the slowdown of a
-run is a factor of its time on an idle machine.
+They were written before their author had read any of the package's statistics: the models in
+simulated.py might have been chosen to pass. The constants come from the papers named below, not
+from trying which ones pass. Times are in seconds; the slowdown of a run is a factor of its time on
+an idle machine.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ import numpy as np
 
 @dataclass
 class Interruptions:
-    """Operating system jitter: work of the system arrives as a Poisson process, and takes half of the core while it lasts.
+    """Operating system jitter: work of the system takes half of the core while it lasts.
 
-    Lengths follow a power law from 10 ms to 5 min: timer ticks and daemons are short, a backup outlasts several runs.
-    Petrini, Kerbyson, Pakin: The Case of the Missing Supercomputer Performance (SC 2003); Hoefler, Schneider, Lumsdaine:
-    Characterizing the Influence of System Noise on Large-Scale Applications by Simulation (SC 2010). Power-law lifetimes of
-    processes: Harchol-Balter, Downey (SIGMETRICS 1996), who find an exponent of about 1; 1.2 here.
+    It arrives as a Poisson process. Lengths follow a power law from 10 ms to 5 min: timer ticks
+    and daemons are short, a backup outlasts several runs. Petrini, Kerbyson, Pakin: The Case of
+    the Missing Supercomputer Performance (SC 2003); Hoefler, Schneider, Lumsdaine: Characterizing
+    the Influence of System Noise on Large-Scale Applications by Simulation (SC 2010). Power-law
+    lifetimes of processes: Harchol-Balter, Downey (SIGMETRICS 1996), who find an exponent of about
+    1; 1.2 here.
     """
 
     random: np.random.Generator
@@ -33,7 +36,7 @@ class Interruptions:
     _arrival: float | None = None
 
     def slowdown(self, start: float, duration: float) -> float:
-        """Of a run that would take `duration` on an idle machine; `start` never decreases from call to call."""
+        """Of a run that would take so long on an idle machine; ``start`` never decreases."""
         end = start + duration
         if self._arrival is None:
             self._arrival = start - self.longest
@@ -54,11 +57,13 @@ class Interruptions:
 
 @dataclass
 class Congestion:
-    """A shared network: the load of others drifts over minutes, and a neighbour writes a checkpoint every quarter of an hour.
+    """A shared network: the load of others drifts, and a neighbour writes checkpoints.
 
-    The excess over an idle network is log-normal around 5 %, its logarithm an Ornstein-Uhlenbeck process; a checkpoint adds
-    25 % for a minute. Bhatele et al., There Goes the Neighborhood (SC 2013): 28 % faster to 41 % slower than the average;
-    Zhang et al., Quantifying the Impact of Network Congestion (CLUSTER 2020): 40 % and more for codes heavy on MPI.
+    The excess over an idle network is log-normal around 5 %, its logarithm an Ornstein-Uhlenbeck
+    process; a checkpoint every quarter of an hour adds 25 % for a minute. Bhatele et al., There
+    Goes the Neighborhood (SC 2013): 28 % faster to 41 % slower than the average; Zhang et al.,
+    Quantifying the Impact of Network Congestion (CLUSTER 2020): 40 % and more for codes heavy on
+    MPI.
     """
 
     random: np.random.Generator
@@ -74,7 +79,7 @@ class Congestion:
     _checkpoint: float = 0.0
 
     def slowdown(self, start: float, duration: float) -> float:
-        """Of a run that would take `duration` on an idle network; `start` never decreases from call to call."""
+        """Of a run that would take so long on an idle network; ``start`` never decreases."""
         if self._level is None:
             self._level = self.random.normal()
             self._checkpoint = start - self.random.uniform(0, self.checkpoint_every_s)

@@ -38,13 +38,16 @@ class Configuration(Mapping[str, str]):
     def __len__(self) -> int:
         return len(self._values)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._values
+
     def __hash__(self) -> int:
         return hash(self.key)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Configuration):
             return NotImplemented
-        return dict(self) == dict(other)
+        return self._values == other._values
 
     def __repr__(self) -> str:
         return f"Configuration({dict(self)})"

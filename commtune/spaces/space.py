@@ -133,7 +133,8 @@ class Space:
                 f"not a configuration of space {self.name}: {problems[0]}",
                 hint="\n".join(problems[1:]),
             )
-        return {p.name: _decoded(p, configuration) for p in self.parameters}
+        values = dict(configuration)
+        return {p.name: _decoded(p, values) for p in self.parameters}
 
     def check(self, configuration: Mapping[str, str]) -> list[str]:
         """What is wrong with a configuration, in words with the nearest legal value.
