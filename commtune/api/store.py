@@ -152,6 +152,9 @@ class Store:
         system: str | None = None,
         backend: str | None = None,
         campaign: str | None = None,
+        min_pairs: int | None = None,
+        min_days: int | None = None,
+        min_sessions: int | None = None,
     ) -> Profile:
         """The best that is known for an operation and a message size.
 
@@ -162,6 +165,9 @@ class Store:
         Args:
             bytes: 1048576, or ``"1MiB"``.
             system: part of a system's name, or its fingerprint.
+            min_pairs: at least so many behind the speedup at each of the profile's sizes.
+            min_days, min_sessions: its configuration was confirmed on, or in, at least so many; a
+                day is one of UTC.
 
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
@@ -170,7 +176,8 @@ class Store:
 
         filters = {
             "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
-            "campaign": campaign,
+            "campaign": campaign, "min_pairs": min_pairs, "min_days": min_days,
+            "min_sessions": min_sessions,
         }  # fmt: skip
         size = _bytes(bytes)
         (found,), _ = best_answers(operation, size, filters, self.url)

@@ -189,7 +189,7 @@ def _export(db: str, values: _Values) -> Reply:
 
 def _best(db: str, values: _Values) -> Reply:
     operation = Operation(values["operation"])
-    filters = {name: values[name] for name in ("nodes", "ranks", "system", "backend", "campaign")}
+    filters = {one.name: values[one.name] for one in given.FILTERS}
     size, stack = values["bytes"], values["stack"]
     if size is not None:
         explained = 1 if values["others"] is None else MOST_ANSWERS

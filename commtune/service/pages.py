@@ -107,7 +107,7 @@ def _systems(db: str) -> list[str]:
 
 def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.BEST, query)
-    filters = {name: asked[name] for name in ("nodes", "ranks", "system", "backend", "campaign")}
+    filters = {one.name: asked[one.name] for one in given.FILTERS}
     operation = Operation(asked["operation"])
     size = asked["bytes"]
     found = None

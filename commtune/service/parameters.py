@@ -92,7 +92,12 @@ STACK = text_parameter("stack", "part of the software's name, or its fingerprint
 BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
 OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
-BEST = (OPERATION, BYTES, RANKS, NODES, SYSTEM, STACK, BACKEND, CAMPAIGN, OTHERS)
+MIN_PAIRS = number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
+MIN_DAYS = number_parameter("min_days", "confirmed on so many days, at least", 1)
+MIN_SESSIONS = number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
+#: What answers are picked by, where they are read.
+FILTERS = (RANKS, NODES, SYSTEM, BACKEND, CAMPAIGN, MIN_PAIRS, MIN_DAYS, MIN_SESSIONS)
+BEST = (OPERATION, BYTES, STACK, OTHERS, *FILTERS)
 
 BEFORE = number_parameter("before", "only runs older than the one of this id: the next page", 1)
 LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)

@@ -20,7 +20,7 @@ from commtune.db.queries import best, profiles
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
-from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
+from commtune.model import DEFAULT, Interval, Phase, PointEvidence, Verdict
 
 
 @pytest.fixture
@@ -102,6 +102,28 @@ def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[s
     assert filled
     (row,) = best.best_profiles(url, "allreduce", 4096, **condition)
     assert row.campaign == "big"
+
+
+@pytest.mark.parametrize("least", ["min_pairs", "min_days", "min_sessions"])
+def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, least: str) -> None:
+    """Seven pairs, and confirmed within two days in three sessions; a search is no evidence."""
+    campaign = filled.open_campaign(given.campaign()).id
+    filled.add_trial(campaign, 1, given.TUNED, "sampler")
+    last = 1_700_006_399.0  # of a day
+    made = [(last, "s1"), (last + 2, "s2"), (last + 3, "s3")]
+    for number, (started_at, session) in enumerate(made):
+        run = given.request(f"c{number}", phase=Phase.CONFIRM, block=number)
+        filled.start_runs(campaign, [run], session)
+        filled.finish_run(campaign, given.result(run.run_id, started_at=started_at), "allreduce")
+    filled.start_runs(campaign, [given.request("search", block=9)], "s4")
+    later = given.result("search", started_at=last + 10 * 86400)
+    filled.finish_run(campaign, later, "allreduce")
+    filled.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
+    most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3}[least]
+    (row,) = best.best_profiles(url, "allreduce", 4096, ranks=2, **{least: most})
+    assert row.name == "allreduce-large"
+    with pytest.raises(NoAnswer, match=f"{least.replace('_', ' ')} {most + 1}"):
+        best.best_profiles(url, "allreduce", 4096, ranks=2, **{least: most + 1})
 
 
 def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:

@@ -48,7 +48,8 @@ def best(
 
     Args:
         filters: nodes, ranks, system (part of its name, or its fingerprint), backend and campaign
-            that are asked for; ``None`` for any.
+            that are asked for, and how many pairs, days and sessions at least (``min_pairs``,
+            ``min_days``, ``min_sessions``); ``None`` for any.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.

@@ -49,6 +49,15 @@ def best_command(
     ] = None,
     backend: Annotated[str | None, typer.Option(help="backend, such as mpi-host")] = None,
     campaign: Annotated[str | None, typer.Option(help="only from this campaign")] = None,
+    min_pairs: Annotated[
+        int | None, typer.Option(min=1, help="with so many pairs at each size, at least")
+    ] = None,
+    min_days: Annotated[
+        int | None, typer.Option(min=1, help="confirmed on so many days, at least")
+    ] = None,
+    min_sessions: Annotated[
+        int | None, typer.Option(min=1, help="confirmed in so many sessions, at least")
+    ] = None,
     db: DbOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -56,6 +65,7 @@ def best_command(
     operation = operation_flag(op)
     filters = {
         "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
+        "min_pairs": min_pairs, "min_days": min_days, "min_sessions": min_sessions,
     }  # fmt: skip
     if bytes_ is None:
         table = size_table(operation, filters, db)

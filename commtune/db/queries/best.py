@@ -38,12 +38,23 @@ _MOST = 1000
 #: What is only likely is no answer.
 _ASKED = "p.operation = :op AND p.verdict <> 'likely'"
 
+#: Of the runs behind a profile. A verification is none of them: it may have found that the
+#: profile holds no more.
+_CONFIRMED = """(SELECT COUNT(DISTINCT {what}) FROM runs r
+  WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
+    AND r.phase = 'confirm' AND r.outcome = 'ok')"""
+
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
     "ranks": "p.ranks = :ranks",
     "backend": "p.backend = :backend",
     "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
     "campaign": "c.name = :campaign",
+    "min_pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
+      AND NOT x.is_guard AND x.speed = 'all') >= :min_pairs""",
+    # CAST rounds in PostgreSQL and cuts off in SQLite; ROUND is the same in both.
+    "min_days": _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)") + " >= :min_days",
+    "min_sessions": _CONFIRMED.format(what="r.session") + " >= :min_sessions",
 }
 
 _RANGES = """
@@ -82,6 +93,9 @@ def best_profiles(
     system: str | None = None,
     backend: str | None = None,
     campaign: str | None = None,
+    min_pairs: int | None = None,
+    min_days: int | None = None,
+    min_sessions: int | None = None,
     limit: int = _MOST,
 ) -> list[BestRow]:
     """Profiles for this size, newest first.
@@ -92,13 +106,17 @@ def best_profiles(
         op: the operation's word, such as ``allreduce``.
         bytes: message size, bytes.
         system: name or fingerprint.
+        min_pairs: at least so many behind the speedup at each of the profile's sizes.
+        min_days, min_sessions: its configuration was confirmed on, or in, at least so many; a day
+            is one of UTC.
         limit: at most so many.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
     """
     asked = {"nodes": nodes, "ranks": ranks, "system": system}
-    asked |= {"backend": backend, "campaign": campaign}
+    asked |= {"backend": backend, "campaign": campaign, "min_pairs": min_pairs}
+    asked |= {"min_days": min_days, "min_sessions": min_sessions}
     # The benchmark of queries asks over a connection that it keeps open.
     with open_for_reading(url) as rows:
         return ask_best(rows, op, bytes, asked, limit)
@@ -110,7 +128,7 @@ def ask_best(
     """``best``, over a connection that is open already.
 
     Args:
-        asked: nodes, ranks, system, backend, campaign; those that are ``None`` don't count.
+        asked: as ``best_profiles`` names it; what is ``None`` doesn't count.
     """
     given = {name: value for name, value in asked.items() if value is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
@@ -239,7 +257,9 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
         given: the conditions of the question, by name.
     """
     sizes = [format_size(size)] if size else []
-    asked = ", ".join([op, *sizes, *(f"{name} {v}" for name, v in given.items())])
+    asked = ", ".join(
+        [op, *sizes, *(f"{name.replace('_', ' ')} {v}" for name, v in given.items())]
+    )
     there = read_rows(rows(_THERE, {}), "profiles", shapes.Profile, "operation")
     if not there:
         names = campaign_names(rows)[::-1]
