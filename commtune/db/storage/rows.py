@@ -53,18 +53,19 @@ def ensure_row(
     **others: Any,
 ) -> tuple[int, bool]:
     """The row with this key, made if it is not there: its number, and whether it was made."""
-    find = select(table.__table__.c.id).where(key == value)
+    # Not the class: SQLAlchemy's ORM takes as long again to look at each value.
+    plain = Base.metadata.tables[table.__tablename__]
+    find = select(plain.c.id).where(plain.c[key.key] == value)
     found = connection.execute(find).scalar_one_or_none()
     if found is not None:
         return int(found), False
-    made = True
     try:
         # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
         with connection.begin_nested():
-            connection.execute(insert(table).values({key.key: value, **others}))
+            made = connection.execute(insert(plain), {key.key: value, **others})
+            return int(made.inserted_primary_key[0]), True
     except IntegrityError:  # another program made it at this moment
-        made = False
-    return int(connection.execute(find).scalar_one()), made
+        return int(connection.execute(find).scalar_one()), False
 
 
 def configuration_row(connection: Connection, configuration: Configuration) -> int:

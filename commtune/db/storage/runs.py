@@ -27,7 +27,7 @@ from commtune.db import codec
 from commtune.db.checked_columns import is_json, is_number, sound_rows
 from commtune.db.damage import Damage
 from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
-from commtune.db.tables import ConfigurationRow, MeasurementRecord, Run, Trial
+from commtune.db.tables import Base, ConfigurationRow, MeasurementRecord, Run, Trial
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
 from commtune.model.run_costs import RunCost
@@ -289,7 +289,7 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
         request.run_id,
         campaign_id=campaign_id,
         trial_id=trial.id,
-        configuration_id=configuration_row(connection, request.configuration),
+        configuration_id=trial.configuration_id,
         phase=str(request.phase),
         block=request.block,
         position=request.position,
@@ -312,7 +312,8 @@ def _close(connection: Connection, run_id: str, values: Mapping[str, Any], *also
         also: further conditions that it must meet to be known.
     """
     this = (Run.run_id == run_id, *also)
-    close = update(Run).where(*this, Run.state != "stored").values(state="stored", **values)
+    plain = Base.metadata.tables[Run.__tablename__]  # as in ``ensure_row``
+    close = update(plain).where(*this, Run.state != "stored").values(state="stored", **values)
     if connection.execute(close).rowcount == 1:
         return True
     if connection.execute(select(Run.id).where(*this)).scalar() is None:
