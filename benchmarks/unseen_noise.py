@@ -52,7 +52,7 @@ class Interruptions:
     def _length(self) -> float:
         """A truncated Pareto, by its inverse distribution function."""
         tail = (self.shortest / self.longest) ** self.exponent
-        return self.shortest * float(1 - self.random.random() * (1 - tail)) ** (-1 / self.exponent)
+        return self.shortest * math.pow(1 - self.random.random() * (1 - tail), -1 / self.exponent)
 
 
 @dataclass

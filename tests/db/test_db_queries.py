@@ -120,10 +120,11 @@ def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, le
     filled.finish_run(campaign, later, "allreduce")
     filled.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
     most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3}[least]
-    (row,) = best.best_profiles(url, "allreduce", 4096, ranks=2, **{least: most})
+    asked: dict[str, Any] = {"ranks": 2, least: most}
+    (row,) = best.best_profiles(url, "allreduce", 4096, **asked)
     assert row.name == "allreduce-large"
     with pytest.raises(NoAnswer, match=f"{least.replace('_', ' ')} {most + 1}"):
-        best.best_profiles(url, "allreduce", 4096, ranks=2, **{least: most + 1})
+        best.best_profiles(url, "allreduce", 4096, **asked | {least: most + 1})
 
 
 def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:

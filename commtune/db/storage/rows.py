@@ -63,7 +63,9 @@ def ensure_row(
         # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
         with connection.begin_nested():
             made = connection.execute(insert(plain), {key.key: value, **others})
-            return int(made.inserted_primary_key[0]), True
+            number = made.inserted_primary_key
+            assert number is not None  # it is for inserts of one row
+            return int(number[0]), True
     except IntegrityError:  # another program made it at this moment
         return int(connection.execute(find).scalar_one()), False
 

@@ -8,7 +8,7 @@ one eigendecomposition of each factor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
+Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
 _OWN, _REACH, _COMMON, _WEIGHTS = 3, 4, 5, 6
 _START = (1.0, 0.5, 0.2, 0.05, 4.0, 0.3)
@@ -40,7 +41,7 @@ class Likeness:
 
     left: tuple[Matrix, ...]
     right: Matrix
-    is_equal: NDArray[np.bool_]
+    is_equal: Flags
 
 
 @dataclass(frozen=True)
@@ -71,8 +72,8 @@ class Covariance:
     def __init__(self, encoding: Encoding, sizes: Matrix) -> None:
         counts = [len(alike) for alike in encoding.alike]
         #: Of each value of each parameter: which parameter's, and its place there.
-        self._owner = np.repeat(np.arange(len(counts)), counts)
-        self._place = np.concatenate([np.arange(count) for count in counts])
+        known = [(n, place) for n, count in enumerate(counts) for place in range(count)]
+        self._owner, self._place = np.array(known, dtype=np.intp).reshape(-1, 2).T
         self._alike = np.zeros((len(self._owner), len(self._owner)))
         for n, alike in enumerate(encoding.alike):
             self._alike[np.ix_(self._owner == n, self._owner == n)] = alike
@@ -87,7 +88,8 @@ class Covariance:
         """How alike the configurations of two lists of rows are, parameter by parameter."""
         left, right = self._indicators(one), self._indicators(other)
         common = left @ right.T
-        is_equal = (common == one.shape[1]) & one.any(axis=1)[:, None]
+        is_set = np.outer(one.any(axis=1), np.ones(len(other), dtype=bool))
+        is_equal: Flags = is_set & (common == one.shape[1])
         powers = (self._alike, self._alike**2, self._alike * self._alike**2)
         return Likeness(tuple(left @ power for power in powers), right.T, is_equal)
 
@@ -98,15 +100,17 @@ class Covariance:
     def between(self, alike: Likeness) -> Matrix:
         """Between the configurations of two lists of rows."""
         weights = self.values[_WEIGHTS:][self._owner]
-        sums = [(left * weights**n) @ alike.right for n, left in enumerate(alike.left, start=1)]
-        return self._sum(*sums, alike.is_equal)
+        sums = ((left * weights**n) @ alike.right for n, left in enumerate(alike.left, start=1))
+        return self._sum(sums, alike.is_equal)
 
     def within(self, rows: Rows) -> Matrix:
         """Of each configuration with itself: its prior variance."""
         weights, is_set = self.values[_WEIGHTS:], (rows > 0).astype(np.float64)
-        return self._sum(*(is_set @ weights**n for n in (1, 2, 3)), rows.any(axis=1))
+        own: Flags = rows.any(axis=1)
+        return self._sum((is_set @ weights**n for n in (1, 2, 3)), own)
 
-    def _sum(self, first: Matrix, second: Matrix, third: Matrix, own: Matrix) -> Matrix:
+    def _sum(self, powers: Iterable[Matrix], own: Flags) -> Matrix:
+        first, second, third = powers
         both = first * first
         pairs = (both - second) / 2
         triples = (both * first - 3 * first * second + 2 * third) / 6
