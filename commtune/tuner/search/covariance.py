@@ -106,7 +106,7 @@ class Covariance:
     def within(self, rows: Rows) -> Matrix:
         """Of each configuration with itself: its prior variance."""
         weights, is_set = self.values[_WEIGHTS:], (rows > 0).astype(np.float64)
-        own: Flags = rows.any(axis=1)
+        own = np.asarray(rows.any(axis=1))
         return self._sum((is_set @ weights**n for n in (1, 2, 3)), own)
 
     def _sum(self, powers: Iterable[Matrix], own: Flags) -> Matrix:
