@@ -8,8 +8,9 @@ from honesty import Result, clustered
 
 def result(single: int, held: int) -> Result:
     flags = dict.fromkeys(("claims", "found", "wrong", "passengers", "together"), False)
-    counts = {"single": single, "single_held": held, "runs": 1}
-    return Result("recorded", 0.0, 1, 0.165, **flags, **counts, seconds=1)
+    return Result(
+        "recorded", 0.0, 1, 0.165, **flags, single=single, single_held=held, runs=1, seconds=1
+    )
 
 
 @pytest.mark.parametrize(
