@@ -26,7 +26,16 @@ from .results import group_rows, load_scores, store_scores  # noqa: E402
 from .scoring import Score, score_course  # noqa: E402
 
 GRIDS = Path(__file__).parent.parent / "grids"
-ALL = ("mpich-allreduce", "openmpi-broadcast", "nccl-sockets", "nccl-sockets-dense")
+ALL = (
+    "mpich-allreduce",
+    "openmpi-broadcast",
+    "nccl-sockets",
+    "nccl-sockets-dense",
+    "mpich-allreduce-dense",
+    "mpich-alltoall-dense",
+    "openmpi-broadcast-dense",
+    "intel-allgather-dense",
+)
 
 
 def play_seed(

@@ -44,6 +44,10 @@ COMMITTED = (
     "mpich-allreduce-default",
     "nccl-sockets",
     "nccl-sockets-dense",
+    "mpich-allreduce-dense",
+    "mpich-alltoall-dense",
+    "openmpi-broadcast-dense",
+    "intel-allgather-dense",
 )
 
 
@@ -166,7 +170,16 @@ def test_there_are_no_other_recordings() -> None:
     )
 
 
-@pytest.mark.parametrize(("name", "rounds"), [("mpich-allreduce", 8), ("openmpi-broadcast", 6)])
+@pytest.mark.parametrize(
+    ("name", "rounds"),
+    [
+        ("mpich-allreduce", 8),
+        ("openmpi-broadcast", 6),
+        ("mpich-alltoall-dense", 8),
+        ("openmpi-broadcast-dense", 7),
+        ("intel-allgather-dense", 6),
+    ],
+)
 def test_committed_grids_hold_their_campaigns_whole_space(name: str, rounds: int) -> None:
     grid = load_grid(GRIDS / f"{name}.jsonl.gz")
     spec = parse_campaign(grid.header.campaign, GRIDS)
