@@ -1,8 +1,8 @@
 """Records the dense grids for the benchmark of the search, side by side on cores of their own.
 
-    python benchmarks/search/record_grids.py --dry              # what there is to record, nothing is run
-    python benchmarks/search/record_grids.py                    # on a quiet machine; goes on where it was
-    python benchmarks/search/record_grids.py --seconds 540      # stops then; called again, it goes on
+    python benchmarks/search/record_grids.py --dry          # counts only
+    python benchmarks/search/record_grids.py                # on a quiet machine; goes on
+    python benchmarks/search/record_grids.py --seconds 540  # stops then; goes on next time
 
 Each campaign of benchmarks/grids/campaigns/ becomes benchmarks/grids/NAME.jsonl.gz. As many are
 recorded at a time as the machine has cores for their ranks. A recording is fixed before any search
