@@ -20,36 +20,38 @@ PAGE = ROOT / "docs" / "search.md"
 IMAGES = ROOT / "docs" / "images"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 _BUDGETS = (2, 5, 10, 20, 50)
-#: What the picture shows, with the rule that each is shown under: the best of its own.
-_DRAWN = {
-    "random": "mean", "random+rerun": "lcb", "tpe": "lcb", "tpe-by-size": "lcb", "gp": "lcb",
-    "smac3": "lcb", "acclaim": "own", "racing": "own", "halving": "lcb",
-    "search": "own", "whole": "own", "whole+likely": "own",
-}  # fmt: skip
+#: Methods that are shown by their own recommendation; the others by the lower bound.
+_OWN = ("acclaim", "search", "whole", "whole+likely")
+_NOT_DRAWN = ("exhaustive", "exhaustive-3", "tpe-multivariate", "hyperband", "nsga-ii", "cma-es")
 
 Row = dict[str, Any]
 
 
+def shown(rows: Sequence[Row]) -> dict[str, dict[float, Row]]:
+    """The rows of each method under the rule of picking that it is shown by, by budget."""
+    found: dict[str, dict[float, Row]] = {}
+    for row in sorted(rows, key=lambda row: str(row["method"])):
+        if row["pick"] == ("own" if row["method"] in _OWN else "lcb"):
+            found.setdefault(row["method"], {})[row["percent"]] = row
+    return found
+
+
 def table(rows: Sequence[Row]) -> Iterator[str]:
-    """One recording's table, a line each; a method and rule of picking in a row."""
+    """One recording's table, a line each; a method in a row."""
     budgets = [b for b in _BUDGETS if any(row["percent"] == b for row in rows)]
-    yield (
-        "| method | pick | seeds | " + "".join(f"{b} % | " for b in budgets) + "false | seconds |"
-    )
-    yield "|---|---|---|" + "---|" * len(budgets) + "---|---|"
-    for method, pick in dict.fromkeys((row["method"], row["pick"]) for row in rows):
-        mine = {r["percent"]: r for r in rows if (r["method"], r["pick"]) == (method, pick)}
+    yield "| method | seeds | " + "".join(f"{b} % | " for b in budgets) + "false | seconds |"
+    yield "|---|---|" + "---|" * len(budgets) + "---|---|"
+    for method, mine in shown(rows).items():
         if 0 in mine:
-            shown = f"{mine[0]['runs']:g} runs: {_cell(mine[0])}"
-            cells = [shown, *[""] * (len(budgets) - 1)]
+            whole = f"{mine[0]['runs']:g} runs: {_cell(mine[0])}"
+            cells = [whole, *[""] * (len(budgets) - 1)]
         else:
             cells = [_cell(mine[b]) if b in mine else "" for b in budgets]
-        last = mine[max(mine)]
         claims = [r for r in mine.values() if r["false_claims"] is not None]
         false = sum(r["false_claims"] for r in claims)
         said = f"{false} of {sum(r['seeds'] for r in claims)}" if claims else ""
         seeds = "/".join(str(n) for n in sorted({r["seeds"] for r in mine.values()}))
-        row = " | ".join([method, pick, seeds, *cells, said, f"{last['seconds']:.1f}"])
+        row = " | ".join([method, seeds, *cells, said, f"{mine[max(mine)]['seconds']:.1f}"])
         yield f"| {row} |"
 
 
@@ -61,19 +63,17 @@ def draw(grid: str, rows: Sequence[Row]) -> Figure:
     """Median regret over the number of runs; a dashed line where the exhaustive grid is."""
     figure = Figure(figsize=(6.4, 3.6), layout="constrained")
     axes = figure.subplots()
-    for method, pick in _DRAWN.items():
-        mine = sorted(
-            (row["runs"], 100 * row["median_regret"])
-            for row in rows
-            if (row["method"], row["pick"]) == (method, pick)
-        )
+    for method, by_budget in shown(rows).items():
+        if method in _NOT_DRAWN:
+            continue
+        mine = sorted((r["runs"], 100 * r["median_regret"]) for r in by_budget.values())
         if mine:
             ours = method in ("search", "whole", "whole+likely")
             label = f"commtune, {method}" if ours else method
             axes.plot(*zip(*mine, strict=True), marker="o", markersize=3, label=label,
                       linewidth=2.2 if ours else 1.0)  # fmt: skip
     for row in rows:
-        if row["method"] == "exhaustive-3" and row["pick"] == "mean":
+        if row["method"] == "exhaustive-3" and row["pick"] == "lcb":
             axes.axhline(100 * row["median_regret"], color="grey", linestyle="--", linewidth=1,
                          label=f"exhaustive-3 ({row['runs']:g} runs)")  # fmt: skip
     axes.set(title=f"{grid} (replayed)", xlabel="runs", ylabel="median regret (%)", xscale="log")
