@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -132,14 +132,7 @@ class Page:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        environment.filters |= {
-            "size": formatting.format_size, "duration": formatting.format_duration,
-            "wall": formatting.format_wall_time,
-            "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
-            "gain": _gain, "ratio": _ratio,
-            "kept": _kept,
-            "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
-        }  # fmt: skip
+        environment.filters |= FILTERS
         template = environment.get_template("report.html")
         return template.render(
             page=self,
@@ -328,3 +321,14 @@ def _limit(nominal: Nominal) -> str:
     if nominal.limit is None:
         return ""
     return f"{format_bandwidth(nominal.limit)}: {nominal.limit_why}"
+
+
+#: What the parts of the page need of an environment.
+FILTERS: Mapping[str, Callable[..., str]] = {
+    "size": formatting.format_size, "duration": formatting.format_duration,
+    "wall": formatting.format_wall_time,
+    "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
+    "gain": _gain, "ratio": _ratio,
+    "kept": _kept,
+    "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
+}  # fmt: skip

@@ -80,7 +80,7 @@ class Question:
 _IN_PATH = {
     "campaign": given.text_parameter("campaign", "a campaign's name"),
     "run": given.text_parameter("run", "a run's name (run_id)"),
-    "number": given.number_parameter("number", "a profile's number (id)", 1),
+    "number": given.NUMBER,
     "format": given.word_parameter("format", "the file's form", [one.name for one in FORMATS]),
 }
 

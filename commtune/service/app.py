@@ -21,6 +21,7 @@ from commtune.service.auth import Tokens
 from commtune.service.cache import Cache
 from commtune.service.metrics import Metrics
 from commtune.service.openapi import openapi_document
+from commtune.service.rendering import show_problem
 from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
 
 #: Bytes of a path with its query, and parameters in it.
@@ -84,7 +85,7 @@ class Service:
                     self.db, self.prefix, request.path_params, _read_query(request.scope)
                 )
             except CommtuneError as error:
-                return pages.show_problem(problem_of(error), self.prefix)
+                return show_problem(problem_of(error), self.prefix)
 
         return make
 
@@ -156,7 +157,7 @@ def _told(scope: Scope, found: Problem) -> Reply:
     """A problem as JSON below the API, and as a page elsewhere."""
     if scope["path"].startswith("/api/"):
         return found.reply()
-    return pages.show_problem(found, scope.get("commtune.prefix", ""))
+    return show_problem(found, scope.get("commtune.prefix", ""))
 
 
 class _Gate:

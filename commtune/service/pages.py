@@ -2,34 +2,33 @@
 
 from __future__ import annotations
 
-import math
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib import resources
 from typing import Any
-from urllib.parse import quote
 
-import jinja2
-
-from commtune import __version__, wording
 from commtune import formatting as text
+from commtune import wording
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.listing import find_run, list_runs, list_systems
 from commtune.app.campaigns.progress import read_progress
+from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.profiles.answers import answer_question
 from commtune.app.profiles.reporting import render_campaign_report
+from commtune.errors import UserError
 from commtune.export.formats import FORMATS
 from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
 from commtune.service import live
 from commtune.service import parameters as given
-from commtune.service.replies import REPORT_POLICY, Problem, Reply
-from commtune.tuner.outcome.displayed_points import displayed_points
+from commtune.service.compare import show_comparison
+from commtune.service.rendering import HTML, evidence_table, is_shown, point_rows, render
+from commtune.service.replies import REPORT_POLICY, Reply
 
 _RUNS_A_PAGE = 100
 #: A form of which nothing is filled in.
 _NOT_ASKED = {one.name: "" for one in given.BEST}
-_HTML = "text/html; charset=utf-8"
+_NOT_ZOOMED = {one.name: "" for one in given.ZOOM}
 
 
 def _file(package: str, name: str, kind: str) -> Reply:
@@ -59,38 +58,10 @@ class Page:
     is_slow: bool = False
 
 
-def _render(template: str, prefix: str, status: int = 200, **values: Any) -> Reply:
-    made = _environment().get_template(template).render(prefix=prefix, **values)
-    return Reply(made.encode("utf-8", "replace"), _HTML, status)
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("commtune.service"),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    # Slashes too: a name is one part of a path.
-    environment.filters["part"] = lambda name: quote(str(name), safe="", errors="replace")
-    environment.globals |= {"version": __version__, "log2": math.log2}
-    return environment
-
-
-def show_problem(found: Problem, prefix: str) -> Reply:
-    """What went wrong, as a page."""
-    page = _render("problem.html", prefix, found.status, problem=found)
-    headers = {"www-authenticate": "Bearer"} if found.status == 401 else {}
-    headers |= {"allow": "GET, HEAD"} if found.status == 405 else {}
-    return Reply(page.body, page.kind, page.status, headers)
-
-
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
     campaigns = [one for one, _ in stored.list_campaigns(db, ask_slurm=False)]
-    return _render(
+    return render(
         "overview.html",
         prefix,
         rows=[(one, stored.describe_best_gain(one.best)) for one in campaigns],
@@ -113,21 +84,23 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
     found = None
     if size is not None:
         found = answer_question(operation, size, filters, stack=asked["stack"], db=db)
-    return _render(
+    return render(
         "best.html",
         prefix,
         asked=_NOT_ASKED | dict(query),
         found=found,
         operations=list(Operation),
         systems=_systems(db),
-        points=[] if not found or not found["best"] else _answer_rows(found["best"]),
+        table=evidence_table(
+            [] if not found or not found["best"] else _answer_rows(found["best"])
+        ),
         formats=_formats(),
     )
 
 
 def _answer_rows(best: Mapping[str, Any]) -> list[dict[str, Any]]:
     points = [PointEvidence(**{**one, "gain": Interval(**one["gain"])}) for one in best["points"]]
-    return [_point_row(point) for point in displayed_points(points)]
+    return point_rows(points)
 
 
 def _formats() -> list[str]:
@@ -135,21 +108,53 @@ def _formats() -> list[str]:
 
 
 def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
-    given.read_parameters((), query)
+    zoom = given.read_parameters(given.ZOOM, query)
     name = path["campaign"]
     progress = read_progress(name, db)
     listed = stored.list_profiles(name, db)
-    return _render(
+    return render(
         "campaign.html",
         prefix,
         campaign=progress.summary,
         live=live.describe_live(progress),
-        profiles=[_profile(stored.find_profile(str(one.id), db)) for one in listed],
+        profiles=[_profile(stored.find_profile(str(one.id), db), zoom) for one in listed],
         formats=_formats(),
+        asked=_NOT_ZOOMED | dict(query),
     )
 
 
-def _profile(answer: stored.ProfileAnswer) -> dict[str, Any]:
+def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
+    zoom = given.read_parameters(given.ZOOM, query)
+    answer = stored.find_profile(str(given.NUMBER.read(path["number"])), db)
+    again, nothing = [], ""
+    try:
+        again = read_verifications(str(answer.id), db)
+    except UserError as refused:
+        nothing = refused.message
+    rows = point_rows(_inside(answer.profile, zoom), f"{_day(answer.created)} (profile)")
+    for one in again:
+        rows += point_rows(_inside(answer.profile, zoom, one.points), _day(one.began_at))
+    return render(
+        "profile.html",
+        prefix,
+        profile=_profile(answer, zoom),
+        campaign=answer.campaign,
+        name=f"{answer.campaign}/{answer.profile.name}",
+        made=_day(answer.created),
+        where=f"{answer.system.name}; {answer.stack.text}",
+        again=[(_day(one.began_at), one) for one in again],
+        nothing=nothing,
+        table=evidence_table(rows),
+        formats=_formats(),
+        asked=_NOT_ZOOMED | dict(query),
+    )
+
+
+def _day(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M", time.gmtime(seconds))
+
+
+def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str, Any]:
     profile = answer.profile
     level = wording.format_simultaneous(answer.level) if answer.level else "interval"
     return {
@@ -162,7 +167,8 @@ def _profile(answer: stored.ProfileAnswer) -> dict[str, Any]:
         "settings": {**answer.pinned, **profile.configuration},
         "note": profile.note,
         "level": level,
-        "points": [_point_row(point) for point in _inside(profile)],
+        "table": evidence_table(point_rows(_inside(profile, zoom))),
+        "variables": profile.contributions,
         "is_likely": profile.verdict is Verdict.LIKELY,
         "is_exported": profile.verdict in (Verdict.FASTER, Verdict.LIKELY)
         and not profile.simulated
@@ -171,25 +177,15 @@ def _profile(answer: stored.ProfileAnswer) -> dict[str, Any]:
     }
 
 
-def _inside(profile: Profile) -> list[PointEvidence]:
-    inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
-    return list(displayed_points(inside))
-
-
-def _point_row(point: PointEvidence) -> dict[str, Any]:
-    size, default, tuned, speedup, pairs = wording.point_cells(point)
-    return {
-        "size": size,
-        "default": default,
-        "tuned": tuned,
-        "speedup": speedup,
-        "pairs": pairs,
-        "state": point.speed,
-        "verdict": wording.describe_verdict(point.verdict),
-        "low": point.gain.low,
-        "high": point.gain.high,
-        "ratio": point.gain.ratio,
-    }
+def _inside(
+    profile: Profile, zoom: Mapping[str, Any], points: Sequence[PointEvidence] | None = None
+) -> list[PointEvidence]:
+    """The points of a profile, or others, at sizes of its range that are asked for."""
+    return [
+        point
+        for point in (profile.points if points is None else points)
+        if profile.bytes_low <= point.bytes <= profile.bytes_high and is_shown(point.bytes, zoom)
+    ]
 
 
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
@@ -203,7 +199,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
         phase=asked["phase"],
         outcome=asked["outcome"],
     )
-    return _render(
+    return render(
         "runs.html",
         prefix,
         campaign=path["campaign"],
@@ -218,7 +214,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
 def _run(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
     found = find_run(path["campaign"], path["run"], db)
-    return _render(
+    return render(
         "run.html", prefix, campaign=path["campaign"], run=found, cells=live.run_cells(found)
     )
 
@@ -228,14 +224,16 @@ def _report(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any])
     given.read_parameters((), query)
     page = render_campaign_report(path["campaign"], db)
     policy = {"content-security-policy": REPORT_POLICY}
-    return Reply(page.encode("utf-8", "replace"), _HTML, headers=policy)
+    return Reply(page.encode("utf-8", "replace"), HTML, headers=policy)
 
 
 PAGES = (
     Page("/", _overview),
     Page("/best", _best),
+    Page("/compare", show_comparison),
     Page("/campaigns/{campaign}", _campaign),
     Page("/campaigns/{campaign}/report", _report, is_slow=True),
     Page("/campaigns/{campaign}/runs", _runs),
     Page("/campaigns/{campaign}/runs/{run}", _run),
+    Page("/profiles/{number}", _show_profile, is_slow=True),
 )

@@ -76,15 +76,20 @@ def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter
     return Parameter(name, help, required=required, schema=schema)
 
 
-def _read_size(written: str) -> int:
-    try:
-        return min(parse_bytes(written), _LARGEST)
-    except QuantityError as error:
-        raise UserError(f"bytes={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+def size_parameter(name: str, help: str) -> Parameter:
+    """A message size, bytes."""
+
+    def read(written: str) -> int:
+        try:
+            return min(parse_bytes(written), _LARGEST)
+        except QuantityError as error:
+            raise UserError(f"{name}={written}: {error}", hint="write 8, 64KiB or 1MiB") from error
+
+    return Parameter(name, help, read)
 
 
 OPERATION = word_parameter("operation", "the operation", list(Operation), required=True)
-BYTES = Parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes", _read_size)
+BYTES = size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes")
 RANKS = number_parameter("ranks", "measured with this many ranks", 1)
 NODES = number_parameter("nodes", "measured on this many nodes", 1)
 SYSTEM = text_parameter("system", "part of a system's name, or its fingerprint")
@@ -98,6 +103,17 @@ MIN_SESSIONS = number_parameter("min_sessions", "confirmed in so many sessions, 
 #: What answers are picked by, where they are read.
 FILTERS = (RANKS, NODES, SYSTEM, BACKEND, CAMPAIGN, MIN_PAIRS, MIN_DAYS, MIN_SESSIONS)
 BEST = (OPERATION, BYTES, STACK, OTHERS, *FILTERS)
+
+#: In a path.
+NUMBER = number_parameter("number", "a profile's number (id)", 1)
+
+#: What of a table is shown.
+ZOOM = (size_parameter("from", "only sizes from here up"), size_parameter("to", "only up to here"))
+
+_SIDE = "campaign:NAME, or system:FINGERPRINT"
+COMPARED = word_parameter("operation", "the operation", list(Operation))
+COMPARE = (text_parameter("left", _SIDE), text_parameter("right", _SIDE), COMPARED, RANKS, NODES,
+           *ZOOM)  # fmt: skip
 
 BEFORE = number_parameter("before", "only runs older than the one of this id: the next page", 1)
 LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)

@@ -14,10 +14,11 @@ from enum import StrEnum
 
 from commtune.errors import UserError
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.tuner.confirmation.comparison import Rules, more_pairs
+from commtune.tuner.confirmation.comparison import Rules, compare_one, more_pairs
 from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, blocks_to_decide
-from commtune.tuner.statistics.machine_states import ALL
+from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: Machine speeds count as unevenly shared from this difference on.
 OTHER_SHARES = 0.1
@@ -110,18 +111,17 @@ class Claim:
         gains = [(share, then[speed].gain) for speed, share in shares.items()]
         return _mean_interval(gains, self.stated[size].gain.pairs)
 
-    def judge_sizes(
-        self,
-        points: Sequence[PointEvidence],
-        estimates: Mapping[int, Estimate | None],
-        rules: Rules,
-    ) -> tuple[SizeVerification, ...]:
-        """What today's blocks say of every size of the claim."""
+    def judge_blocks(
+        self, blocks: Blocks, speeds: MachineStates, rules: Rules
+    ) -> tuple[tuple[SizeVerification, ...], tuple[PointEvidence, ...]]:
+        """What fresh blocks say of every size of the claim, and the evidence."""
+        points, estimates = compare_one(blocks, self.configuration, self.operation, speeds, rules)
         today = {p.bytes: p for p in points if p.speed == ALL}
-        return tuple(
+        sizes = tuple(
             _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
             for size in self.sizes
         )
+        return sizes, points
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from commtune.errors import AllocationOver
 from commtune.model import Configuration, Outcome, Phase, PointEvidence, Run
 from commtune.model.conclusion import Decision
-from commtune.tuner.confirmation.comparison import Rules, compare_one
+from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.blocks import (
@@ -29,7 +29,8 @@ from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification import claims
 
-_EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
+#: What a campaign measured before a profile was made.
+EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class VerifyPhase:
     def run_s(self) -> float:
         """Wall seconds of a run in the middle of those known."""
         ours = self._runner.evidence.good(Phase.VERIFY)
-        walls = sorted(r.wall_s for r in [*self._known.good(*_EARLIER), *ours])
+        walls = sorted(r.wall_s for r in [*self._known.good(*EARLIER), *ours])
         return walls[len(walls) // 2] if walls else 1.0
 
     def _watch(self) -> str:
@@ -194,15 +195,11 @@ class VerifyPhase:
 
     def _speeds(self) -> MachineStates:
         """The machine's speeds, by the campaign's runs and today's."""
-        earlier = self._known.canaries(*_EARLIER)
+        earlier = self._known.canaries(*EARLIER)
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
     def _judged(self) -> tuple[tuple[claims.SizeVerification, ...], tuple[PointEvidence, ...]]:
-        operation, rules = self._claim.operation, self._rules()
-        points, estimates = compare_one(
-            self._blocks(), self._claim.configuration, operation, self._speeds(), rules
-        )
-        return self._claim.judge_sizes(points, estimates, rules), points
+        return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())
 
     def _verification(self, stopped: str) -> Verification:
         sizes, points = self._judged()

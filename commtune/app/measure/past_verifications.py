@@ -1,0 +1,149 @@
+"""What became of a profile: every time that it was measured again, judged anew from the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from commtune.app.campaigns.stored import find_profile, list_campaigns
+from commtune.campaign.plan import Plan
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.listing import count_phases
+from commtune.db.records import CampaignDescription, ProfileAnswer
+from commtune.db.storage.store import Store
+from commtune.model import BlockPlan, Phase, PointEvidence, Run
+from commtune.model.conclusion import Decision
+from commtune.tuner.confirmation.comparison import Rules
+from commtune.tuner.statistics.blocks import whole_blocks
+from commtune.tuner.statistics.evidence import Evidence, never_works
+from commtune.tuner.statistics.machine_states import MachineStates, fit_states
+from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
+from commtune.tuner.verification.phase import EARLIER
+from commtune.wiring import campaign_control
+
+#: Each block of a campaign on Slurm is a session: blocks this near are of one verification.
+_NEAR_S = 6 * 3600.0
+#: Blocks that are looked at more than once.
+_MANY = 1000
+
+
+@dataclass(frozen=True)
+class PastVerification:
+    """One time that a profile was measured again.
+
+    Attributes:
+        began_at: of its first run, seconds since 1970.
+        campaign: that its runs are stored with.
+        blocks: whole blocks of the default and the profile's configuration.
+        points: the evidence, by size and machine state.
+    """
+
+    began_at: float
+    campaign: str
+    blocks: int
+    finding: VerificationVerdict
+    points: tuple[PointEvidence, ...]
+
+
+def read_verifications(reference: str, db: str | None = None) -> list[PastVerification]:
+    """All of a profile, the oldest first.
+
+    How early each of them ended is not stored. So every one is judged as if it had ended at its
+    first look, which may spend the least of the error rate: an interval is never narrower than
+    the one that ``verify`` printed, and a finding may be inconclusive that wasn't then.
+
+    Raises:
+        UserError: the profile claims nothing that could be measured again.
+        UnknownName, NoAnswer, DatabaseFault: it is not to be had.
+    """
+    answer = find_profile(reference, db)
+    stored = describe_campaign(database_url(db), answer.campaign)
+    claim = _claim_of(answer, stored)
+    rules = _rules_of(stored, claim)
+    campaigns = _campaigns_with(answer, stored.id, db)
+    if not campaigns:
+        return []
+    found: list[PastVerification] = []
+    with campaign_control.readable_database(db) as opened:
+        store = Store(opened)
+        known = Evidence.of_runs(store.runs(stored.id))
+        earlier = known.canaries(*EARLIER)
+        for number, name in campaigns.items():
+            own = known if number == stored.id else Evidence.of_runs(store.runs(number))
+            speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
+            plans = {one.number: one for one in store.blocks(number)}
+            found += _judge_campaign(name, own.of(Phase.VERIFY), claim, plans, speeds, rules)
+    return sorted(found, key=lambda one: one.began_at)
+
+
+def _claim_of(answer: ProfileAnswer, stored: CampaignDescription) -> Claim:
+    named = (stored.what.get("workload") or {}).get("sizes") or ()
+    return Claim.of_profile(
+        answer.profile, sorted({*named, *(point.bytes for point in answer.profile.points)})
+    )
+
+
+def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
+    # Campaigns of earlier versions lack some of them.
+    level, minimum_gain, tolerance = (
+        stored.settings.get(name, getattr(Plan, name))
+        for name in ("level", "minimum_gain", "tolerance")
+    )
+    share = min(Decision(blocks=_MANY).shares)
+    return Rules(level, minimum_gain, tolerance, len(claim.sizes), share)
+
+
+def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int, str]:
+    """Campaigns that runs of its verifications are stored with: names by number."""
+    name = f"{answer.campaign}/{answer.profile.name}"
+    return {
+        one.id: one.name
+        for one, _ in list_campaigns(db, ask_slurm=False)
+        if (one.id == own or one.settings.get("verifies") == name)
+        and any(of.phase == Phase.VERIFY for of in count_phases(database_url(db), one.id))
+    }
+
+
+def _judge_campaign(
+    campaign: str,
+    runs: Sequence[Run],
+    claim: Claim,
+    plans: Mapping[int, BlockPlan],
+    speeds: MachineStates,
+    rules: Rules,
+) -> Iterable[PastVerification]:
+    for session in _sessions(runs):
+        tuned = [run for run in session if run.configuration == claim.configuration]
+        if not tuned:  # another profile's
+            continue
+        blocks = whole_blocks(session, plans)
+        sizes, points = claim.judge_blocks(blocks, speeds, rules)
+        finding = judge_profile(sizes, rules)
+        if never_works([run for run in tuned if not run.outcome.is_lost]):
+            finding = VerificationVerdict.WORSE
+        if any(run.oversubscribed for run in session):  # such times say nothing
+            finding = VerificationVerdict.UNDECIDED
+        began = min(run.started_at for run in session)
+        yield PastVerification(began, campaign, len(blocks), finding, points)
+
+
+def _sessions(runs: Sequence[Run]) -> Iterable[list[Run]]:
+    """Runs by the verification that made them."""
+    by_session = [list(same) for _, same in groupby(runs, key=lambda run: run.session)]
+    found: list[list[Run]] = []
+    for same in by_session:
+        if found and _is_of_a_job(same) and _is_of_a_job(found[-1]) and _are_near(found[-1], same):
+            found[-1] += same
+        else:
+            found.append(same)
+    return found
+
+
+def _is_of_a_job(runs: Sequence[Run]) -> bool:
+    return runs[0].session.startswith("job of block ")
+
+
+def _are_near(runs: Sequence[Run], later: Sequence[Run]) -> bool:
+    return later[0].started_at - runs[-1].started_at < _NEAR_S

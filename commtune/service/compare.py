@@ -1,0 +1,117 @@
+"""Two campaigns, or two systems, side by side: what is best by each of them, size by size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from commtune import formatting as text
+from commtune.app.campaigns import stored
+from commtune.app.campaigns.listing import list_systems
+from commtune.app.profiles.answers import size_table
+from commtune.app.profiles.explained import Explained
+from commtune.db.codec import list_differences
+from commtune.errors import NoAnswer, UnknownName
+from commtune.model import Operation
+from commtune.service import parameters as given
+from commtune.service.rendering import evidence_table, is_shown, point_rows, render
+from commtune.service.replies import Reply
+
+#: Differences that are listed.
+_MOST = 60
+_FILTERS = ("nodes", "ranks", "system", "backend", "campaign")
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One of the two.
+
+    Attributes:
+        described: what was measured where; what differs in it is listed.
+        answers: the best by size, bytes.
+        nothing: why there are none, in words.
+    """
+
+    letter: str
+    name: str
+    described: Mapping[str, Any]
+    answers: Mapping[int, Explained]
+    nothing: str
+
+    def rows(self, size: int) -> list[dict[str, Any]]:
+        """What it says of a size, as rows of a table."""
+        found = self.answers.get(size)
+        if found is None or not found.row.points:
+            said = "not measured" if found is None else "no configuration was compared here"
+            return [{"bytes": size, "size": text.format_size(size), "side": self.letter,
+                     "nothing": said, "low": 1.0, "high": 1.0}]  # fmt: skip
+        row = found.row
+        settings = " ".join(f"{name}={value}" for name, value in row.configuration.items())
+        where = f"{row.campaign}, {text.format_ranks(row.ranks, row.nodes)}, {row.backend}"
+        return point_rows(row.points, self.letter, more=(settings or "the default", where))
+
+
+def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
+    """The page; a form alone until both sides are named."""
+    asked = given.read_parameters(given.COMPARE, query)
+    asked["operation"] = asked["operation"] or Operation.ALLREDUCE
+    choices = _choices(db)
+    named = asked["left"] is not None and asked["right"] is not None
+    sides = [_side(db, letter, asked[name], asked, choices)
+             for letter, name in (("A", "left"), ("B", "right"))] if named else []  # fmt: skip
+    sizes = sorted({size for side in sides for size in side.answers if is_shown(size, asked)})
+    answers = [one.row for side in sides for one in side.answers.values()]
+    differences = list_differences(*(side.described for side in sides)) if named else []
+    return render(
+        "compare.html",
+        prefix,
+        asked=dict.fromkeys(asked, "") | dict(query) | {"operation": asked["operation"]},
+        choices=choices,
+        operations=list(Operation),
+        sides=sides,
+        table=evidence_table([row for size in sizes for side in sides for row in side.rows(size)]),
+        is_another_question=len({(row.ranks, row.nodes, row.backend) for row in answers}) > 1,
+        simulated=any(row.simulated for row in answers),
+        differences=differences[:_MOST],
+        more=len(differences) - _MOST,
+    )
+
+
+def _choices(db: str) -> dict[str, dict[str, str]]:
+    """What can be compared: names by value, under the heading of their kind."""
+    campaigns = [one.name for one, _ in stored.list_campaigns(db, ask_slurm=False)]
+    systems = [one for one, _ in list_systems(db)] if campaigns else []
+    return {
+        "Campaigns": {f"campaign:{name}": name for name in campaigns},
+        "Systems": {
+            f"system:{one.fingerprint}": f"{one.name} ({one.fingerprint[:8]})" for one in systems
+        },
+    }
+
+
+def _side(
+    db: str,
+    letter: str,
+    written: str,
+    asked: Mapping[str, Any],
+    choices: Mapping[str, Mapping[str, str]],
+) -> _Side:
+    known = {value: name for group in choices.values() for value, name in group.items()}
+    if written not in known:
+        raise UnknownName(f"there is no {written[:100]}", hint="choose two from the lists")
+    kind, _, name = written.partition(":")
+    filters = {one: asked.get(one) for one in _FILTERS} | {kind: name}
+    answers, nothing = {}, ""
+    try:
+        answers = size_table(Operation(asked["operation"]), filters, db)
+    except NoAnswer as none:
+        nothing = f"{none.message}; {none.hint}"
+    return _Side(letter, known[written], _described(db, kind, name), answers, nothing)
+
+
+def _described(db: str, kind: str, name: str) -> Mapping[str, Any]:
+    if kind == "campaign":
+        found = stored.find_campaign(name, db)
+        return {**found.what, "system": found.system.name, "stack": found.stack.description}
+    return next(one.description for one, _ in list_systems(db) if one.fingerprint == name)
