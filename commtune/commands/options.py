@@ -14,15 +14,26 @@ from typing import Annotated, Any
 
 import typer
 
-from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
 from commtune.errors import InvalidKey, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
 
+
+def _without_token(db: str | None) -> str | None:
+    refuse_token(db or "")
+    return db
+
+
 DbOption = Annotated[
-    str | None, typer.Option("--db", help="file, SQLAlchemy URL or service [env: COMMTUNE_DB]")
+    str | None,
+    typer.Option(
+        "--db",
+        help="file, SQLAlchemy URL or service [env: COMMTUNE_DB]",
+        callback=_without_token,
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 BackendOption = Annotated[

@@ -6,8 +6,9 @@ Standard library only: the command that answers from the shell waits for it.
 from __future__ import annotations
 
 import json
+import math
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
 from enum import Enum
 from functools import cache
@@ -67,6 +68,36 @@ def check_of(hint: Any) -> Check:
     if origin in (list, tuple):
         return _items(check_of(inner[0]))
     return _values(check_of(inner[1]) if inner else check_of(Any))
+
+
+@cache
+def glance_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
+    """Whether all values of a column are sound, seen at once: most are, and a check each is slow.
+
+    ``False`` says that some may not be.
+    """
+    if get_origin(hint) in (Union, types.UnionType):
+        inner = [glance_of(one) for one in get_args(hint) if one is not type(None)]
+        known = inner[0] if len(inner) == 1 else _is_unclear
+        return lambda values: known([value for value in values if value is not None])
+    if hint is int:
+        return lambda values: set(map(type, values)) <= {int}
+    if hint is str:
+        return lambda values: set(map(type, values)) <= {str} and all(map(str.isascii, values))
+    if hint is float or hint in _BOUNDED:
+        least, most = getattr(hint, "least", -math.inf), getattr(hint, "most", math.inf)
+        return lambda values: (
+            set(map(type, values)) <= {float, int}
+            and all(least <= value <= most for value in values)  # what is no number is not
+        )
+    if isinstance(hint, type) and issubclass(hint, Enum):
+        words = frozenset(one.value for one in hint if one.value)
+        return lambda values: set(map(type, values)) <= {str} and words.issuperset(values)
+    return _is_unclear
+
+
+def _is_unclear(values: Sequence[Any]) -> bool:
+    return not values
 
 
 def parse_json(stored: Any) -> Any:

@@ -6,13 +6,13 @@ Who only reads (``status``, ``best``, reports) goes on without them. Who writes 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, get_type_hints
 
-from commtune.db.checked_values import Check, check_document, check_of, is_document
+from commtune.db.checked_values import Check, check_document, check_of, glance_of, is_document
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
@@ -84,6 +84,12 @@ def _checks(kind: Any) -> Mapping[str, _Read]:
     }
 
 
+@cache
+def _glances(kind: Any) -> Mapping[str, Callable[[Sequence[Any]], bool]]:
+    hints = get_type_hints(kind).items()
+    return {name: glance_of(hint) for name, hint in hints if not is_document(hint)}
+
+
 def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
     return value, check(value)
 
@@ -98,9 +104,10 @@ def read_rows(
         kind: a typed dictionary with the type of every column; what is no scalar is JSON.
         key: the column that names a row.
     """
-    checks = _checks(kind)
+    stored = list(rows)
+    checks = _unclear_columns(stored, kind)
     found = []
-    for row in rows:
+    for row in stored:
         values, damage = _read_row(row, table, checks, key)
         if damage is None:
             found.append(values)
@@ -109,12 +116,23 @@ def read_rows(
     return found
 
 
+def _unclear_columns(rows: Sequence[Mapping[str, Any]], kind: Any) -> dict[str, _Read]:
+    """How to read the columns that no glance tells to be sound."""
+    names = list(rows[0].keys()) if rows else []
+    glances, checks = _glances(kind), _checks(kind)
+    return {
+        name: checks[name]
+        for name in names
+        if name not in glances or not glances[name]([row[name] for row in rows])
+    }
+
+
 def _read_row(
     row: Mapping[str, Any], table: str, checks: Mapping[str, _Read], key: str
 ) -> tuple[dict[str, Any], Damage | None]:
-    values: dict[str, Any] = {}
-    for name in row.keys():  # noqa: SIM118 - sqlite3.Row gives its values otherwise
-        value, problem = checks[name](row[name])
+    values = dict(row)
+    for name, read in checks.items():
+        value, problem = read(values[name])
         if problem:
             return values, Damage(table, str(row[key]), name, problem)
         values[name] = value

@@ -23,6 +23,7 @@ from commtune.db.connection.location import shown_url
 from commtune.db.connection.service import with_token
 from commtune.db.storage.store import Store
 from commtune.errors import CommtuneError, DatabaseFault, NoAnswer, UnknownName, UserError
+from commtune.service.server import Place
 
 PREFIX = "/site"
 
@@ -65,6 +66,19 @@ def test_all_reads_give_the_same(stores: tuple[ct.Store, ct.Store]) -> None:
         assert served.best("allreduce", size) == local.best("allreduce", size)
     found = served.best("allreduce", "1MiB", campaign="made-up")
     assert found.export() == local.best("allreduce", "1MiB", campaign="made-up").export()
+
+
+def test_a_unix_socket_serves_the_same(file: str, tmp_path: Path) -> None:
+    path = tmp_path / "user@here.sock"
+    with served_at(file, place=Place(path)), ct.open_store(file) as local:
+        for where in (f"unix:{path}", f"unix://{path}"):
+            with ct.open_store(where, token=TOKEN) as served:
+                assert served.best("allreduce", 8192) == local.best("allreduce", 8192)
+                assert list(served.profiles()) == list(local.profiles())
+        with pytest.raises(UserError, match=r"here\.sock wants a token"):
+            ct.open_store(f"unix:{path}")
+    with pytest.raises(DatabaseFault, match=r"here\.sock can't be reached: no such file"):
+        ct.open_store(f"unix:{path}", token=TOKEN)
 
 
 def test_errors_are_those_of_the_database(stores: tuple[ct.Store, ct.Store]) -> None:

@@ -6,7 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from commtune.db.connection.location import _check_schema, database_url, shown_url, sqlite_path
+from commtune.db.connection.location import (
+    _check_schema,
+    database_url,
+    refuse_token,
+    shown_url,
+    sqlite_path,
+)
 from commtune.errors import DatabaseFault, UserError
 
 
@@ -113,3 +119,16 @@ def test_other_schemas_are_refused(revision: str, words: str, hint: str) -> None
     with pytest.raises(DatabaseFault, match=words) as refusal:
         _check_schema(revision, "here")
     assert hint in refusal.value.hint
+
+
+@pytest.mark.parametrize("url", ["https://:s3cret@host/x", "http://s3cret@host", "unix://:s3@/a"])
+def test_a_token_in_an_address_is_refused_and_not_repeated(url: str) -> None:
+    with pytest.raises(UserError, match="other users of this machine see") as raised:
+        refuse_token(url)
+    assert "s3" not in f"{raised.value.message}{raised.value.hint}"
+    assert "COMMTUNE_TOKEN_FILE" in raised.value.hint
+
+
+def test_an_at_sign_elsewhere_is_no_token() -> None:
+    for url in ("unix:/run/user@1/x.sock", "https://host/a@b", "postgresql://ann:s3cret@db/x"):
+        refuse_token(url)

@@ -96,7 +96,7 @@ def connect(address: str) -> http.client.HTTPConnection:
 
 
 @contextmanager
-def served_at(db: str, prefix: str = "") -> Iterator[str]:
+def served_at(db: str, prefix: str = "", place: Place | None = None) -> Iterator[str]:
     """A real server of a database; its address, with the token."""
     said: list[str] = []
     ready = threading.Event()
@@ -108,7 +108,7 @@ def served_at(db: str, prefix: str = "") -> Iterator[str]:
     stop: list[Callable[[], None]] = []
     thread = threading.Thread(
         target=serve_database,
-        args=(db, Place(), TOKEN),
+        args=(db, place or Place(), TOKEN),
         kwargs={"prefix": prefix, "say": say, "stopping": stop.append},
         daemon=True,
     )

@@ -33,6 +33,7 @@ _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
 _REVISION = re.compile(r"r\d{4}")
 #: ``postgresql:/user@host``: a slash too few.
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
+_TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
 _SECRET = re.compile(
     r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE
 )
@@ -58,6 +59,8 @@ def database_url(option: str | None) -> str:
             f"the database's name {chosen[:60]!r} is no plain text",
             hint="name another one with --db or COMMTUNE_DB",
         )
+    if chosen.startswith("unix:") and "://" not in chosen:
+        return f"unix://{Path(chosen.removeprefix('unix:')).expanduser().absolute()}"
     if "://" not in chosen:
         if scheme := _NEARLY_URL.match(chosen):
             raise UserError(
@@ -83,7 +86,22 @@ def _url_in_file() -> str:
 
 def is_service(url: str) -> bool:
     """Whether a URL is that of ``commtune serve``, and not of a database."""
-    return url.startswith(("https://", "http://"))
+    return url.startswith(("https://", "http://", "unix:"))
+
+
+def refuse_token(url: str) -> None:
+    """Says that a token has no place in a service's address, which other users of a machine see.
+
+    Raises:
+        UserError: there is one.
+    """
+    if _TOKEN_IN_ADDRESS.match(url):
+        raise UserError(
+            "the service's address has a token or a user in it, which other users of this machine "
+            "see in the list of processes",
+            hint="change that token; write the new one to a file that only you can read, and: "
+            "export COMMTUNE_TOKEN_FILE=FILE",
+        )
 
 
 def refuse_service(url: str) -> None:

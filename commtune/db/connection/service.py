@@ -10,6 +10,7 @@ import ipaddress
 import json
 import os
 import re
+import socket
 import ssl
 import urllib.error
 import urllib.request
@@ -69,13 +70,36 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
         return None
 
 
+class _OverSocket(urllib.request.HTTPHandler):
+    """HTTP over a Unix socket."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__()
+        self._path = path
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._connection, req)  # type: ignore[arg-type] # a function makes it
+
+    def _connection(self, host: str, **given: Any) -> http.client.HTTPConnection:
+        made = http.client.HTTPConnection(host, **given)
+        made.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        made.sock.settimeout(made.timeout)
+        made.sock.connect(self._path)
+        return made
+
+
 @dataclass(frozen=True)
 class _Service:
-    """Where a service is, and what it must be told."""
+    """Where a service is, and what it must be told.
+
+    Attributes:
+        socket: the path of a Unix socket; empty where the address has a host.
+    """
 
     address: str
     token: str
     is_local: bool
+    socket: str = ""
 
     @classmethod
     def at(cls, url: str) -> _Service:
@@ -84,22 +108,27 @@ class _Service:
             told = " with a token, which other users of this machine see" if parts.query else ""
             raise UserError(f"the service's address goes on behind its path{told}", hint=_ADDRESS)
         user, _, place = parts.netloc.rpartition("@")
-        if not parts.hostname or user.partition(":")[0]:
+        path = unquote(parts.path) if parts.scheme == "unix" else ""
+        if not (parts.hostname or path) or user.partition(":")[0]:
             raise UserError("the service's address has a user, or no host", hint=_ADDRESS)
         token = unquote(user.removeprefix(":")) or _token_of_environment()
         if token and not _PLAIN_TOKEN.fullmatch(token):
             raise UserError("the service's token is not one word of ASCII", hint=_GIVE_TOKEN)
+        if path:
+            return cls(f"unix:{path}", token, True, path)
         address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
-        return cls(address, token, _is_loopback(parts.hostname))
+        return cls(address, token, _is_loopback(parts.hostname or ""))
 
     def ask(self, target: str) -> Any:
-        request = urllib.request.Request(f"{self.address}{_API}{target}")
+        base = "http://localhost" if self.socket else self.address
+        request = urllib.request.Request(f"{base}{_API}{target}")
         request.add_header("Accept", "application/json")
         if self.token:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
         # A proxy for the web knows nothing of this machine's ports.
         proxies = [urllib.request.ProxyHandler({})] if self.is_local else []
-        opener = urllib.request.build_opener(_NoRedirect, *proxies)
+        over = [_OverSocket(self.socket)] if self.socket else []
+        opener = urllib.request.build_opener(_NoRedirect, *proxies, *over)
         try:
             with opener.open(request, timeout=_PATIENCE_S) as reply:
                 return self._read(reply)

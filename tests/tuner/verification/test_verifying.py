@@ -12,6 +12,7 @@ from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
+from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
@@ -117,6 +118,24 @@ def test_what_became_of_a_gain_is_found(
     verification = laboratory.becomes(truth, noise=0.02).verify(40.0)
     assert verification.finding is finding, verification.sizes
     assert verification.blocks <= 100  # of 0.4 s each
+
+
+def test_past_verifications_are_read_from_their_runs(
+    laboratory: Laboratory, tmp_path: Path
+) -> None:
+    db = f"{tmp_path}/test.db"
+    number = laboratory.session().runner.campaign_id
+    Store(laboratory.database).save_profiles(number, [PROFILE])
+    assert read_verifications("1", db) == []
+    days = [gains(1, 1.3, 1.3), gains(1, 1.0, 1.0)]
+    said = [laboratory.becomes(truth, noise=0.02).verify(40.0) for truth in days]
+    read = read_verifications("1", db)
+    assert [one.finding for one in read] == [one.finding for one in said]
+    assert [one.blocks for one in read] == [one.blocks for one in said]
+    assert read[0].began_at < read[1].began_at and read[0].campaign == "test"
+    for again, then in zip(read, said, strict=True):
+        for point, printed in zip(again.points, then.points, strict=True):
+            assert point.gain.low <= printed.gain.low and point.gain.high >= printed.gain.high
 
 
 def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path: Path) -> None:
