@@ -189,6 +189,17 @@ def walk_every_page(page: Page, campaign: str) -> None:
     page.get_by_role("heading", name="The evidence").wait_for()
     look("/best")
     page.goto(page.url.partition("/best")[0] + campaign)
+    page.get_by_role("link", name="Compare with another").click()
+    for side in ("A", "B"):
+        page.get_by_label(side, exact=True).select_option("small")
+    page.get_by_role("button", name="Compare").click()
+    page.get_by_role("heading", name="What differs").wait_for()
+    look("/compare")
+    page.goto(page.url.partition("/compare")[0] + campaign)
+    page.locator("h3 a").first.click()
+    page.get_by_role("heading", name="Verifications").wait_for()
+    look("/profiles/{number}")
+    page.goto(page.url.partition("/profiles")[0] + campaign)
     page.get_by_role("link", name="Report").click()
     page.wait_for_url("**/report")
     walked.add("/campaigns/{campaign}/report")  # axe-core is a script, and the report allows none

@@ -84,7 +84,11 @@ class _OverSocket(urllib.request.HTTPHandler):
         made = http.client.HTTPConnection(host, **given)
         made.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         made.sock.settimeout(made.timeout)
-        made.sock.connect(self._path)
+        try:
+            made.sock.connect(self._path)
+        except OSError:
+            made.close()
+            raise
         return made
 
 
