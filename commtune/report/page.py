@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -324,7 +325,7 @@ def _limit(nominal: Nominal) -> str:
 
 
 #: What the parts of the page need of an environment.
-FILTERS: Mapping[str, Callable[..., str]] = {
+FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,

@@ -11,7 +11,6 @@ from commtune.app.campaigns import stored
 from commtune.app.campaigns.listing import list_systems
 from commtune.app.profiles.answers import size_table
 from commtune.app.profiles.explained import Explained
-from commtune.db.codec import list_differences
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Operation
 from commtune.service import parameters as given
@@ -62,7 +61,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
              for letter, name in (("A", "left"), ("B", "right"))] if named else []  # fmt: skip
     sizes = sorted({size for side in sides for size in side.answers if is_shown(size, asked)})
     answers = [one.row for side in sides for one in side.answers.values()]
-    differences = list_differences(*(side.described for side in sides)) if named else []
+    differences = stored.list_differences(sides[0].described, sides[1].described) if named else []
     return render(
         "compare.html",
         prefix,

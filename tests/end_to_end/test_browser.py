@@ -190,8 +190,8 @@ def walk_every_page(page: Page, campaign: str) -> None:
     look("/best")
     page.goto(page.url.partition("/best")[0] + campaign)
     page.get_by_role("link", name="Compare with another").click()
-    for side in ("A", "B"):
-        page.get_by_label(side, exact=True).select_option("small")
+    for side in ("left", "right"):
+        page.locator(f"select[name={side}]").select_option("campaign:small")
     page.get_by_role("button", name="Compare").click()
     page.get_by_role("heading", name="What differs").wait_for()
     look("/compare")

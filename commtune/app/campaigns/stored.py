@@ -12,6 +12,7 @@ from commtune.app.profiles.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db import repair
+from commtune.db.codec import list_differences as list_differences
 from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.damage import Damage

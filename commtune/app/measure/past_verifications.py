@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from commtune.app.campaigns.stored import find_profile, list_campaigns
 from commtune.campaign.plan import Plan
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import count_phases
+from commtune.db.queries.profiles import load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.model import BlockPlan, Phase, PointEvidence, Run
@@ -58,16 +58,17 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         UserError: the profile claims nothing that could be measured again.
         UnknownName, NoAnswer, DatabaseFault: it is not to be had.
     """
-    answer = find_profile(reference, db)
-    stored = describe_campaign(database_url(db), answer.campaign)
+    url = database_url(db)
+    answer = load_profile(url, reference)
+    stored = describe_campaign(url, answer.campaign)
     claim = _claim_of(answer, stored)
     rules = _rules_of(stored, claim)
-    campaigns = _campaigns_with(answer, stored.id, db)
-    if not campaigns:
-        return []
     found: list[PastVerification] = []
     with campaign_control.readable_database(db) as opened:
         store = Store(opened)
+        campaigns = _campaigns_with(answer, stored.id, store, url)
+        if not campaigns:
+            return []
         known = Evidence.of_runs(store.runs(stored.id))
         earlier = known.canaries(*EARLIER)
         for number, name in campaigns.items():
@@ -95,14 +96,14 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
     return Rules(level, minimum_gain, tolerance, len(claim.sizes), share)
 
 
-def _campaigns_with(answer: ProfileAnswer, own: int, db: str | None) -> dict[int, str]:
+def _campaigns_with(answer: ProfileAnswer, own: int, store: Store, url: str) -> dict[int, str]:
     """Campaigns that runs of its verifications are stored with: names by number."""
     name = f"{answer.campaign}/{answer.profile.name}"
     return {
         one.id: one.name
-        for one, _ in list_campaigns(db, ask_slurm=False)
+        for one in store.campaigns()
         if (one.id == own or one.settings.get("verifies") == name)
-        and any(of.phase == Phase.VERIFY for of in count_phases(database_url(db), one.id))
+        and any(of.phase == Phase.VERIFY for of in count_phases(url, one.id))
     }
 
 

@@ -78,7 +78,7 @@ class _OverSocket(urllib.request.HTTPHandler):
         self._path = path
 
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
-        return self.do_open(self._connection, req)  # type: ignore[arg-type] # a function makes it
+        return self.do_open(self._connection, req)
 
     def _connection(self, host: str, **given: Any) -> http.client.HTTPConnection:
         made = http.client.HTTPConnection(host, **given)
