@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from commtune import model
+from commtune.errors import UserError
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import overall_points
 
@@ -66,6 +67,7 @@ class StoredProfile:
         bytes_low, bytes_high: sizes that it is for, both ends inclusive.
         system, stack: name and text for people.
         created: seconds since 1970.
+        site: where it was measured; empty for this one.
     """
 
     id: int
@@ -83,6 +85,7 @@ class StoredProfile:
     stack: str
     simulated: bool
     created: float
+    site: str = field(default="", kw_only=True)
 
 
 class Standing(StrEnum):
@@ -160,6 +163,7 @@ class ProfileAnswer:
         created: seconds since 1970.
         space: the campaign's search space as plain data.
         level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
+        site: where it was measured; empty for this one.
     """
 
     id: int
@@ -170,6 +174,20 @@ class ProfileAnswer:
     created: float
     space: Mapping[str, Any] = field(default_factory=dict)
     level: float | None = None
+    site: str = ""
+
+    def require_own(self) -> None:
+        """Refuses a profile that another site measured: it is no answer for this one.
+
+        Raises:
+            UserError: it is such a one.
+        """
+        if self.site:
+            raise UserError(
+                f"profile {self.campaign}/{self.profile.name} was measured at {self.site}, and "
+                "says nothing about this site",
+                hint="a new campaign here tries it first: commtune tune",
+            )
 
     @property
     def pinned(self) -> dict[str, str]:
@@ -293,6 +311,7 @@ class CampaignSummary:
         jobs: a scheduler's jobs that are not over.
         node_hours: what all jobs used, those under way as far as it is known.
         aggressor: traffic on purpose beside its runs, as ``model.Aggressor.plain`` says it.
+        site: where it was measured; empty for this one.
     """
 
     id: int
@@ -315,6 +334,7 @@ class CampaignSummary:
     jobs: tuple[model.JobRecord, ...] = ()
     node_hours: float = 0.0
     aggressor: Mapping[str, Any] | None = None
+    site: str = ""
 
     @property
     def state(self) -> CampaignState:
@@ -350,6 +370,7 @@ class CampaignDescription:
         settings: budget and thresholds, as they were at the last session.
         space: the search space as plain data.
         created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
+        site: where it was measured; empty for this one.
     """
 
     id: int
@@ -363,6 +384,7 @@ class CampaignDescription:
     finished: float | None
     system: SystemRecord
     stack: StackRecord
+    site: str = ""
 
 
 def node_hours_budget(settings: Mapping[str, Any]) -> float | None:

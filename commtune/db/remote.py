@@ -77,6 +77,7 @@ def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
         created=float(told["created"]),
         space=dict(told["space"]),
         level=told["simultaneous_level"],
+        site=str(told.get("site", "")),
     )
 
 

@@ -136,6 +136,7 @@ class Profile(TypedDict):
     environment: dict[str, str]
     campaign_id: int
     campaign: str
+    site: str
     system: str
     system_fingerprint: str
     stack: str
@@ -176,6 +177,7 @@ class Campaign(TypedDict):
     space: Space
     seed: int
     simulated: bool
+    site: str
     created: Moment
     finished: Moment | None
     system: str
@@ -249,6 +251,7 @@ class Result(TypedDict):
 
     campaign: str
     simulated: bool
+    site: str
     system: str
     stack: str
     run: str

@@ -65,7 +65,10 @@ class Stack(Base):
 
 
 class Campaign(Base):
-    """One question to one machine: ``what`` must not change, ``settings`` may."""
+    """One question to one machine: ``what`` must not change, ``settings`` may.
+
+    ``site`` is empty where it was measured here, else the name of the site that shared it.
+    """
 
     __tablename__ = "campaigns"
 
@@ -83,6 +86,7 @@ class Campaign(Base):
     folder: Mapped[str] = mapped_column(sa.Text)
     created: Mapped[float]
     finished: Mapped[float | None]
+    site: Mapped[str] = mapped_column(sa.Text, server_default=sa.text("''"))
 
 
 class Lock(Base):

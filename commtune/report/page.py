@@ -231,7 +231,8 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
 def _picture_banner(record: CampaignRecord) -> str:
     """What every picture says of a campaign that measured nothing here; else nothing."""
     if not record.is_unreal:
-        return ""
+        site = record.campaign.site
+        return f"MEASURED AT {site}, and not here" if site else ""
     if record.conclusion.replayed:
         return f"REPLAYED from the recorded grid {record.conclusion.replayed}"
     return "SIMULATED: says nothing about a real system"

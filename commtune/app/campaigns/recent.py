@@ -108,7 +108,7 @@ def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
     Args:
         since: seconds since 1970.
     """
-    listed = [campaign for campaign, _ in list_campaigns(db)]
+    listed = [campaign for campaign, _ in list_campaigns(db) if not campaign.site]
     if not listed:
         return []
     url = database_url(db)

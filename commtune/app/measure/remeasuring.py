@@ -24,9 +24,11 @@ def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, Campaig
 
     Raises:
         UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
+        UserError: another site measured it.
     """
     url = database_url(db)
     answer = load_profile(url, reference)
+    answer.require_own()
     return answer, describe_campaign(url, answer.campaign)
 
 

@@ -61,12 +61,15 @@ def prepare_rules(
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign.
+        UserError: another site measured it.
         ExportRefused: the format can't say what the profiles do, or they claim nothing.
     """
     url = database_url(db)
     stored = describe_campaign(url, campaign)
     profiles = find_profiles(url, campaign)
     answers = tuple(load_profile(url, str(one.id), with_details=True) for one in profiles)
+    for answer in answers:
+        answer.require_own()
     chosen = RULE_FORMATS[format]
     table = RuleTable.of_documents(
         [document_of(answer) for answer in answers],

@@ -41,10 +41,12 @@ def export_profile(
 
     Raises:
         UnknownName: there is no such format.
+        UserError: another site measured it.
         ExportRefused: the profile claims nothing, is not proven, is simulated, or does not fit
             the format.
         UserError: the file can't be written; the hint makes a missing folder.
     """
+    answer.require_own()
     document = document_of(answer)
     rendered = render_profile(
         format, document, allow_unguarded=allow_unguarded, accept_likely=accept_likely

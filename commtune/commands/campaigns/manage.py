@@ -53,6 +53,8 @@ def _describe_campaign(
         f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
         f"  started  {_day(campaign.created)}, {ended}",
     ]
+    if campaign.site:
+        lines.append(f"  measured at {campaign.site}: says nothing about this site")
     if campaign.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
     table = _list_profiles(profiles) if profiles else "no profiles yet"
@@ -80,6 +82,8 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         *pinned,
         *([f"  {profile.note}"] if profile.note else []),
     ]
+    if answer.site:
+        lines.append(f"  measured at {answer.site}: says nothing about this site")
     if profile.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
     table = text.format_table(header, rows, right="size,default,tuned,pairs")

@@ -12,7 +12,11 @@ from commtune.model import JobKind, JobStage
 
 
 def describe_kind(campaign: CampaignSummary) -> str:
-    """What must be said of a campaign that measured nothing, or no real nodes."""
+    """What must be said of a campaign that measured nothing, no real nodes, or not here."""
+    return _describe_runs(campaign) + (f" (of {campaign.site})" if campaign.site else "")
+
+
+def _describe_runs(campaign: CampaignSummary) -> str:
     if nodes := campaign.settings.get("emulated_nodes"):
         return f" ({text.describe_emulated(nodes)})"
     if recording := campaign.settings.get("replayed"):

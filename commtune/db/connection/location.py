@@ -18,7 +18,7 @@ from commtune.errors import DatabaseFault, NoAnswer, UserError
 Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
-SCHEMA = "r0006"
+SCHEMA = "r0007"
 
 #: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
 VERSION_TABLE = "commtune_schema"

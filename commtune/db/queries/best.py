@@ -35,8 +35,9 @@ from commtune.model import Conditions
 #: Answers to one question: more than anybody has, so that no proof is missed for being old.
 _MOST = 1000
 
-#: What is only likely is no answer.
-_ASKED = "p.operation = :op AND p.verdict <> 'likely'"
+#: What is only likely is no answer, nor is what another site measured.
+_OF_OPERATION = "p.operation = :op AND c.site = ''"
+_ASKED = f"{_OF_OPERATION} AND p.verdict <> 'likely'"
 
 #: Of the runs behind a profile. A verification is none of them: it may have found that the
 #: profile holds no more.
@@ -66,19 +67,19 @@ WHERE {asked} {filters}
 #: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
 _SIZES = """
 SELECT x.bytes FROM profile_points x JOIN profiles p ON p.id = x.profile_id
-JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND p.operation = :op {filters}
+JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND {asked} {filters}
 UNION SELECT p.bytes_low FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
-WHERE p.operation = :op {filters}
+WHERE {asked} {filters}
 UNION SELECT p.bytes_high FROM profiles p JOIN campaigns c ON c.id = p.campaign_id
-WHERE p.operation = :op {filters}
+WHERE {asked} {filters}
 """
 
 _THERE = """
-SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system,
+SELECT p.operation, p.backend, p.ranks, p.nodes, s.name AS system, c.site AS site,
        MIN(p.bytes_low) AS bytes_low, MAX(p.bytes_high) AS bytes_high
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name
-ORDER BY p.operation, p.ranks, p.nodes, s.name
+GROUP BY p.operation, p.backend, p.ranks, p.nodes, s.name, c.site
+ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 """
 
 _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
@@ -165,7 +166,7 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     with open_for_reading(url) as rows:
-        found = rows(_SIZES.format(filters=filters), given)
+        found = rows(_SIZES.format(asked=_OF_OPERATION, filters=filters), given)
     return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
 
 
@@ -280,4 +281,6 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
 def _there(row: Mapping[str, Any]) -> str:
     sizes = f"{format_size(row['bytes_low'])} to {format_size(row['bytes_high'])}"
     ranks = f"{row['ranks']} ranks on {format_count(row['nodes'], 'node')}"
-    return f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
+    said = f"{row['operation']}, {sizes}, {ranks}, {row['backend']}, on {row['system']}"
+    elsewhere = f" (measured at {row['site']}: new campaigns try it first)" if row["site"] else ""
+    return said + elsewhere

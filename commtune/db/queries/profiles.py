@@ -29,7 +29,7 @@ PROFILE = """
 SELECT p.id, p.name, p.operation, p.backend, p.ranks, p.nodes, p.bytes_low, p.bytes_high,
        p.verdict, p.level, p.minimum_gain, p.note, p.conditions, p.simulated, p.created,
        g.environment,
-       c.id AS campaign_id, c.name AS campaign,
+       c.id AS campaign_id, c.name AS campaign, c.site AS site,
        s.name AS system, s.fingerprint AS system_fingerprint,
        k.text AS stack, k.fingerprint AS stack_fingerprint{more}
 FROM profiles p
@@ -86,6 +86,7 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
         created=row["created"],
         space=row["space"],
         level=row["settings"].get("level"),
+        site=row["site"],
     )
 
 
@@ -150,7 +151,7 @@ def build_point(row: Mapping[str, Any]) -> PointEvidence:
 
 def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that lists and answers share."""
-    names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict")
+    names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
     return {
         **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
         "configuration": Configuration(row["environment"]),

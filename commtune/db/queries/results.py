@@ -22,7 +22,7 @@ VARIABLE = "env_"
 #: The columns and what is in them; a ``datetime`` is a text (ISO 8601, UTC), a ``dict`` JSON.
 #: docs/results.md says what they mean.
 COLUMNS: Mapping[str, type] = {
-    "campaign": str, "simulated": bool, "system": str, "stack": str,
+    "campaign": str, "simulated": bool, "site": str, "system": str, "stack": str,
     "run": str, "started": datetime, "phase": str, "block": int, "position": int,
     "trial": int, "origin": str, "outcome": str, "detail": str, "exit_code": int,
     "wall_s": float, "oversubscribed": bool, "other_load": float, "node_names": str,

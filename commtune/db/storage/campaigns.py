@@ -166,6 +166,7 @@ def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
             Stack.fingerprint.label("stack"),
             Stack.description.label("stack_description"),
             Campaign.simulated,
+            Campaign.site,
         )
         .join(System, System.id == Campaign.system_id)
         .join(Stack, Stack.id == Campaign.stack_id)
@@ -179,6 +180,7 @@ def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
         "system": spec.system.fingerprint,
         "stack": spec.stack.fingerprint,
         "simulated": spec.simulated,
+        "site": "",
     }
     lines = list_differences({name: getattr(stored, name) for name in now}, now)
     described = stored.stack_description, to_json_value(spec.stack.description)

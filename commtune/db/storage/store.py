@@ -210,7 +210,7 @@ def _read_summaries(
         .join(Stack, Stack.id == Campaign.stack_id)
         .order_by(Campaign.created.desc(), Campaign.id.desc())
     ).all()
-    taken = ("id", "name", "system", "stack", "simulated", "folder", "settings", "created")
+    taken = ("id", "name", "system", "stack", "simulated", "folder", "settings", "created", "site")
     return [
         CampaignSummary(
             **{name: row[name] for name in (*taken, "finished")},

@@ -5,6 +5,9 @@ SQLite and PostgreSQL have the same views with the same columns; docs/database.m
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import sqlalchemy as sa
 from alembic import op
 
 revision = "r0006"
@@ -117,11 +120,18 @@ _VIEWS = {
 
 def upgrade() -> None:
     """Adds the views; no row is touched."""
-    connection = op.get_bind()
-    for name, query in _VIEWS.items():
-        spelt = query.format(lost=_LOST, **_columns(name, _WORDS[connection.dialect.name]))
-        # As it stands: Alembic would take the colons of a time's format for parameters.
-        connection.exec_driver_sql(f"CREATE VIEW {name} AS {spelt.strip()}")
+    for name in _VIEWS:
+        make_view(op.get_bind(), name)
+
+
+def make_view(
+    connection: sa.Connection, name: str, change: Callable[[str], str] = lambda query: query
+) -> None:
+    """Makes one of the views, by its query as a later revision changes it."""
+    words = _columns(name, _WORDS[connection.dialect.name])
+    spelt = change(_VIEWS[name]).format(lost=_LOST, **words)
+    # As it stands: Alembic would take the colons of a time's format for parameters.
+    connection.exec_driver_sql(f"CREATE VIEW {name} AS {spelt.strip()}")
 
 
 def downgrade() -> None:
