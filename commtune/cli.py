@@ -45,6 +45,9 @@ _COMMANDS = {
         "submit": "campaigns.slurm",
         "cancel": "campaigns.slurm",
         "record": "campaigns.record",
+        "bundle create": "campaigns.bundle",
+        "bundle inspect": "campaigns.bundle",
+        "bundle merge": "campaigns.bundle",
     },
     "Use": {
         "best": "profiles.best",
@@ -92,6 +95,7 @@ _COMMANDS = {
 
 #: Groups of commands, with their help.
 _GROUPS = {
+    "bundle": "Campaigns in one file: made for another site, or taken from it.",
     "findings": "Published results for the described systems, and campaigns that repeat them.",
     "spaces": "Search spaces and their variables.",
     "systems": "Descriptions of machines and the settings that they recommend.",

@@ -164,6 +164,11 @@ def check_columns(metadata: sa.MetaData) -> None:
             column.type = _Checked(column.type, kind, name)
 
 
+def checked_kind(column: sa.Column[Any]) -> Any:
+    """What the values of a column are, as ``check_of`` takes it."""
+    return column.type.kind if isinstance(column.type, _Checked) else int
+
+
 def damage_in(row: sa.Row[Any]) -> list[tuple[str, str]]:
     """The damaged columns of a row, as ``table.column``, each with what is wrong."""
     return [(one.column, one.problem) for one in row if isinstance(one, _Damaged)]

@@ -85,7 +85,7 @@ def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]
     damaged = []
     for row in rows:
         values = row._mapping
-        found = damage_in(row) or list(_unreadable(table.name, values))
+        found = damage_in(row) or list(unreadable_columns(table.name, values))
         name = ", ".join(str(values[key]) for key in keys) if found else ""
         for column, problem in found:
             column = column.removeprefix(f"{table.name}.")
@@ -93,7 +93,7 @@ def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]
     return damaged
 
 
-def _unreadable(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
+def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
     """Columns that no reader could make into what they stand for, and why."""
     for column, read in _READERS.get(table, {}).items():
         if values[column] is None:

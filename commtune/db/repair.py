@@ -23,7 +23,7 @@ _USED_CONFIGURATIONS = " UNION ".join(
     f"SELECT configuration_id FROM old.{table} WHERE campaign_id = :campaign"
     for table in ("trials", "runs", "profiles", "executions")
 )
-_OF_CAMPAIGN = {
+OF_CAMPAIGN = {
     "systems": "id IN (SELECT system_id FROM old.campaigns WHERE id = :campaign)",
     "stacks": "id IN (SELECT stack_id FROM old.campaigns WHERE id = :campaign)",
     "configurations": f"id IN ({_USED_CONFIGURATIONS})",
@@ -204,7 +204,7 @@ def _copy(connection: sqlite3.Connection, campaign: int) -> None:
             continue
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
         insert = "INSERT OR IGNORE" if table.name in _SHARED else "INSERT"
-        where = _OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
+        where = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
         connection.execute(
             f"{insert} INTO main.{table.name} ({columns}) "
             f"SELECT {columns} FROM old.{table.name} WHERE {where}",
@@ -237,7 +237,7 @@ def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
         for number in lost:
             for table in reversed(Base.metadata.sorted_tables):
                 if table.name not in _SHARED:
-                    where = _OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
+                    where = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
                     driver(
                         f"DELETE FROM {table.name} WHERE {where.replace('old.', '')}",
                         {"campaign": number},

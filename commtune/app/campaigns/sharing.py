@@ -1,0 +1,322 @@
+"""Bundles: campaigns in one file, for another site.
+
+A bundle is gzip over lines of JSON: a header, then the rows of each campaign (``db.bundle``).
+Behind it is a signature of OpenSSH, where it is signed. Nothing of a bundle is executed.
+"""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import re
+import time
+import zlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+from commtune import __version__
+from commtune.app.campaigns import signatures
+from commtune.app.campaigns.pseudonyms import Pseudonyms
+from commtune.db.bundle import (
+    BadRow,
+    Digest,
+    Merged,
+    Row,
+    RowChecker,
+    check_plain,
+    merge_rows,
+    read_campaign,
+    to_line,
+)
+from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.location import SCHEMA, database_url, wait_s
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
+from commtune.documents.files import read_file, replaced_file
+from commtune.errors import NoAnswer, UserError
+from commtune.formatting import format_size
+from commtune.wiring.campaign_control import opened_database, readable_database
+
+_FORMAT = "commtune-bundle"
+#: The first schema whose campaigns were shared.
+_FIRST_SCHEMA = "r0007"
+_SIGNED = b"-----BEGIN SSH SIGNATURE-----"
+_SIGNATURE_END = b"-----END SSH SIGNATURE-----\n"
+_MOST_SIGNATURE = 2**16
+#: Bytes of a bundle, of what is in it, and of a line.
+_LARGEST_FILE = 2**28
+_LARGEST_CONTENT = 2**30
+_LONGEST_LINE = 2**24
+
+
+@dataclass(frozen=True)
+class BundledCampaign:
+    """What a bundle says of a campaign, in figures and words of the site that made it."""
+
+    name: str
+    operation: str
+    system: str
+    stack: str
+    simulated: bool
+    created: float
+    trials: int
+    runs: int
+    measurements: int
+    profiles: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A bundle that was read as a whole, and found sound.
+
+    Attributes:
+        signer: the name that the file of allowed signers has for who signed it; empty where
+            nobody asked, or nobody did.
+        signed: whether it has a signature, which holds only where there is a signer.
+        names: whether it has the names of hosts and users.
+        created: seconds since 1970, by the clock of who made it.
+    """
+
+    campaigns: tuple[BundledCampaign, ...]
+    signer: str
+    signed: bool
+    names: bool
+    created: float
+    commtune: str
+    packed: bytes
+
+
+def create_bundle(
+    file: Path,
+    campaigns: Sequence[str] = (),
+    *,
+    key: Path | None = None,
+    names: bool = False,
+    db: str | None = None,
+) -> Bundle:
+    """Writes campaigns into a new file; all that were measured here where none is named.
+
+    Args:
+        key: of OpenSSH, to sign with.
+        names: with names of hosts and users, and with the ends of what runs printed.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign.
+        UserError: another site measured it, or the file exists.
+    """
+    if file.exists():
+        raise UserError(f"{file} exists", hint="name another file, or move it away")
+    with readable_database(db) as opened:
+        own = [one.name for one in reversed(Store(opened).campaigns()) if not one.site]
+        chosen = list(dict.fromkeys(campaigns)) or own
+        if not chosen:
+            raise NoAnswer("there is no campaign to share", hint="commtune tune runs one")
+        numbers = [_own_number(database_url(db), name) for name in chosen]
+        with opened.read() as connection:
+
+            def rows() -> Iterator[Row]:
+                return chain.from_iterable(read_campaign(connection, one) for one in numbers)
+
+            shown = rows() if names else Pseudonyms.of_rows(rows()).replace_in(rows())
+            packed = _pack(shown, names=names)
+    bundle = read_packed(packed, "the bundle")
+    signature = signatures.sign(packed, key) if key else b""
+    with replaced_file(file) as part:
+        part.write_bytes(packed + signature)
+    return bundle
+
+
+def _own_number(url: str, name: str) -> int:
+    found = describe_campaign(url, name)
+    if found.site:
+        raise UserError(
+            f"campaign {name} was measured at {found.site}",
+            hint="the site that measured it shares it",
+        )
+    return found.id
+
+
+def _pack(rows: Iterator[Row], *, names: bool) -> bytes:
+    header = {"format": _FORMAT, "schema": SCHEMA, "commtune": __version__}
+    header |= {"created": round(time.time()), "names": names}
+    packed = io.BytesIO()
+    with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
+        for line in chain([json.dumps(header)], (to_line(*row) for row in rows)):
+            file.write(f"{line}\n".encode())
+    return packed.getvalue()
+
+
+def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
+    """Reads a bundle as a whole, and checks its signature where signers are named.
+
+    Raises:
+        UserError: it is no bundle, or damaged, or not signed by any of them.
+    """
+    try:
+        content = read_file(file, _LARGEST_FILE)
+    except OSError as error:
+        raise UserError(f"can't read {file}: {error.strerror or error}") from error
+    signature, packed = _taken_apart(content)
+    signer = ""
+    if allowed_signers is not None:
+        if not signature:
+            raise UserError(
+                f"{file} is not signed",
+                hint="have it made with --sign KEY; or, if you know where it is from: "
+                "commtune bundle merge FILE --unsigned SITE",
+            )
+        # Before anything of it is unpacked.
+        signer = signatures.verify(packed, signature, allowed_signers)
+    return read_packed(packed, str(file), signer=signer, signed=bool(signature))
+
+
+def _taken_apart(content: bytes) -> tuple[bytes, bytes]:
+    """The signature, which may be empty, and what it is of."""
+    place = content.rfind(_SIGNED, max(0, len(content) - _MOST_SIGNATURE))
+    if place < 0 or not content.endswith(_SIGNATURE_END):
+        return b"", content
+    return content[place:], content[:place]
+
+
+def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = False) -> Bundle:
+    """Reads what was signed.
+
+    Raises:
+        UserError: it is no bundle, or damaged.
+    """
+    try:
+        lines = _lines(packed)
+        header = _header(next(lines, None))
+        campaigns = tuple(_campaigns(_rows(lines)))
+    except _OtherVersion as error:
+        raise UserError(f"{named}: {error}", hint=error.hint) from error
+    except (EOFError, OSError, zlib.error) as error:
+        raise UserError(f"{named} is no bundle, or is cut short: {error}") from error
+    except (BadRow, ValueError, RecursionError) as error:
+        raise UserError(
+            f"{named} is not a bundle that this version of commtune reads: {error}",
+            hint="bundles are made by 'commtune bundle create'",
+        ) from error
+    return Bundle(
+        campaigns, signer, signed, header["names"], header["created"], header["commtune"], packed
+    )
+
+
+class _OtherVersion(ValueError):
+    """It is of another version of commtune."""
+
+    def __init__(self, problem: str, hint: str) -> None:
+        super().__init__(problem)
+        self.hint = hint
+
+
+def _lines(packed: bytes) -> Iterator[Any]:
+    """The parsed lines of what was packed, with limits on what they hold."""
+    total = number = 0
+    with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
+        while line := file.readline(_LONGEST_LINE + 1):
+            number += 1
+            total += len(line)
+            if len(line) > _LONGEST_LINE or total > _LARGEST_CONTENT:
+                most = format_size(_LONGEST_LINE if len(line) > _LONGEST_LINE else total)
+                raise BadRow(f"line {number}: more than {most}")
+            try:
+                yield json.loads(line, parse_constant=_refuse_constant)
+            except (ValueError, RecursionError) as error:
+                raise BadRow(f"line {number}: {type(error).__name__}") from error
+
+
+def _refuse_constant(written: str) -> None:
+    raise ValueError(written)
+
+
+def _header(header: Any) -> dict[str, Any]:
+    kinds = {"format": str, "schema": str, "commtune": str, "created": int, "names": bool}
+    if not isinstance(header, dict) or header.get("format") != _FORMAT:
+        raise BadRow("its first line is no header")
+    check_plain(header)
+    schema = str(header.get("schema"))
+    if re.fullmatch(r"r\d{4}", schema) and schema > SCHEMA:
+        raise _OtherVersion(
+            f"it has the newer schema {schema}; this commtune knows {SCHEMA}",
+            "update commtune: pip install --upgrade commtune",
+        )
+    if re.fullmatch(r"r\d{4}", schema) and schema < _FIRST_SCHEMA:
+        raise _OtherVersion(
+            f"it has the older schema {schema}; bundles begin with {_FIRST_SCHEMA}",
+            "have it made again, by a newer commtune",
+        )
+    wrong = {name for name, kind in kinds.items() if type(header.get(name)) is not kind}
+    if wrong or not re.fullmatch(r"r\d{4}", schema) or not 0 <= header["created"] < 2**38:
+        raise BadRow("its header is damaged")
+    return header
+
+
+def _rows(lines: Iterator[Any]) -> Iterator[Row]:
+    checker = RowChecker()
+    for line in lines:
+        yield checker.read(line)
+    checker.end()
+
+
+def _campaigns(rows: Iterator[Row]) -> Iterator[BundledCampaign]:
+    """What is in a bundle, campaign by campaign."""
+    names: set[str] = set()
+    told: dict[str, dict[str, Any]] = {}
+    counts: Counter[str] = Counter()
+    digest = Digest()
+    for table, values in rows:
+        if table in ("configurations", "stacks", "systems") and "campaigns" in told:
+            yield _told(told, counts, digest)
+            told, counts, digest = {}, Counter(), Digest()
+        if table in ("stacks", "systems", "campaigns"):
+            told[table] = values
+        if table == "campaigns":
+            if values["name"] in names:
+                raise BadRow(f"two campaigns are called {values['name']}")
+            names.add(values["name"])
+        counts[table] += 1
+        digest.add(table, values)
+    yield _told(told, counts, digest)
+
+
+def _told(
+    told: dict[str, dict[str, Any]], counts: Counter[str], digest: Digest
+) -> BundledCampaign:
+    campaign = told["campaigns"]
+    return BundledCampaign(
+        name=campaign["name"],
+        operation=str(campaign["what"]["workload"]["operation"]),
+        system=told["systems"]["name"],
+        stack=told["stacks"]["text"],
+        simulated=campaign["simulated"],
+        created=campaign["created"],
+        **{name: counts[name] for name in ("trials", "runs", "measurements", "profiles")},
+        digest=str(digest),
+    )
+
+
+def merge_bundle(bundle: Bundle, site: str, db: str | None = None) -> list[Merged]:
+    """Stores the campaigns of a bundle as another site's: all of them, or none.
+
+    Those that are there already, as they are in the bundle, stay as they are.
+
+    Args:
+        site: who measured them.
+
+    Raises:
+        UserError: a campaign is there already, and another than in the bundle.
+    """
+    signatures.check_site(site)
+    digests = {one.name: one.digest for one in bundle.campaigns}
+    lines = _lines(bundle.packed)
+    next(lines)
+    patience = BusyRetry(wait_s())
+    with opened_database(db) as opened, opened.write(patience) as connection:
+        return merge_rows(connection, _rows(lines), digests, site)

@@ -1,0 +1,104 @@
+"""Signatures of OpenSSH: by ``ssh-keygen`` and keys, which every site has already."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from commtune import process
+from commtune.errors import UserError
+
+#: What signatures are for: one that was made for a commit or a mail is none of a bundle.
+_NAMESPACE = "commtune-bundle"
+_WAIT_S = 60.0
+_SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}")
+_LINE = "NAME namespaces=\"commtune-bundle\" ssh-ed25519 AAAA..., as 'man ssh-keygen' has it"
+
+
+def sign(content: bytes, key: Path) -> bytes:
+    """The signature of a content, as text in ASCII.
+
+    Args:
+        key: a private key without passphrase, or a public one whose private one an agent holds.
+
+    Raises:
+        UserError: the key signs nothing.
+        MissingComponent: there is no ssh-keygen.
+    """
+    if not key.is_file():
+        raise UserError(f"there is no key {key}", hint="make one: ssh-keygen -t ed25519 -f FILE")
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "bundle"
+        file.write_bytes(content)
+        said = _ssh_keygen(
+            ["-Y", "sign", "-q", "-f", str(key.absolute()), "-n", _NAMESPACE, str(file)]
+        )
+        signature = file.with_name("bundle.sig")
+        if not said.ok or not signature.is_file():
+            raise UserError(
+                f"{key} can't sign: {_last_line(said.output)}",
+                hint="one with a passphrase signs through an agent: ssh-add FILE; --sign FILE.pub",
+            )
+        return signature.read_bytes()
+
+
+def verify(content: bytes, signature: bytes, allowed: Path) -> str:
+    """Who signed: the name that a file of allowed signers has for the key.
+
+    Raises:
+        UserError: nobody there signed it, or the content is not what was signed.
+        MissingComponent: there is no ssh-keygen.
+    """
+    if not allowed.is_file():
+        raise UserError(
+            f"there is no file of allowed signers {allowed}", hint=f"its lines: {_LINE}"
+        )
+    with tempfile.TemporaryDirectory() as name:
+        file, signed = Path(name) / "bundle", Path(name) / "bundle.sig"
+        file.write_bytes(content)
+        signed.write_bytes(signature)
+        options = ["-n", _NAMESPACE, "-s", str(signed), "-f", str(allowed.absolute())]
+        found = _ssh_keygen(["-Y", "find-principals", *options])
+        who = found.output.strip().partition("\n")[0].strip()
+        if not found.ok or not who:
+            raise UserError(f"the bundle's signer is not in {allowed}", hint=f"its lines: {_LINE}")
+        # It reads the content from standard input alone.
+        command = 'file=$1; shift; exec ssh-keygen "$@" < "$file"'
+        arguments = ["-Y", "verify", "-I", who, *options]
+        if not _run(["sh", "-c", command, "sh", str(file), *arguments]).ok:
+            raise UserError(
+                "the bundle is not what was signed, or its key may not sign bundles",
+                hint="get it again from the site that made it",
+            )
+    return check_site(who)
+
+
+def check_site(name: str) -> str:
+    """A name for a site.
+
+    Raises:
+        UserError: it can't be one.
+    """
+    if not _SITE.fullmatch(name):
+        raise UserError(
+            f"{name[:60]!r} can't name a site",
+            hint="use letters, digits and . _ @ -, 60 at most; begin with a letter or digit",
+        )
+    return name
+
+
+def _ssh_keygen(arguments: Sequence[str]) -> process.Completed:
+    return _run(["ssh-keygen", *arguments])
+
+
+def _run(command: Sequence[str]) -> process.Completed:
+    names = ("PATH", "HOME", "SSH_AUTH_SOCK")
+    environment = {name: os.environ[name] for name in names if name in os.environ}
+    return process.run_process(command, environment=environment, timeout_s=_WAIT_S)
+
+
+def _last_line(output: str) -> str:
+    return (output.strip().splitlines() or ["ssh-keygen failed"])[-1]

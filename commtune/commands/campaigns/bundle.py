@@ -1,0 +1,108 @@
+"""``commtune bundle``: campaigns in one file, for another site."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from commtune import formatting as text
+from commtune.commands.options import DbOption, JsonOption
+from commtune.errors import UserError
+
+_File = Annotated[Path, typer.Argument(help="the bundle")]
+_Signers = Annotated[
+    Path | None,
+    typer.Option(
+        "--allowed-signers",
+        help="who may sign: lines of a name and a public key, as ssh-keygen reads them",
+    ),
+]
+
+
+def bundle_create_command(
+    file: Annotated[Path, typer.Argument(help="the bundle, a file that is not there yet")],
+    campaigns: Annotated[
+        list[str] | None, typer.Argument(help="campaigns [all that were measured here]")
+    ] = None,
+    sign: Annotated[
+        Path | None, typer.Option(help="sign with this key of OpenSSH (ssh-keygen -Y sign)")
+    ] = None,
+    names: Annotated[
+        bool, typer.Option("--names", help="with names of hosts and users, and ends of output")
+    ] = False,
+    db: DbOption = None,
+) -> None:
+    """Write campaigns with all their evidence to one file, for another site."""
+    from commtune.app.campaigns.sharing import create_bundle
+
+    made = create_bundle(file, campaigns or (), key=sign, names=names, db=db)
+    kind = "signed" if sign else "not signed"
+    print(f"wrote {file}: {text.format_count(len(made.campaigns), 'campaign')}, {kind}")
+    if not names:
+        print("hosts and users have pseudonyms; to look before you send it: zcat FILE")
+
+
+def bundle_inspect_command(
+    file: _File, allowed_signers: _Signers = None, json_output: JsonOption = False
+) -> None:
+    """Check a bundle as a whole and list what is in it; nothing is stored."""
+    from commtune.app.campaigns.sharing import read_bundle
+
+    found = read_bundle(file, allowed_signers)
+    told = {name: value for name, value in vars(found).items() if name != "packed"}
+    if json_output:
+        campaigns = [asdict(one) for one in found.campaigns]
+        print(json.dumps({**told, "campaigns": campaigns}, indent=2))
+        return
+    signature = (
+        "signed, by whom was not checked (--allowed-signers)" if found.signed else "unsigned"
+    )
+    made = time.strftime("%Y-%m-%d", time.localtime(found.created))
+    print(f"{file}: {f'signed by {found.signer}' if found.signer else signature}")
+    print(f"made {made} by commtune {found.commtune}, {_names(found.names)}\n")
+    rows = [
+        {
+            "campaign": one.name + (" (simulated)" if one.simulated else ""),
+            "operation": one.operation,
+            "system": one.system,
+            "stack": one.stack,
+            "trials": str(one.trials),
+            "runs": str(one.runs),
+            "profiles": str(one.profiles),
+        }
+        for one in found.campaigns
+    ]
+    print(text.format_rows(rows, right="trials,runs,profiles"))
+
+
+def _names(there: bool) -> str:
+    return "with names of hosts and users" if there else "with pseudonyms for hosts and users"
+
+
+def bundle_merge_command(
+    file: _File,
+    allowed_signers: _Signers = None,
+    unsigned: Annotated[
+        str | None, typer.Option(help="take it as this site's, without asking for a signature")
+    ] = None,
+    db: DbOption = None,
+) -> None:
+    """Store a bundle's campaigns as those of the site that signed it: all of them, or none.
+
+    No answer of 'commtune best' rests on them; new campaigns try their best profiles first.
+    """
+    from commtune.app.campaigns.sharing import merge_bundle, read_bundle
+
+    if (allowed_signers is None) == (unsigned is None):
+        raise UserError(
+            "name who may sign, or whose the bundle is",
+            hint="--allowed-signers FILE, or --unsigned SITE",
+        )
+    found = read_bundle(file, allowed_signers)
+    for one in merge_bundle(found, unsigned or found.signer, db):
+        print(f"stored {one.name}" if one.is_new else f"{one.name} is already there")
