@@ -10,6 +10,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
+from commtune.app.campaigns.first_proposals import propose_from_sites
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.cluster.machine.description import describe_machine
@@ -76,6 +77,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
         ) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
     spec = fit_to_cost(spec, mpi, url)
+    spec = propose_from_sites(spec, url)
     between = spec.plan.workload.takes_any_size
     return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi
 
