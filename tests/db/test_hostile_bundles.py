@@ -194,8 +194,8 @@ def test_a_configuration_is_known_by_what_it_sets(lines: Lines, sqlite_url: str)
 _HOSTILE = [
     None, True, -1, 0, 2**31, 2**63, 1e308, -1e-320, "", "x" * 300, "\0", "\ud800",
     "\x1b]52;c;x", "$(touch RAN)", "`touch RAN`", "'; DROP TABLE runs; --",
-    "<script>alert(1)</script>", "{{ 1/0 }}", "../../etc/passwd", "/dev/zero", "file:///etc/passwd", [], {}, [[]],
-    {"": None}, nested(30),
+    "<script>alert(1)</script>", "{{ 1/0 }}", "../../etc/passwd", "/dev/zero", "file:///etc/passwd",
+    [], {}, [[]], {"": None}, nested(30),
     {"__class__": "os.system"}, {"workload": 1}, {"operation": []}, [None] * 50, 3.5, "1",
     "allreduce",
 ]  # fmt: skip
