@@ -327,8 +327,9 @@ def merge_rows(
             is_new = not _is_stored(connection, values, name, site, digests[values["name"]])
             done.append(Merged(name, is_new))
             writer = _Writer(connection, site) if is_new else None
-            for one in shared if writer else ():
-                writer.add(*one)
+            if writer is not None:
+                for one in shared:
+                    writer.add(*one)
             shared = []
         if writer is not None:
             writer.add(table, values)
@@ -387,10 +388,10 @@ class _Writer:
             values |= {"name": name, "site": self.site, "folder": ""}
             values["content_key"] = content_key(values["what"])
         try:
-            key = self.connection.execute(sa.insert(TABLES[table]).values(values))
+            done = self.connection.execute(sa.insert(TABLES[table]).values(values))
         except sa.exc.IntegrityError as error:
             raise UserError(
                 f"a row of {table} in the bundle is there twice, or another campaign's",
                 hint="merge a bundle of the whole campaign, from the site that measured it",
             ) from error
-        return key.inserted_primary_key[0] if "id" in TABLES[table].c else None
+        return done.inserted_primary_key[0] if "id" in TABLES[table].c else None

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import base64
+import copy
 import gzip
 import json
 import os
@@ -230,7 +231,7 @@ def _change_value(holder: Any, key: Any, chance: random.Random) -> None:
     if isinstance(holder, dict) and chance.random() < 0.1:
         holder[chance.choice(["x", "id", "a\0", "name"])] = holder.pop(key)
     else:
-        holder[key] = chance.choice(_HOSTILE)
+        holder[key] = copy.deepcopy(chance.choice(_HOSTILE))
 
 
 class _Undone(Exception):

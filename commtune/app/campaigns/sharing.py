@@ -143,7 +143,7 @@ def _own_number(url: str, name: str) -> int:
 
 
 def _pack(rows: Iterator[Row], *, names: bool) -> bytes:
-    header = {"format": _FORMAT, "schema": SCHEMA, "commtune": __version__}
+    header: dict[str, Any] = {"format": _FORMAT, "schema": SCHEMA, "commtune": __version__}
     header |= {"created": round(time.time()), "names": names}
     packed = io.BytesIO()
     with gzip.GzipFile(fileobj=packed, mode="wb", mtime=0) as file:
