@@ -15,7 +15,7 @@ import zlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import sqlalchemy as sa
 
@@ -222,7 +222,8 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
             return math.inf
         if column.server_default is None:
             raise BadRow(f"lacks {column.name}")
-        return json.loads(str(column.server_default.arg).strip("'") or '""')
+        written = str(cast(sa.DefaultClause, column.server_default).arg)
+        return json.loads(written.strip("'") or '""')
     if kind is bytes:
         try:
             return base64.b64decode(plain, validate=True)
@@ -394,4 +395,7 @@ class _Writer:
                 f"a row of {table} in the bundle is there twice, or another campaign's",
                 hint="merge a bundle of the whole campaign, from the site that measured it",
             ) from error
-        return done.inserted_primary_key[0] if "id" in TABLES[table].c else None
+        if "id" not in TABLES[table].c:
+            return None
+        assert done.inserted_primary_key is not None  # it is for inserts of one row
+        return int(done.inserted_primary_key[0])

@@ -192,7 +192,7 @@ def test_new_campaigns_try_the_best_of_other_sites_first(bundle: Path, url: str)
 
 
 def test_only_what_the_space_holds_is_tried(tmp_path: Path, sqlite_url: str) -> None:
-    legal = Configuration({"MPIR_CVAR_NOLOCAL": "1"})
+    legal = Configuration({"MPIR_CVAR_DEVICE_COLLECTIVES": "none"})
     loads_code = Configuration({"LD_PRELOAD": "/tmp/evil.so"})
     found = [
         given.profile("known", configuration=legal),
