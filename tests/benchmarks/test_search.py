@@ -101,5 +101,5 @@ def test_the_table_is_made_of_what_was_stored(
         scores, key=lambda score: score.pick
     )
     lines = list(table(group_rows(load_scores("grid"))))
-    assert [line.split(" | ")[1] for line in lines[2:]] == ["lcb", "mean"]
+    assert [line.split(" | ")[0] for line in lines[2:]] == ["| exhaustive"]
     assert "155 runs" in lines[2]
