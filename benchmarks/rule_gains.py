@@ -1,7 +1,8 @@
 """Does a file of rules give what the table by size promises, and more than any one environment?
 
     python benchmarks/rule_gains.py --library mpich
-    python benchmarks/rule_gains.py --library openmpi --operation broadcast
+    python benchmarks/rule_gains.py --library openmpi --operation reduce-scatter
+    python benchmarks/rule_gains.py --sizes "8..4MiB x4" --algorithms "recursive_doubling, ring"
 
 Runs a campaign over all sizes in a space of algorithms and segments, exports its rules, and lets
 ``commtune verify --export`` see that the library executes them. Then blocks of fresh launches, in
@@ -45,7 +46,7 @@ campaign: 1
 name: {name}
 space: ./space.yaml
 mpi: wheel:{library}
-workload: {{operation: {operation}, ranks: {ranks}, sizes: 8..4MiB}}
+workload: {{operation: {operation}, ranks: {ranks}, sizes: {sizes}}}
 budget: {{search: {search}s, ablation: 5s, confirmation: {confirm}s}}
 """
 _SPACE = """\
@@ -69,6 +70,8 @@ _OPENMPI = """\
     kind: choice
     values: [{words}]
     when: {{OMPI_MCA_coll_tuned_use_dynamic_rules: set}}
+"""
+_SEGMENTS = """\
   - name: OMPI_MCA_coll_tuned_{lower}_algorithm_segmentsize
     kind: bytes
     values: [4KiB, 32KiB, 256KiB]
@@ -82,18 +85,34 @@ _OPENMPI_WORDS = {
     "allreduce": "basic_linear, nonoverlapping, recursive_doubling, ring, segmented_ring, "
     "rabenseifner",
     "broadcast": "basic_linear, chain, pipeline, binomial, scatter_allgather_ring",
+    "reduce-scatter": "basic_linear, recursive_doubling, recursive_halving, butterfly",
 }
 _SEGMENTED = {"allreduce": "segmented_ring", "broadcast": "chain, pipeline, binomial"}
+_NAMES = {"broadcast": "bcast", "reduce-scatter": "reduce_scatter_block"}
 _Logs = dict[str, dict[int, list[float]]]
 
 
-def space(library: str, operation: str) -> str:
-    name = {"broadcast": "bcast"}.get(operation, operation)
-    words = (_MPICH_WORDS if library == "mpich" else _OPENMPI_WORDS)[operation]
-    own = (_MPICH if library == "mpich" else _OPENMPI).format(
-        upper=name.upper(), lower=name, words=words, segmented=_SEGMENTED[operation]
+def space(library: str, operation: str, algorithms: str) -> str:
+    """The text of a space.
+
+    Args:
+        algorithms: with commas between them; empty for all that are known here.
+
+    Raises:
+        SystemExit: nothing is known of this operation in the library.
+    """
+    words = (_MPICH_WORDS if library == "mpich" else _OPENMPI_WORDS).get(operation)
+    if words is None:
+        raise SystemExit(f"no algorithms of {library} are known here for {operation}")
+    words = algorithms or words
+    name = _NAMES.get(operation, operation)
+    segmented = [
+        word for word in _SEGMENTED.get(operation, "").split(", ") if word in words.split(", ")
+    ]
+    own = _MPICH if library == "mpich" else _OPENMPI + (_SEGMENTS if segmented else "")
+    return _SPACE.format(library=library) + own.format(
+        upper=name.upper(), lower=name, words=words, segmented=", ".join(segmented)
     )
-    return _SPACE.format(library=library) + own
 
 
 @dataclass(frozen=True)
@@ -108,14 +127,14 @@ class Exported:
 
 
 def tune_and_export(
-    folder: Path, library: str, *, accept_likely: bool, **asked: object
+    folder: Path, library: str, algorithms: str, *, accept_likely: bool, **asked: object
 ) -> Exported:
     """A campaign of its own name, so that another one's runs are not in the way.
 
     Raises:
         ExportRefused: the campaign found nothing that is faster than the default.
     """
-    (folder / "space.yaml").write_text(space(library, str(asked["operation"])))
+    (folder / "space.yaml").write_text(space(library, str(asked["operation"]), algorithms))
     (folder / "campaign.yaml").write_text(
         _CAMPAIGN.format(name=folder.name, library=library, **asked)
     )
@@ -239,7 +258,9 @@ def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", choices=list(_FORMATS), default="mpich")
-    parser.add_argument("--operation", choices=list(_SEGMENTED), default="allreduce")
+    parser.add_argument("--operation", choices=list(_OPENMPI_WORDS), default="allreduce")
+    parser.add_argument("--sizes", default="8..4MiB")
+    parser.add_argument("--algorithms", default="", help="of these only, by commas")
     parser.add_argument("--ranks", type=int, default=2)
     parser.add_argument("--search", type=int, default=60, help="wall seconds")
     parser.add_argument("--confirm", type=int, default=60, help="wall seconds")
@@ -248,13 +269,15 @@ def main() -> None:
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     asked = {
-        name: getattr(arguments, name) for name in ("operation", "ranks", "search", "confirm")
+        name: getattr(arguments, name)
+        for name in ("operation", "ranks", "sizes", "search", "confirm")
     }
     with tempfile.TemporaryDirectory(prefix="rule-gains-") as folder:
         try:
             found = tune_and_export(
                 Path(folder),
                 arguments.library,
+                arguments.algorithms,
                 accept_likely=arguments.accept_likely,
                 **asked,
             )

@@ -3,7 +3,10 @@
 // fits; beside an empty function that is called in the same way.
 //
 //   g++ -std=c++17 -O2 -I commtune/kernels/tuner -o tuner_call benchmarks/tuner_call.cpp -ldl
-//   ./tuner_call LIBRARY          # that 'commtune build --tuner' names
+//   ./tuner_call LIBRARY...       # that 'commtune build --tuner' names, and others
+//
+// Others read the same file from NCCL_TUNER_CONFIG_FILE, as NVIDIA's example plugin does (in NCCL's
+// sources: plugins/tuner/example).
 //
 // Printed are nanoseconds a call: the median and the range of 41 batches of 100,000 calls, which
 // take turns with batches of the empty function. Each call has its table of costs made new, in
@@ -72,6 +75,7 @@ void measure(const char* path, int rules) {
   }
   opened.close();
   setenv("COMMTUNE_TUNER_FILE", file.c_str(), 1);
+  setenv("NCCL_TUNER_CONFIG_FILE", file.c_str(), 1);
   void* library = dlopen(path, RTLD_NOW);
   const auto* tuner = library == nullptr
                           ? nullptr
@@ -95,11 +99,14 @@ void measure(const char* path, int rules) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 2) {
-    std::fprintf(stderr, "tuner_call LIBRARY\n");
+  if (argc < 2) {
+    std::fprintf(stderr, "tuner_call LIBRARY...\n");
     return 2;
   }
   std::printf("ns a call: median (least to most)\n");
-  for (const int rules : {1, 10, 30, 300}) measure(argv[1], rules);
+  for (int i = 1; i < argc; ++i) {
+    std::printf("%s\n", argv[i]);
+    for (const int rules : {1, 10, 30, 300}) measure(argv[i], rules);
+  }
   return 0;
 }
