@@ -71,14 +71,14 @@ def check_of(hint: Any) -> Check:
 
 
 @cache
-def glance_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
-    """Whether all values of a column are sound, seen at once: most are, and a check each is slow.
+def column_check_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
+    """A quick check of all values of a column at once; most columns pass, and need no other.
 
-    ``False`` says that some may not be.
+    ``False`` says that some may be wrong: ``check_of`` tells which.
     """
     if get_origin(hint) in (Union, types.UnionType):
-        inner = [glance_of(one) for one in get_args(hint) if one is not type(None)]
-        known = inner[0] if len(inner) == 1 else _is_unclear
+        inner = [column_check_of(one) for one in get_args(hint) if one is not type(None)]
+        known = inner[0] if len(inner) == 1 else _is_empty
         return lambda values: known([value for value in values if value is not None])
     if hint is int:
         return lambda values: set(map(type, values)) <= {int}
@@ -88,15 +88,15 @@ def glance_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
         least, most = getattr(hint, "least", -math.inf), getattr(hint, "most", math.inf)
         return lambda values: (
             set(map(type, values)) <= {float, int}
-            and all(least <= value <= most for value in values)  # what is no number is not
+            and all(least <= value <= most for value in values)  # false for NaN
         )
     if isinstance(hint, type) and issubclass(hint, Enum):
         words = frozenset(one.value for one in hint if one.value)
         return lambda values: set(map(type, values)) <= {str} and words.issuperset(values)
-    return _is_unclear
+    return _is_empty
 
 
-def _is_unclear(values: Sequence[Any]) -> bool:
+def _is_empty(values: Sequence[Any]) -> bool:
     return not values
 
 

@@ -12,7 +12,13 @@ from dataclasses import dataclass
 from functools import cache, partial
 from typing import Any, get_type_hints
 
-from commtune.db.checked_values import Check, check_document, check_of, glance_of, is_document
+from commtune.db.checked_values import (
+    Check,
+    check_document,
+    check_of,
+    column_check_of,
+    is_document,
+)
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
@@ -85,9 +91,9 @@ def _checks(kind: Any) -> Mapping[str, _Read]:
 
 
 @cache
-def _glances(kind: Any) -> Mapping[str, Callable[[Sequence[Any]], bool]]:
+def _column_checks(kind: Any) -> Mapping[str, Callable[[Sequence[Any]], bool]]:
     hints = get_type_hints(kind).items()
-    return {name: glance_of(hint) for name, hint in hints if not is_document(hint)}
+    return {name: column_check_of(hint) for name, hint in hints if not is_document(hint)}
 
 
 def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
@@ -105,7 +111,7 @@ def read_rows(
         key: the column that names a row.
     """
     stored = list(rows)
-    checks = _unclear_columns(stored, kind)
+    checks = _checks_needed(stored, kind)
     found = []
     for row in stored:
         values, damage = _read_row(row, table, checks, key)
@@ -116,14 +122,14 @@ def read_rows(
     return found
 
 
-def _unclear_columns(rows: Sequence[Mapping[str, Any]], kind: Any) -> dict[str, _Read]:
-    """How to read the columns that no glance tells to be sound."""
+def _checks_needed(rows: Sequence[Mapping[str, Any]], kind: Any) -> dict[str, _Read]:
+    """How to read the columns that a check of the whole column didn't pass."""
     names = list(rows[0].keys()) if rows else []
-    glances, checks = _glances(kind), _checks(kind)
+    of_columns, checks = _column_checks(kind), _checks(kind)
     return {
         name: checks[name]
         for name in names
-        if name not in glances or not glances[name]([row[name] for row in rows])
+        if name not in of_columns or not of_columns[name]([row[name] for row in rows])
     }
 
 

@@ -21,7 +21,7 @@ import database_values as given
 import pytest
 
 from commtune.app.campaigns import sharing
-from commtune.db.bundle import merge_rows
+from commtune.db.bundle.merging import merge_rows
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
 from commtune.errors import UserError

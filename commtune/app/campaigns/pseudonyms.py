@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from commtune.db.bundle import TABLES, Row, stored_type
+from commtune.db.bundle.rows import TABLES, Row, stored_type
 from commtune.model import (
     Backend,
     MpiFlavour,

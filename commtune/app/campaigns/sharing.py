@@ -22,17 +22,9 @@ from typing import Any
 from commtune import __version__
 from commtune.app.campaigns import signatures
 from commtune.app.campaigns.pseudonyms import Pseudonyms
-from commtune.db.bundle import (
-    BadRow,
-    Digest,
-    Merged,
-    Row,
-    RowChecker,
-    check_plain,
-    merge_rows,
-    read_campaign,
-    to_line,
-)
+from commtune.db.bundle.checking import BadRow, RowChecker, check_plain
+from commtune.db.bundle.merging import Digest, Merged, merge_rows
+from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.location import SCHEMA, database_url, wait_s
 from commtune.db.queries.description import describe_campaign
@@ -162,7 +154,7 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
         content = read_file(file, _LARGEST_FILE)
     except OSError as error:
         raise UserError(f"can't read {file}: {error.strerror or error}") from error
-    signature, packed = _taken_apart(content)
+    signature, packed = _split_signature(content)
     signer = ""
     if allowed_signers is not None:
         if not signature:
@@ -176,7 +168,7 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
     return read_packed(packed, str(file), signer=signer, signed=bool(signature))
 
 
-def _taken_apart(content: bytes) -> tuple[bytes, bytes]:
+def _split_signature(content: bytes) -> tuple[bytes, bytes]:
     """The signature, which may be empty, and what it is of."""
     place = content.rfind(_SIGNED, max(0, len(content) - _MOST_SIGNATURE))
     if place < 0 or not content.endswith(_SIGNATURE_END):
@@ -224,7 +216,9 @@ def _lines(packed: bytes) -> Iterator[Any]:
             number += 1
             total += len(line)
             if len(line) > _LONGEST_LINE or total > _LARGEST_CONTENT:
-                most = format_size(_LONGEST_LINE if len(line) > _LONGEST_LINE else total)
+                most = format_size(
+                    _LONGEST_LINE if len(line) > _LONGEST_LINE else _LARGEST_CONTENT
+                )
                 raise BadRow(f"line {number}: more than {most}")
             try:
                 yield json.loads(line, parse_constant=_refuse_constant)
@@ -268,33 +262,33 @@ def _rows(lines: Iterator[Any]) -> Iterator[Row]:
 def _campaigns(rows: Iterator[Row]) -> Iterator[BundledCampaign]:
     """What is in a bundle, campaign by campaign."""
     names: set[str] = set()
-    told: dict[str, dict[str, Any]] = {}
+    single: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
     digest = Digest()
     for table, values in rows:
-        if table in ("configurations", "stacks", "systems") and "campaigns" in told:
-            yield _told(told, counts, digest)
-            told, counts, digest = {}, Counter(), Digest()
+        if table in ("configurations", "stacks", "systems") and "campaigns" in single:
+            yield _summarize(single, counts, digest)
+            single, counts, digest = {}, Counter(), Digest()
         if table in ("stacks", "systems", "campaigns"):
-            told[table] = values
+            single[table] = values
         if table == "campaigns":
             if values["name"] in names:
                 raise BadRow(f"two campaigns are called {values['name']}")
             names.add(values["name"])
         counts[table] += 1
         digest.add(table, values)
-    yield _told(told, counts, digest)
+    yield _summarize(single, counts, digest)
 
 
-def _told(
-    told: dict[str, dict[str, Any]], counts: Counter[str], digest: Digest
+def _summarize(
+    rows: dict[str, dict[str, Any]], counts: Counter[str], digest: Digest
 ) -> BundledCampaign:
-    campaign = told["campaigns"]
+    campaign = rows["campaigns"]
     return BundledCampaign(
         name=campaign["name"],
         operation=str(campaign["what"]["workload"]["operation"]),
-        system=told["systems"]["name"],
-        stack=told["stacks"]["text"],
+        system=rows["systems"]["name"],
+        stack=rows["stacks"]["text"],
         simulated=campaign["simulated"],
         created=campaign["created"],
         **{name: counts[name] for name in ("trials", "runs", "measurements", "profiles")},

@@ -126,7 +126,9 @@ def rename_command(
 ) -> None:
     """Rename a campaign."""
     stored.rename_campaign(name, new, db)
-    print(f"{name} is now {new}; to continue it, change 'name:' in its file, or add --name {new}")
+    print(f"{name} is now {new}")
+    if not stored.find_campaign(new, db).site:
+        print(f"to continue it, change 'name:' in its file, or add --name {new}")
 
 
 def delete_command(

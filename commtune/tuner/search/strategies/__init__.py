@@ -60,7 +60,7 @@ def check_strategy(name: str) -> None:
 
 
 def _sampler_of(name: str) -> MakeSampler:
-    # Optuna takes 0.3 s to import, which campaigns with a strategy of our own need not wait for.
+    # Optuna takes 0.2 s to import, which campaigns with a strategy of our own need not wait for.
     from commtune.tuner.search.strategies.optuna_samplers import (
         SHORT_NAMES,
         list_samplers,

@@ -1,0 +1,157 @@
+"""Campaigns of another site, merged into a database."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from commtune.db.bundle.rows import TABLES, Row, read_campaign, to_line
+from commtune.db.storage.rows import configuration_row, ensure_row
+from commtune.db.tables import Campaign, Stack, System
+from commtune.errors import UserError
+from commtune.model import Configuration, content_key
+
+#: The words that tell a campaign from others, beside all numbers. Other texts may have had names
+#: replaced.
+_WORDS = ("run_id", "operation", "outcome", "verdict")
+_NOT_COMPARED = ("configuration_id", "system_id", "stack_id")
+
+
+class Digest:
+    """What tells a campaign from others, row by row: the same in a bundle and in a database."""
+
+    def __init__(self) -> None:
+        self._sum = hashlib.sha256()
+
+    def add(self, table: str, values: Mapping[str, Any]) -> None:
+        # Campaigns share these, but for executions, whose order is that of what is shared.
+        if table not in ("systems", "stacks", "configurations", "executions"):
+            told = {
+                name: value
+                for name, value in values.items()
+                if name in _WORDS or isinstance(value, int | float | bytes)
+                if name not in _NOT_COMPARED
+            }
+            self._sum.update(to_line(table, told).encode())
+
+    def __str__(self) -> str:
+        return self._sum.hexdigest()
+
+
+@dataclass(frozen=True)
+class Merged:
+    """A campaign of a bundle in the database.
+
+    Attributes:
+        name: as it is stored.
+        is_new: whether this call stored it; it was there already otherwise.
+    """
+
+    name: str
+    is_new: bool
+
+
+def merge_rows(
+    connection: sa.Connection, rows: Iterable[Row], digests: Mapping[str, str], site: str
+) -> list[Merged]:
+    """Stores campaigns of another site, in the caller's transaction.
+
+    A campaign is called ``NAME@SITE``, and so end its system's name and what systems and software
+    stacks are known by: what another site measured is never taken for this one's.
+
+    Args:
+        rows: checked ones.
+        digests: of each campaign, by its name.
+
+    Raises:
+        UserError: a campaign is stored already, and not as it is in the bundle.
+    """
+    done: list[Merged] = []
+    writer: _Writer | None = None
+    shared: list[Row] = []
+    for table, values in rows:
+        if table in ("configurations", "stacks", "systems"):
+            writer = None
+            shared.append((table, values))
+            continue
+        if table == "campaigns":
+            name = f"{values['name']}@{site}"
+            is_new = not _is_stored(connection, values, name, site, digests[values["name"]])
+            done.append(Merged(name, is_new))
+            writer = _Writer(connection, site) if is_new else None
+            if writer is not None:
+                for one in shared:
+                    writer.add(*one)
+            shared = []
+        if writer is not None:
+            writer.add(table, values)
+    return done
+
+
+def _is_stored(
+    connection: sa.Connection, values: Mapping[str, Any], name: str, site: str, digest: str
+) -> bool:
+    same = (Campaign.site == site, Campaign.created == values["created"])
+    query = sa.select(Campaign.id, Campaign.name).where((Campaign.name == name) | sa.and_(*same))
+    found = connection.execute(query).first()
+    if found is None:
+        return False
+    stored = Digest()
+    for row in read_campaign(connection, found.id):
+        stored.add(*row)
+    if str(stored) == digest:
+        return True
+    raise UserError(
+        f"campaign {found.name} is already here, with other runs or results than in the bundle",
+        hint=f"to take the bundle's: commtune delete {found.name}, then merge again",
+    )
+
+
+@dataclass
+class _Writer:
+    """Stores the rows of one new campaign."""
+
+    connection: sa.Connection
+    site: str
+    numbers: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
+
+    def add(self, table: str, values: dict[str, Any]) -> None:
+        values = {name: value for name, value in values.items() if name != "id"}
+        for column in TABLES[table].columns:
+            for key in column.foreign_keys:
+                known = self.numbers[key.column.table.name]
+                values[column.name] = known[values[column.name] - 1]
+        number = self._insert(table, values)
+        if number is not None:
+            self.numbers[table].append(number)
+
+    def _insert(self, table: str, values: dict[str, Any]) -> int | None:
+        if table == "configurations":
+            # By what it sets: a bundle's word for its key would do for any other.
+            return configuration_row(self.connection, Configuration(values["environment"]))
+        if table in ("systems", "stacks"):
+            kind = System if table == "systems" else Stack
+            key = f"{values.pop('fingerprint')}@{self.site}"
+            if table == "systems":
+                values["name"] = f"{values['name']} @{self.site}"
+            return ensure_row(self.connection, kind, kind.fingerprint, key, **values)[0]
+        if table == "campaigns":
+            name = f"{values['name']}@{self.site}"
+            values |= {"name": name, "site": self.site, "folder": ""}
+            values["content_key"] = content_key(values["what"])
+        try:
+            done = self.connection.execute(sa.insert(TABLES[table]).values(values))
+        except sa.exc.IntegrityError as error:
+            raise UserError(
+                f"a row of {table} in the bundle is there twice, or another campaign's",
+                hint="merge a bundle of the whole campaign, from the site that measured it",
+            ) from error
+        if "id" not in TABLES[table].c:
+            return None
+        assert done.inserted_primary_key is not None  # it is for inserts of one row
+        return int(done.inserted_primary_key[0])

@@ -1,0 +1,75 @@
+"""The rows of a campaign, as they stand in a bundle.
+
+Rows come campaign by campaign, table by table in the order of ``TABLES``. Numbers of rows begin
+at 1 in every campaign. Locks, jobs and unfinished runs are left out.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from commtune.db.checked_columns import damage_in
+from commtune.db.damage import DamagedRows
+from commtune.db.repair import OF_CAMPAIGN
+from commtune.db.tables import Base
+
+#: A table's name, and a row of it by column.
+Row = tuple[str, dict[str, Any]]
+
+TABLES = {t.name: t for t in Base.metadata.sorted_tables if t.name not in ("locks", "jobs")}
+
+_PAGE = 500
+
+
+def stored_type(column: sa.Column[Any]) -> Any:
+    """How a column's values are stored, beneath the type that checks them."""
+    return getattr(column.type, "impl_instance", column.type)
+
+
+def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
+    """The rows of a stored campaign, numbered from 1.
+
+    Raises:
+        DamagedRows: some can't be read.
+    """
+    numbers: dict[str, dict[int, int]] = defaultdict(dict)
+    for table in TABLES.values():
+        chosen = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign").replace("old.", "")
+        statement = sa.select(table).where(sa.text(chosen).bindparams(campaign=campaign_id))
+        if table.name == "runs":
+            statement = statement.where(table.c.state == "stored")
+        if table.name == "measurements":
+            over = sa.select(TABLES["runs"].c.id).where(TABLES["runs"].c.state == "stored")
+            statement = statement.where(table.c.run_id.in_(over))
+        rows = connection.execute(
+            statement.order_by(*table.primary_key.columns), execution_options={"yield_per": _PAGE}
+        )
+        for row in rows:
+            if damaged := damage_in(row):
+                raise DamagedRows(": ".join(damaged[0]))
+            values = dict(row._mapping)
+            for column in table.columns:
+                for key in column.foreign_keys:
+                    values[column.name] = numbers[key.column.table.name][values[column.name]]
+            if "id" in values:
+                known = numbers[table.name]
+                known[values["id"]] = values["id"] = len(known) + 1
+            yield table.name, values
+
+
+def to_line(table: str, values: Mapping[str, Any]) -> str:
+    """A row as JSON; bytes in base 64, and null for an interval's end that is open."""
+    return json.dumps([table, {name: _plain(value) for name, value in values.items()}])
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    return None if value == math.inf else value
