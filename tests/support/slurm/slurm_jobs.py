@@ -88,14 +88,14 @@ def _end(cluster: Cluster, jobs: dict[str, str]) -> None:
 
 
 def _put_back(cluster: Cluster, jobs: dict[str, str]) -> None:
-    for name, how in (("put-back", "requeue"), ("put-back-and-held", "requeuehold")):
+    for name, how in (("put-back-and-held", "requeuehold"), ("put-back", "requeue")):
         jobs[name] = cluster.submit(
             SLEEP, f"--job-name={name}", "--requeue", "--nodes=1", "--ntasks=1"
         )
         cluster.until(jobs[name], "RUNNING")
         cluster.call("scontrol", how, jobs[name])
         cluster.until(jobs[name], "PENDING")
-    # Slurm would start it again in some seconds.
+    # At once: Slurm starts it again within seconds.
     cluster.call("scontrol", "update", f"jobid={jobs['put-back']}", "StartTime=now+1hour")
 
 
