@@ -1,7 +1,7 @@
 """Plays recorded grids by every method, with the same number of runs.
 
     python -m benchmarks.search --grids mpich-allreduce nccl-sockets --methods random,tpe,search \\
-        --budgets 5,10,20 --seeds 30
+        --budgets 5,10,20 --seeds 30 --jobs 8
 
 All methods play a seed before the next seed begins. With --store, what a seed gave is kept in
 benchmarks/results/search, and what is there is not played again.
@@ -12,6 +12,8 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -38,14 +40,23 @@ ALL = (
 )
 
 
+@cache
+def load_recording(grid: str) -> Recording:
+    """A recording by its name, once for each process."""
+    return Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
+
+
 def play_seed(
-    recording: Recording, seed: int, methods: Sequence[str], percents: Sequence[float]
-) -> Iterator[Score]:
+    grid: str, seed: int, methods: Sequence[str], percents: Sequence[float]
+) -> list[Score]:
     """The scores of all methods on one pair of halves."""
-    halves = split_grid(recording, seed)
-    for method in methods:
-        for course in play_method(method, halves, seed, percents):
-            yield from score_course(method, halves, seed, course)
+    halves = split_grid(load_recording(grid), seed)
+    return [
+        score
+        for method in methods
+        for course in play_method(method, halves, seed, percents)
+        for score in score_course(method, halves, seed, course)
+    ]
 
 
 def show(row: dict[str, Any]) -> str:
@@ -53,7 +64,8 @@ def show(row: dict[str, Any]) -> str:
     false = "" if row["false_claims"] is None else f"  false {row['false_claims']}"
     return (
         f"{row['method']:18}{row['percent']:5g} %{row['runs']:7g} runs  {row['pick']:5}"
-        f"{row['seeds']:3} seeds  within 2 % {row['near']:.2f} ±{row['near_error']:.2f}"
+        f"{row['seeds']:3} seeds  gain {row['gain']:6.1%} ±{row['gain_error']:.1%}"
+        f"  within 2 % {row['near']:.2f} ±{row['near_error']:.2f}"
         f"  regret {row['median_regret']:6.1%} (90 %: {row['ninth_regret']:6.1%})"
         f"  slower than default {row['slower']:.2f}{false}  {row['seconds']:.1f} s"
     )
@@ -62,20 +74,33 @@ def show(row: dict[str, Any]) -> str:
 def main() -> None:
     """Plays, prints, and stores if asked to."""
     options = _options()
+    made: dict[str, list[Score]] = {grid: [] for grid in options.grids}
+    for grid, new in _play_missing(options):
+        made[grid] += new
+        if options.store:
+            store_scores(grid, new)
+            print(f"{grid}: seed {new[0].seed}", flush=True)
+    for grid, scores in made.items():
+        known = load_scores(grid) if options.store else scores
+        print(f"{grid}:", *map(show, group_rows(known)), sep="\n", flush=True)
+
+
+def _play_missing(options: argparse.Namespace) -> Iterator[tuple[str, list[Score]]]:
+    """The scores of each recording and seed, as they come; without those that are stored."""
     percents = sorted(float(part) for part in options.budgets.split(","))
-    seeds = range(options.first_seed, options.first_seed + options.seeds)
-    for grid in options.grids:
-        recording = Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
-        known = load_scores(grid) if options.store and not options.again else []
-        made: list[Score] = []
-        for seed in seeds:
-            methods = _missing(options.methods.split(","), percents, seed, known)
-            new = list(play_seed(recording, seed, methods, percents))
-            made += new
-            if options.store and new:
-                store_scores(grid, new)
-                print(f"{grid}: seed {seed} of {seeds[-1]}", flush=True)
-        print(f"{grid}:", *map(show, group_rows([*known, *made])), sep="\n", flush=True)
+    known = {
+        grid: load_scores(grid) if options.store and not options.again else []
+        for grid in options.grids
+    }
+    with ProcessPoolExecutor(options.jobs) as pool:
+        begun = {}
+        for seed in range(options.first_seed, options.first_seed + options.seeds):
+            for grid in options.grids:
+                methods = _missing(options.methods.split(","), percents, seed, known[grid])
+                if methods:
+                    begun[pool.submit(play_seed, grid, seed, methods, percents)] = grid
+        for done in as_completed(begun):
+            yield begun[done], done.result()
 
 
 def _missing(
@@ -99,6 +124,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--budgets", default="2,5,10,20,50", help="per cent of the grid's runs")
     parser.add_argument("--seeds", type=int, default=30)
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
     parser.add_argument("--store", action="store_true", help="keep scores in benchmarks/results")
     parser.add_argument("--again", action="store_true", help="also what was stored before")
     return parser.parse_args()

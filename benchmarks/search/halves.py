@@ -163,6 +163,19 @@ class Halves:
         )
 
     @cached_property
+    def held_means(self) -> Floats:
+        """Means of the held half's logarithms; as ``truth`` where a configuration has no run.
+
+        Not shrunk: what was chosen without them is judged by them without bias.
+        """
+        found = self.truth.copy()
+        of, times = self.recording.of[self.held], self.recording.log_times[self.held]
+        for row in np.unique(of):
+            mean = times[of == row].mean(axis=0)
+            found[row] = np.where(np.isnan(mean), found[row], mean)
+        return found
+
+    @cached_property
     def best(self) -> Floats:
         """The least time at each size over the configurations, as the truth has it."""
         least: Floats = self.truth[sorted(self.grid.index.values())].min(axis=0)

@@ -9,11 +9,13 @@ from dataclasses import replace
 import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.model import DEFAULT, Outcome, Profile, Run
+from commtune.model import DEFAULT, Outcome, Profile, Run, Verdict
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
+from commtune.tuner.outcome.displayed_points import overall_points
+from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.search.strategies.strategy import Origin
@@ -71,7 +73,9 @@ def whole_campaign(
     found = [_profile_at(taken, size) for size in halves.sizes]
     index = halves.grid.index
     played.own[made] = np.array([index[p.configuration] if p else halves.default for p in found])
-    played.claims[made] = np.array([0.0 if p is None else 1.0 for p in found])
+    played.claims[made] = np.array(
+        [p is not None and _claims(p, size) for p, size in zip(found, halves.sizes, strict=True)]
+    )
     return played
 
 
@@ -108,11 +112,19 @@ def _by_standings(halves: Halves, standings: tuple[Standing, ...]) -> Picks:
 
 
 def _profile_at(profiles: tuple[Profile, ...], size: int) -> Profile | None:
+    """What is recommended at a size (bytes): the environment for all sizes is another answer."""
     for profile in profiles:
         inside = profile.bytes_low <= size <= profile.bytes_high
-        if inside and not profile.configuration.is_default:
+        if inside and not profile.configuration.is_default and profile.name != ALL_SIZES:
             return profile
     return None
+
+
+def _claims(profile: Profile, size: int) -> bool:
+    """Whether a speedup is claimed at a size; sizes between may be merely harmless."""
+    point = overall_points(profile.points).get(size)
+    is_likely = profile.verdict is Verdict.LIKELY
+    return is_likely or (point is not None and point.verdict is Verdict.FASTER)
 
 
 def _played(halves: Halves, runner: Runner, seconds: float) -> Played:

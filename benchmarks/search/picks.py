@@ -14,7 +14,7 @@ from .player import Picks, Played
 _DOUBT = 1.0
 #: What runs differ by, as logarithms, before any configuration was run twice; and at least.
 _UNKNOWN, _LEAST = 0.1, 0.005
-RULES = ("mean", "lcb", "own")
+RULES = ("lcb", "own")
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def pick_rows(played: Played, until: int, rule: str) -> Picks | None:
     """The recommended row at each size; none where the method has no opinion of its own.
 
     Args:
-        rule: ``mean``, the best mean; ``lcb``, the best lower confidence bound of the speedup;
-            ``own``, what the method itself says.
+        rule: ``lcb``, the best lower confidence bound of the speedup; ``own``, what the method
+            itself says.
     """
     if rule == "own":
         return played.own.get(until)
     means = average_runs(played, until)
-    bound = means.mean + (_DOUBT * means.error if rule == "lcb" else 0.0)
+    bound = means.mean + _DOUBT * means.error
     chosen: Picks = means.rows[bound.argmin(axis=0)]
     return chosen

@@ -34,14 +34,14 @@ class Played:
         log_times: logarithms of seconds by run and size; ``nan`` where a run failed.
         seconds: processor time of the method until each run, without that of the replay.
         own: what the method itself recommends at each size, by the number of runs.
-        claims: lower bound of the log speedup claimed at each size; 0 where none is.
+        claims: whether a speedup is claimed at each size, by the number of runs.
     """
 
     configurations: list[int] = field(default_factory=list)
     log_times: list[Floats] = field(default_factory=list)
     seconds: list[float] = field(default_factory=list)
     own: dict[int, Picks] = field(default_factory=dict)
-    claims: dict[int, Floats] = field(default_factory=dict)
+    claims: dict[int, NDArray[np.bool_]] = field(default_factory=dict)
 
 
 class Player:

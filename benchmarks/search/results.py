@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ RESULTS = Path(__file__).parent.parent / "results" / "search"
 
 def load_scores(grid: str) -> list[Score]:
     """All scores of a recording that were stored."""
-    path = RESULTS / f"{grid}.json"
+    path = _path(grid)
     if not path.exists():
         return []
-    known: Sequence[dict[str, Any]] = json.loads(path.read_text("utf-8"))
+    known: list[dict[str, Any]] = json.loads(gzip.decompress(path.read_bytes()))
     return [Score(**{**one, "regret": tuple(one["regret"])}) for one in known]
 
 
@@ -26,9 +27,14 @@ def store_scores(grid: str, scores: Iterable[Score]) -> None:
     merged = {score.key: score for score in [*load_scores(grid), *scores]}
     lines = [json.dumps(score.plain(), separators=(",", ":")) for score in merged.values()]
     RESULTS.mkdir(parents=True, exist_ok=True)
-    beside = RESULTS / f"{grid}.json.part"
-    beside.write_text("[\n" + ",\n".join(sorted(lines)) + "\n]\n", "utf-8")
-    beside.replace(RESULTS / f"{grid}.json")
+    beside = _path(grid).with_suffix(".part")
+    text = "[\n" + ",\n".join(sorted(lines)) + "\n]\n"
+    beside.write_bytes(gzip.compress(text.encode(), mtime=0))
+    beside.replace(_path(grid))
+
+
+def _path(grid: str) -> Path:
+    return RESULTS / f"{grid}.json.gz"
 
 
 def group_rows(scores: Iterable[Score]) -> list[dict[str, Any]]:

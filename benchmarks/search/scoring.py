@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from .halves import Halves
+from .halves import Floats, Halves
 from .methods import Course
 from .picks import RULES, pick_rows
 
@@ -26,9 +26,10 @@ class Score:
     Attributes:
         percent: the budget in per cent of the grid's runs; 0 for those that have none.
         runs: how many were made.
+        gain: logarithm of the default's time over the picked configuration's, mean over sizes.
         regret: logarithm of the picked configuration's time over the best's, by size.
         slower: share of sizes at which the pick is slower than the default.
-        is_false: a gain was claimed at a size where there is none; of campaigns only.
+        is_false: a gain was claimed at a size where what was played has none; of campaigns only.
         seconds: processor time.
     """
 
@@ -37,6 +38,7 @@ class Score:
     pick: str
     seed: int
     runs: int
+    gain: float
     regret: tuple[float, ...]
     slower: float
     seconds: float
@@ -61,14 +63,16 @@ def score_course(name: str, halves: Halves, seed: int, course: Course) -> list[S
             continue
         times = halves.truth[picks, sizes]
         speedup = halves.truth[halves.default] - times
+        gain = halves.held_means[halves.default] - halves.held_means[picks, sizes]
         claims = course.played.claims.get(course.until)
+        played = halves.expected[halves.default] - halves.expected[picks, sizes]
         found.append(
             Score(
-                name, course.percent, rule, seed, course.until,
+                name, course.percent, rule, seed, course.until, round(float(gain.mean()), _DIGITS),
                 tuple(round(float(r), _DIGITS) for r in times - halves.best),
                 round(float((speedup < -math.log1p(NEAR)).mean()), _DIGITS),
                 round(course.played.seconds[course.until - 1], 2),
-                None if claims is None else bool((speedup[claims > 0] <= 0).any()),
+                None if claims is None else bool((played[claims] <= 0).any()),
             )
         )  # fmt: skip
     return found
@@ -78,6 +82,7 @@ def summarize(scores: Sequence[Score]) -> dict[str, Any]:
     """One row of the table, from the scores of all seeds of one method, budget and rule."""
     regret = np.array([score.regret for score in scores])
     near = (regret <= math.log1p(NEAR)).mean(axis=1)
+    gain = np.array([score.gain for score in scores])
     median, ninth = np.expm1(np.quantile(regret, [0.5, 0.9]))
     claims = [score.is_false for score in scores if score.is_false is not None]
     return {
@@ -86,11 +91,18 @@ def summarize(scores: Sequence[Score]) -> dict[str, Any]:
         "pick": scores[0].pick,
         "runs": round(float(np.mean([score.runs for score in scores])), 1),
         "seeds": len(scores),
+        "gain": float(np.expm1(gain.mean())),
+        "gain_error": _error(gain),
         "near": float(near.mean()),
-        "near_error": float(near.std(ddof=1) / math.sqrt(len(near))) if len(near) > 1 else 0.0,
+        "near_error": _error(near),
         "median_regret": float(median),
         "ninth_regret": float(ninth),
         "slower": float(np.mean([score.slower for score in scores])),
         "false_claims": sum(claims) if claims else None,
         "seconds": float(np.mean([score.seconds for score in scores])),
     }
+
+
+def _error(values: Floats) -> float:
+    """Standard error of a mean over seeds."""
+    return float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else 0.0
