@@ -125,6 +125,9 @@ def _draw_panel(axes: Axes, grid: str, rows: Sequence[Row]) -> None:
     axes.axhline(100 * reference["gain"], color="grey", linestyle="--", linewidth=1,
                  label=_REFERENCE)  # fmt: skip
     axes.set(title=f"{grid} (replayed)", xlabel="runs", ylabel="speedup (%)", xscale="log")
+    made = [row["runs"] for row in table["random"].values()]
+    axes.set_xticks(made, [f"{runs:g}" for runs in made])
+    axes.minorticks_off()
 
 
 def main() -> None:
