@@ -27,7 +27,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import fmean
+from statistics import NormalDist, fmean
 
 from commtune.model import Interval, Verdict
 
@@ -158,6 +158,22 @@ def _freedom(pairs: int) -> float:
     return pairs - 1 - 2.5 * _trimmed_pairs(pairs)
 
 
+@lru_cache(maxsize=4096)
+def _trimming_loss(pairs: int) -> float:
+    """How many times larger trimming makes the error of a mean of normal pairs: up to 1.07.
+
+    Of many pairs (Tukey and McLaughlin); 10 pairs lose 1 % less.
+    """
+    share = _trimmed_pairs(pairs) / pairs
+    if not share:
+        return 1.0
+    normal = NormalDist()
+    end = normal.inv_cdf(1 - share)
+    # Of normal values that are drawn in to the two ends.
+    squares = 1 - 2 * share - 2 * end * normal.pdf(end) + 2 * share * end**2
+    return math.sqrt(squares) / (1 - 2 * share)
+
+
 def after_more_pairs(found: Estimate, times: float) -> Estimate:
     """What an estimate will probably be with so many times its pairs."""
     pairs = int(found.pairs * times)
@@ -265,6 +281,8 @@ def detectable_gain(
         times: how many times these pairs there will be.
     """
     final = after_more_pairs(found, times)
+    lost = _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
+    final = replace(final, error=lost * final.error)
     quantile = t_quantile((1 + level) / 2, final.freedom)
     margin = _reach(quantile, found.freedom, final.freedom, chance) - quantile
     least = math.log1p(minimum_gain) + margin * final.error
