@@ -3,6 +3,7 @@
     python benchmarks/rule_gains.py --library mpich
     python benchmarks/rule_gains.py --library openmpi --operation reduce-scatter
     python benchmarks/rule_gains.py --sizes "8..4MiB x4" --algorithms "recursive_doubling, ring"
+    python benchmarks/rule_gains.py --ranks 4 --single "MPIR_CVAR_REDUCE_INTRANODE_NUM_CELLS=8"
 
 Runs a campaign over all sizes in a space of algorithms and segments, exports its rules, and lets
 ``commtune verify --export`` see that the library executes them. Then blocks of fresh launches, in
@@ -10,7 +11,8 @@ random order: the default, the file, and each configuration of the table as vari
 process. At each size, the ratio file/table compares the file with the very configuration that the
 table has there (above 1: the file is faster). The best single environment is the one of them,
 default included, with the largest geometric mean of speedups over all sizes in these same blocks:
-chosen with hindsight, so that it is not made to lose.
+chosen with hindsight, so that it is not made to lose. ``--single`` adds environments that the
+space does not hold.
 """
 
 from __future__ import annotations
@@ -46,7 +48,8 @@ campaign: 1
 name: {name}
 space: ./space.yaml
 mpi: wheel:{library}
-workload: {{operation: {operation}, ranks: {ranks}, sizes: {sizes}}}
+workload: {{operation: {operation}, ranks: {ranks}, sizes: "{sizes}"}}
+timing: {{time_cap: {time_cap}}}
 budget: {{search: {search}s, ablation: 5s, confirmation: {confirm}s}}
 """
 _SPACE = """\
@@ -85,6 +88,7 @@ _OPENMPI_WORDS = {
     "allreduce": "basic_linear, nonoverlapping, recursive_doubling, ring, segmented_ring, "
     "rabenseifner",
     "broadcast": "basic_linear, chain, pipeline, binomial, scatter_allgather_ring",
+    "allgather": "linear, bruck, recursive_doubling, ring, neighbor, sparbit",
     "reduce-scatter": "basic_linear, recursive_doubling, recursive_halving, butterfly",
 }
 _SEGMENTED = {"allreduce": "segmented_ring", "broadcast": "chain, pipeline, binomial"}
@@ -149,10 +153,16 @@ def tune_and_export(
     return Exported(spec, mpi, rules, file, prove_rules(file, rules, mpi))
 
 
-def contestants(found: Exported) -> dict[str, Configuration]:
-    """The file, the default, and what the table has, as variables for the whole process."""
+def contestants(found: Exported, further: Sequence[str]) -> dict[str, Configuration]:
+    """The file, the default, and what the table has, as variables for the whole process.
+
+    Args:
+        further: other environments to be held against, such as ``A=1 B=2``.
+    """
     settings = dict.fromkeys(rule.settings for rule in found.rules.table.rules)
     own = {str(s): s for s in settings if not s.is_default}
+    for words in further:
+        own[words] = Configuration(dict(word.split("=", 1) for word in words.split()))
     return {"file": Configuration(found.rules.load(found.file)), str(DEFAULT): DEFAULT, **own}
 
 
@@ -265,12 +275,15 @@ def main() -> None:
     parser.add_argument("--search", type=int, default=60, help="wall seconds")
     parser.add_argument("--confirm", type=int, default=60, help="wall seconds")
     parser.add_argument("--time", type=float, default=90, help="wall seconds of the blocks")
+    parser.add_argument("--time-cap", default="50ms", help="of a size in a run")
+    parser.add_argument("--single", action="append", default=[], metavar="'A=1 B=2'",
+                        help="another environment to hold the file against")  # fmt: skip
     parser.add_argument("--accept-likely", action="store_true", help="rules not proven, too")
     parser.add_argument("--output", type=Path)
     arguments = parser.parse_args()
     asked = {
         name: getattr(arguments, name)
-        for name in ("operation", "ranks", "sizes", "search", "confirm")
+        for name in ("operation", "ranks", "sizes", "search", "confirm", "time_cap")
     }
     with tempfile.TemporaryDirectory(prefix="rule-gains-") as folder:
         try:
@@ -290,8 +303,9 @@ def main() -> None:
             print(f"  from {text.format_size(span.first)}: {span.settings}")
         print(f"rules seen executed at {len(proof.executed)} sizes, at {len(proof.alike)} as by "
               f"default too, left to the library at {len(proof.left)}\n")  # fmt: skip
-        own = contestants(found)
-        data = report(found, measure(found, own, arguments.time))
+        own = contestants(found, arguments.single)
+        logs = measure(found, own, arguments.time)
+        data = {**report(found, logs), "log_seconds": logs}
     if arguments.output:
         arguments.output.write_text(json.dumps(data, indent=1) + "\n")
 
