@@ -242,7 +242,7 @@ def _libfabric(program: Path, libraries: str | Path = "") -> Answer:
 _BEFORE_NO_NAME = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 "
 
 
-def _words_in(file: Path, prefix: str) -> set[str]:
+def words_in(file: Path, prefix: str) -> set[str]:
     """The strings of a library that are nothing but a name."""
     with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=mmap.ACCESS_READ) as seen:
         words = {
@@ -262,7 +262,7 @@ def _nccl() -> Answer:
         raise NotHere("NCCL's wheel in .gpu/cuda (make .gpu/cuda/installed)")
     described = next(found[0].parents[3].glob("nvidia_nccl_cu*.dist-info")).name
     version = _found(r"-([\d.]+)\.dist-info", described)
-    return Answer("nccl", version, dict.fromkeys(_words_in(found[0], "NCCL_")))
+    return Answer("nccl", version, dict.fromkeys(words_in(found[0], "NCCL_")))
 
 
 def _rccl() -> Answer:
@@ -274,7 +274,7 @@ def _rccl() -> Answer:
         version = re.search(rb"RCCL version (\d[\d.]*)", seen)
         assert version
         found = version[1].decode()
-    names = {*_words_in(file, "NCCL_"), *_words_in(file, "RCCL_")}
+    names = {*words_in(file, "NCCL_"), *words_in(file, "RCCL_")}
     return Answer("rccl", found, dict.fromkeys(names))
 
 
@@ -283,7 +283,7 @@ def _oneccl() -> Answer:
     if not found:
         raise NotHere("oneCCL's wheel in .libraries (make libraries)")
     version = _found(r"/oneccl-([\d.]+)/", str(found[0]))
-    return Answer("oneccl", version, dict.fromkeys(_words_in(found[0], "CCL_")))
+    return Answer("oneccl", version, dict.fromkeys(words_in(found[0], "CCL_")))
 
 
 def _found(pattern: str, text: str) -> str:
@@ -324,4 +324,4 @@ LABELS = tuple(_ASKING)
 
 #: Those in which names without an entry are looked for, of which the catalogue doesn't say since
 #: when they are: the newest, where it isn't much older than the catalogue.
-WITH_OTHERS = {"mpich-5.0", "nccl-2.28"}
+WITH_OTHERS = {"mpich-5.0"}
