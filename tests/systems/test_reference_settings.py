@@ -101,7 +101,7 @@ def test_systems_that_have_descriptions_are_called_as_there() -> None:
     named = {system for one in all_reference_settings().values() for system in one.entry.systems}
     # The others have no description; a user's own may have these names.
     others = {
-        "crusher", "derecho", "isambard-ai", "marenostrum5", "olivia", "polaris", "spock",
+        "crusher", "derecho", "isambard-ai", "marenostrum5", "olivia", "spock",
         "supermuc-ng-2",
     }  # fmt: skip
     assert named - set(list_systems()) == others

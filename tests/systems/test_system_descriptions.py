@@ -43,6 +43,7 @@ REACHED = {
     "leonardo": (100, 300, 50),
     "lumi": (200, 350, 100),
     "perlmutter": (100, 300, 100),
+    "polaris": (100, 300, 50),
 }
 #: The same where some GPUs of a node are joined by other things than links of their own, and two
 #: of those GPUs.
@@ -211,7 +212,7 @@ def test_what_is_out_of_service_or_run_by_others_says_so() -> None:
     found = {name: load_system(name) for name in list_systems()}
     assert {name for name, system in found.items() if system.retired} == {"summit"}
     others = {name: system.scheduler.kind for name, system in found.items() if system.scheduler}
-    assert others == {"aurora": "pbs", "lassen": "lsf", "summit": "lsf"}
+    assert others == {"aurora": "pbs", "lassen": "lsf", "polaris": "pbs", "summit": "lsf"}
 
 
 @pytest.mark.parametrize("name", ["lumi", "frontier"])

@@ -183,7 +183,7 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     assert "commtune systems show NAME" in more
     assert [line.split()[0] for line in table.splitlines()[1:]] == [
         "alps", "aurora", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontier", "lassen",
-        "leonardo", "lumi", "neuron", "perlmutter", "summit",
+        "leonardo", "lumi", "neuron", "perlmutter", "polaris", "summit",
     ]  # fmt: skip
     command.systems_show_command("leonardo", json_output=False)
     shown = capsys.readouterr().out
