@@ -176,6 +176,66 @@ def test_jobs_can_be_started_for_the_alternative_protocol() -> None:
     assert any("disable_rdzv_get" in remark for remark in without.remarks)
 
 
+#: What the studies set, by system: the spaces that search it, or why none does.
+_LUMI = {
+    "NCCL_IGNORE_CPU_AFFINITY=1": {"rccl-slingshot"},
+    "NCCL_NET_GDR_LEVEL=3": {"rccl-slingshot"},
+    "NCCL_NCHANNELS_PER_PEER=32": {"rccl-slingshot"},
+    "MPICH_GPU_IPC_THRESHOLD=1": {"cray-mpich-amd"},
+    "HSA_ENABLE_SDMA=0": {"cray-mpich-amd", "rccl-slingshot"},
+    "NCCL_IB_SL=1": "is without effect on lumi: the verbs transport reads it",
+    "UCX_IB_SL=1": "is without effect on lumi: the verbs transport reads it",
+}
+STUDIED = {
+    "lumi": _LUMI,
+    "frontier": _LUMI
+    | dict.fromkeys(
+        ("NCCL_IB_SL=1", "UCX_IB_SL=1"),
+        "is without effect on frontier: the verbs transport reads it",
+    ),
+    "alps": {
+        "NCCL_IGNORE_CPU_AFFINITY=1": {"nccl-slingshot"},
+        "NCCL_NET_GDR_LEVEL=3": {"nccl-slingshot"},
+        "NCCL_NCHANNELS_PER_PEER=32": "read by rccl, not by",
+        "MPICH_GPU_IPC_THRESHOLD=1": {"cray-mpich-gpu"},
+        "HSA_ENABLE_SDMA=0": "read by rccl, not by",
+        "NCCL_IB_SL=1": "is without effect on alps: the verbs transport reads it",
+        "UCX_IB_SL=1": "is without effect on alps: the verbs transport reads it",
+    },
+    "leonardo": {
+        "NCCL_IGNORE_CPU_AFFINITY=1": {"nccl-infiniband"},
+        "NCCL_NET_GDR_LEVEL=3": {"nccl-infiniband"},
+        "NCCL_NCHANNELS_PER_PEER=32": "read by rccl, not by",
+        "MPICH_GPU_IPC_THRESHOLD=1": "read by cray-mpich, not by",
+        "HSA_ENABLE_SDMA=0": "read by rccl, not by",
+        # The site's rule; `test_lanes_of_leonardo_are_open_...` opens it.
+        "NCCL_IB_SL=1": "is protected on leonardo|read by nccl, not by",
+        "UCX_IB_SL=1": "is protected on leonardo|read by ucx, not by",
+    },
+}
+
+
+@pytest.mark.parametrize(
+    ("system", "setting"), [(system, one) for system, tried in STUDIED.items() for one in tried]
+)
+def test_what_the_studies_set_is_searched_or_refused_with_the_reason(
+    system: str, setting: str
+) -> None:
+    name, _, value = setting.partition("=")
+    outcome = STUDIED[system][setting]
+    for library in load_system(system).libraries:
+        for space in library.spaces[-1:]:
+            text = f'narrow: {{{name}: ["{value}"]}}\n'
+            if space in outcome:
+                searched = campaign(system, space, text).plan.space
+                # NCCL reads the 3 of old scripts as PHB.
+                assert {value, "PHB"} & {*searched.by_name[name].values}
+            else:
+                reason = outcome if isinstance(outcome, str) else "without effect here: read by"
+                with pytest.raises(CampaignError, match=reason):
+                    campaign(system, space, text)
+
+
 def test_lanes_of_infiniband_are_without_effect_on_slingshot() -> None:
     with pytest.raises(CampaignError) as caught:
         campaign("alps", "nccl-slingshot-quick", "narrow: {NCCL_IB_SL: 1}\n")
