@@ -57,7 +57,7 @@ def test_the_presets() -> None:
     sized = {
         "cray-mpich-amd", "cray-mpich-gpu", "intel-mpi", "mpich", "nccl-efa", "nccl-infiniband",
         "nccl-node", "nccl-roce", "nccl-slingshot", "nccl-sockets", "oneccl", "openmpi",
-        "openmpi-ucx-gpu", "rccl-infiniband", "rccl-node", "rccl-slingshot",
+        "openmpi-ucc", "openmpi-ucx-gpu", "rccl-infiniband", "rccl-node", "rccl-slingshot",
     }  # fmt: skip
     in_three = {f"{name}{size}" for name in sized for size in ("-quick", "", "-thorough")}
     assert set(list_presets()) == alone | in_three

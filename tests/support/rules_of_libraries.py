@@ -18,7 +18,7 @@ READERS = {
     "nccl": ("nccl", "aws-ofi-nccl", "libfabric"),
     "rccl": ("rccl", "nccl", "aws-ofi-nccl", "libfabric"),
     "cray": ("cray-mpich", "libfabric", "rccl"),
-    "openmpi": ("openmpi", "ucx"),
+    "openmpi": ("openmpi", "ucx", "ucc"),
     "mpich": ("mpich",),
     "intel": ("intel-mpi",),
     "oneccl": ("oneccl",),
@@ -227,6 +227,8 @@ def _openmpi(run: Environment) -> Iterator[str]:
             yield f"{name} without ob1"
         if name.startswith(("UCX_", "OMPI_MCA_pml_ucx_")) and run.get("OMPI_MCA_pml") != "ucx":
             yield f"{name} without ucx"
+        if name.startswith("UCC_") and run.get("OMPI_MCA_coll_ucc_enable") != "1":
+            yield f"{name} without ucc"
         of_han = name.startswith("OMPI_MCA_coll_han_") and not name.endswith("_priority")
         if of_han and _number(run, "OMPI_MCA_coll_han_priority", 0) <= 30:
             yield f"{name}, and han does not come first"
@@ -237,6 +239,9 @@ def _openmpi(run: Environment) -> Iterator[str]:
     most = _number(run, "OMPI_MCA_btl_sm_max_send_size", 32768)
     if _number(run, "OMPI_MCA_btl_sm_eager_limit", 0) > most:
         yield "an eager message above a fragment"
+    lists = run.get("UCC_TLS", "all")
+    if not lists.startswith("^") and "all" not in lists and "ucp" not in lists:
+        yield "operations that no transport layer has"
     if run.get("UCX_RNDV_THRESH") == "inf" and "UCX_RNDV_SCHEME" in run:
         yield "a scheme without rendezvous"
     if "UCX_PROTO_ENABLE" in run:
