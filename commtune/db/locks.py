@@ -17,6 +17,7 @@ from sqlalchemy import (
     Connection,
     RowMapping,
     Select,
+    bindparam,
     delete,
     insert,
     select,
@@ -26,7 +27,7 @@ from sqlalchemy.exc import IntegrityError
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.damage import Damage, refuse
-from commtune.db.tables import Campaign, Lock
+from commtune.db.tables import Base, Campaign, Lock
 from commtune.errors import CampaignLocked
 
 #: Silence after which a controller on another machine is given up, seconds.
@@ -148,20 +149,22 @@ def _death_of(
     return f"silent for {silent_s:.0f} s" if silent_s > stale_after_s else ""
 
 
+#: Made once: building a statement takes longer than executing it.
+_REFRESH = update(Base.metadata.tables[Lock.__tablename__]).where(
+    Lock.campaign_id == bindparam("its_campaign"),
+    *(getattr(Lock, name) == bindparam(f"its_{name}") for name in LockOwner.__dataclass_fields__),
+)
+
+
 def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
     """Says that the owner lives.
 
     Raises:
         CampaignLocked: the lock is not the owner's any more.
     """
-    mine = (
-        update(Lock)
-        .where(Lock.campaign_id == campaign_id, *_is(owner))
-        .values(heartbeat=time.time())
-        if owner
-        else None
-    )
-    if mine is None or connection.execute(mine).rowcount != 1:
+    whose = {f"its_{name}": value for name, value in asdict(owner).items()} if owner else {}
+    now = {"its_campaign": campaign_id, "heartbeat": time.time()}
+    if not whose or connection.execute(_REFRESH, whose | now).rowcount != 1:
         raise _locked(connection, campaign_id, _row(connection, campaign_id))
 
 

@@ -182,7 +182,7 @@ class Store(Protocol):
         """Stores that all of these runs are about to start, or none of them."""
 
     def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> bool:
-        """Stores what came of a run."""
+        """Stores what came of a run; keeps the controller's lock on the campaign alive."""
 
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
         """Forgets a run that was started and has no result; the next session makes it."""
@@ -219,9 +219,6 @@ class Store(Protocol):
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
         """What ``conclude`` stored last."""
-
-    def touch(self, campaign_id: int) -> None:
-        """Says that the controller that holds the campaign's lock is alive."""
 
 
 @dataclass(frozen=True)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from typing import Any
 
-from sqlalchemy import Connection, Executable, insert, select
+from sqlalchemy import Connection, Executable, Insert, Select, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import InstrumentedAttribute
 
@@ -53,21 +54,26 @@ def ensure_row(
     **others: Any,
 ) -> tuple[int, bool]:
     """The row with this key, made if it is not there: its number, and whether it was made."""
-    # Not the class: SQLAlchemy's ORM takes as long again to look at each value.
-    plain = Base.metadata.tables[table.__tablename__]
-    find = select(plain.c.id).where(plain.c[key.key] == value)
-    found = connection.execute(find).scalar_one_or_none()
+    find, make = _find_and_make(table.__tablename__, key.key)
+    found = connection.execute(find, {"wanted": value}).scalar_one_or_none()
     if found is not None:
         return int(found), False
     try:
         # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
         with connection.begin_nested():
-            made = connection.execute(insert(plain), {key.key: value, **others})
+            made = connection.execute(make, {key.key: value, **others})
             number = made.inserted_primary_key
             assert number is not None  # it is for inserts of one row
             return int(number[0]), True
     except IntegrityError:  # another program made it at this moment
-        return int(connection.execute(find).scalar_one()), False
+        return int(connection.execute(find, {"wanted": value}).scalar_one()), False
+
+
+@cache  # building a statement takes longer than executing it
+def _find_and_make(table: str, key: str) -> tuple[Select[Any], Insert]:
+    # Not the class: SQLAlchemy's ORM takes as long again to look at each value.
+    plain = Base.metadata.tables[table]
+    return select(plain.c.id).where(plain.c[key] == bindparam("wanted")), insert(plain)
 
 
 def configuration_row(connection: Connection, configuration: Configuration) -> int:

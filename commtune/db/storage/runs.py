@@ -13,6 +13,7 @@ from sqlalchemy import (
     Connection,
     Executable,
     Select,
+    bindparam,
     case,
     delete,
     func,
@@ -42,6 +43,22 @@ _MEASURED = (
 )  # fmt: skip
 
 
+# Those that each run executes are made once: building a statement takes longer than executing it.
+_RUNS = Base.metadata.tables[Run.__tablename__]  # not the class, as in ``ensure_row``
+_TRIALS = Base.metadata.tables[Trial.__tablename__]
+_FIND_TRIAL = select(_TRIALS.c.id, _TRIALS.c.configuration_id).where(
+    _TRIALS.c.campaign_id == bindparam("campaign"), _TRIALS.c.number == bindparam("trial")
+)
+_ADD_TRIAL = insert(_TRIALS)
+_FIND_RUN = select(_RUNS.c.id, _RUNS.c.campaign_id).where(_RUNS.c.run_id == bindparam("which"))
+_CLOSE_RUN = (
+    update(_RUNS)
+    .where(_RUNS.c.id == bindparam("row"), _RUNS.c.state != "stored")
+    .values(state="stored")
+)
+_ADD_MEASUREMENTS = insert(Base.metadata.tables[MeasurementRecord.__tablename__])
+
+
 class StoredRuns(Transactions):
     """The trials and runs of campaigns; a part of ``Store``."""
 
@@ -68,8 +85,7 @@ class StoredRuns(Transactions):
             wanted = configuration_row(connection, configuration)
             trial = _trial(connection, campaign_id, number)
             if trial is None:
-                new = insert(Trial).values(**key, **values, configuration_id=wanted)
-                connection.execute(new)
+                connection.execute(_ADD_TRIAL, {**key, **values, "configuration_id": wanted})
             elif trial.configuration_id != wanted:
                 raise DatabaseFault(f"trial {number} is stored with another configuration")
 
@@ -114,21 +130,18 @@ class StoredRuns(Transactions):
                 later.
             CampaignLocked: another controller took the campaign over; the run is that one's.
         """
-        is_run = Run.run_id == result.run_id
         with self._write() as connection:
             # Who takes a campaign over ends its run: that says nothing of the configuration.
             self._require_lock(connection, campaign_id)
-            if not _close(
-                connection, result.run_id, _outcome_values(result), Run.campaign_id == campaign_id
-            ):
+            row_id = _close(connection, result.run_id, _outcome_values(result), campaign_id)
+            if row_id is None:
                 return False
-            row_id = connection.execute(select(Run.id).where(is_run)).scalar_one()
             rows = [
                 {"run_id": row_id, "place": place, **_measurement_values(measurement, operation)}
                 for place, measurement in enumerate(result.measurements)
             ]
             if rows:
-                connection.execute(insert(MeasurementRecord), rows)
+                connection.execute(_ADD_MEASUREMENTS, rows)
             return True
 
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
@@ -271,11 +284,8 @@ def _first_calls(campaign_id: int) -> Executable:
 
 
 def _trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
-    return connection.execute(
-        select(Trial.id, Trial.configuration_id).where(
-            Trial.campaign_id == campaign_id, Trial.number == number
-        )
-    ).one_or_none()
+    asked = {"campaign": campaign_id, "trial": number}
+    return connection.execute(_FIND_TRIAL, asked).one_or_none()
 
 
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
@@ -305,20 +315,22 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
     )
 
 
-def _close(connection: Connection, run_id: str, values: Mapping[str, Any], *also: Any) -> bool:
+def _close(
+    connection: Connection, run_id: str, values: Mapping[str, Any], campaign_id: int | None = None
+) -> int | None:
     """Closes a run if it is open; the database decides, so that a second call finds it closed.
 
     Args:
-        also: further conditions that it must meet to be known.
+        campaign_id: the campaign that it must be of to be known.
+
+    Returns:
+        The number of its row; ``None`` if it was closed already.
     """
-    this = (Run.run_id == run_id, *also)
-    plain = Base.metadata.tables[Run.__tablename__]  # as in ``ensure_row``
-    close = update(plain).where(*this, Run.state != "stored").values(state="stored", **values)
-    if connection.execute(close).rowcount == 1:
-        return True
-    if connection.execute(select(Run.id).where(*this)).scalar() is None:
+    run = connection.execute(_FIND_RUN, {"which": run_id}).one_or_none()
+    if run is None or campaign_id not in (None, run.campaign_id):
         raise DatabaseFault(f"run {run_id} was never registered in this campaign")
-    return False
+    closed = connection.execute(_CLOSE_RUN, {"row": run.id, **values}).rowcount
+    return int(run.id) if closed == 1 else None
 
 
 def _outcome_values(result: RunResult) -> dict[str, Any]:

@@ -96,6 +96,3 @@ class InMemoryStore:
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
         return self._conclusion
-
-    def touch(self, campaign_id: int) -> None:
-        """Nobody else can hold it."""

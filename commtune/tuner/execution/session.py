@@ -84,8 +84,7 @@ class Session:
         self.confirmed = max([*known, *faster], key=lambda p: p.gain.low, default=None)
 
     def report(self, run: Run, timer: Timer) -> None:
-        """Keeps the lock alive, and tells the progress, after a run."""
-        self.runner.store.touch(self.runner.campaign_id)
+        """Tells the progress after a run."""
         self.reporter.progress(
             Progress(
                 phase=str(run.phase),
