@@ -21,7 +21,7 @@ _Loaded = TypeVar("_Loaded")
 class Part(BaseModel):
     """Base of the file's parts: unknown keys are errors, everything is read-only."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def require_within(low: float, high: float, words: str = "") -> AfterValidator:
