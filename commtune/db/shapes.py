@@ -223,6 +223,18 @@ class RunLine(TypedDict):
     output_tail: str
 
 
+class TrialLine(TypedDict):
+    """A configuration as lists of trials have it."""
+
+    number: int
+    origin: str
+    label: str
+    created: Moment
+    environment: dict[str, str]
+    runs: int
+    runs_ok: int
+
+
 class Totals(TypedDict):
     """Runs added up, and the shortest ones, as queries name these columns."""
 

@@ -11,7 +11,13 @@ from typing import Any
 
 from commtune import __version__
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.listing import find_run, list_runs, list_stacks, list_systems
+from commtune.app.campaigns.listing import (
+    find_run,
+    list_runs,
+    list_stacks,
+    list_systems,
+    list_trials,
+)
 from commtune.app.campaigns.progress import CampaignProgress, read_progress
 from commtune.app.campaigns.results import read_results_page
 from commtune.app.profiles.answers import (
@@ -62,6 +68,8 @@ class Question:
         answer: from the database and the values of all parameters, those of the path among them.
         schema: of the answer, as OpenAPI has it.
         kind: the answer's media type.
+        is_stored: nothing but the database decides the answer. The state of a campaign is not so:
+            its controller may be gone.
     """
 
     path: str
@@ -70,6 +78,7 @@ class Question:
     parameters: Sequence[Parameter] = ()
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object"})
     kind: str = "application/json"
+    is_stored: bool = True
 
     @property
     def in_path(self) -> list[Parameter]:
@@ -137,6 +146,15 @@ def _runs(db: str, values: _Values) -> Reply:
     )
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
     return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
+
+
+def _trials(db: str, values: _Values) -> Reply:
+    limit = values["limit"] or _RUNS_A_PAGE
+    page = list_trials(values["campaign"], db, first=values["first"] or 0, limit=limit)
+    shown = [asdict(one) for one in page]
+    return json_reply(
+        {"trials": shown, "next": page[-1].number + 1 if len(page) == limit else None}
+    )
 
 
 def _run(db: str, values: _Values) -> Reply:
@@ -220,9 +238,24 @@ def _health(db: str, _: _Values) -> Reply:
 QUESTIONS = (
     Question("/systems", "Machines that campaigns measured on", _systems, schema=_LIST),
     Question("/stacks", "Communication software that campaigns measured", _stacks, schema=_LIST),
-    Question("/campaigns", "All campaigns: state, counts, best gain", _campaigns, schema=_LIST),
     Question(
-        "/campaigns/{campaign}", "A campaign: state, progress, what is left of budgets", _campaign
+        "/campaigns",
+        "All campaigns: state, counts, best gain",
+        _campaigns,
+        schema=_LIST,
+        is_stored=False,
+    ),
+    Question(
+        "/campaigns/{campaign}",
+        "A campaign: state, progress, what is left of budgets",
+        _campaign,
+        is_stored=False,
+    ),
+    Question(
+        "/campaigns/{campaign}/trials",
+        "Its configurations, a page at a time; `next` is the `first` of the next page",
+        _trials,
+        given.TRIALS,
     ),
     Question(
         "/campaigns/{campaign}/runs",
@@ -255,7 +288,9 @@ QUESTIONS = (
         given.BEST,
         schema={"oneOf": [_ANSWER, {"type": "object", "required": ["sizes"]}]},
     ),
-    Question("/health", "Whether the database can be read; needs no token", _health),
+    Question(
+        "/health", "Whether the database can be read; needs no token", _health, is_stored=False
+    ),
 )
 
 

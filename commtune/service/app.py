@@ -14,6 +14,7 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from commtune.db.connection.changes import Changes
 from commtune.db.connection.location import database_url
 from commtune.errors import CommtuneError, UserError
 from commtune.service import api, live, metrics, pages
@@ -43,6 +44,7 @@ class Service:
     def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
         self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
         self.cache, self.reports = Cache(), Cache(threads=1)
+        self.changes = Changes(self.db)
         self.viewers, self.metrics = live.Viewers(), Metrics()
 
     def application(self) -> ASGIApp:
@@ -51,21 +53,18 @@ class Service:
         routes = [
             Route(f"{api.PREFIX}/openapi.json", _fixed(document)),
             *(
-                Route(f"{api.PREFIX}{one.path}", self._answering(self._asking(one), self.cache))
+                Route(f"{api.PREFIX}{one.path}", self._answering(self._asking(one), one.is_stored))
                 for one in api.QUESTIONS
             ),
             *(Route(f"/static/{name}", _fixed(file)) for name, file in pages.STATIC.items()),
             Route("/campaigns/{campaign}/events", self._events),
             Route("/metrics", self._tell_metrics),
             *(
-                Route(one.path, self._answering(self._showing(one), self._cache_of(one)))
+                Route(one.path, self._answering(self._showing(one), is_slow=one.is_slow))
                 for one in pages.PAGES
             ),
         ]
         return _Gate(Router(routes, redirect_slashes=False, default=_find_nothing), self)
-
-    def _cache_of(self, page: pages.Page) -> Cache:
-        return self.reports if page.is_slow else self.cache
 
     def _asking(self, question: api.Question) -> _Make:
         def make(request: Request) -> Reply:
@@ -89,10 +88,15 @@ class Service:
 
         return make
 
-    def _answering(self, make: _Make, cache: Cache) -> Callable[[Request], Awaitable[Response]]:
+    def _answering(
+        self, make: _Make, is_stored: bool = False, *, is_slow: bool = False
+    ) -> Callable[[Request], Awaitable[Response]]:
+        cache = self.reports if is_slow else self.cache
+        version = self.changes.version if is_stored else lambda: None
+
         async def answer(request: Request) -> Response:
             key = (request.scope["path"], request.scope["query_string"])
-            reply = await cache.get(key, lambda: make(request))
+            reply = await cache.get(key, lambda: make(request), version)
             return _response(reply.unless_known(request.headers.get("if-none-match", "")))
 
         return answer

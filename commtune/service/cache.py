@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
+from functools import partial
 
 from anyio import CapacityLimiter, to_thread
 
@@ -21,9 +22,14 @@ _MOST_BYTES = 64 << 20
 _MOST_REPLIES = 2048
 
 
+#: A reply, the version that it is of, and the seconds that it took.
+_Made = tuple[Reply, Hashable, float]
+
+
 @dataclass
 class _Kept:
     task: asyncio.Task[Reply]
+    version: Hashable = None
     until: float = float("inf")
     bytes: int = 0
 
@@ -40,22 +46,34 @@ class Cache:
         self._bytes = 0
         self._threads = CapacityLimiter(threads)
 
-    async def get(self, key: Hashable, make: Callable[[], Reply]) -> Reply:
-        """The reply to a question, made in a thread if there is none that is young enough."""
+    async def get(
+        self,
+        key: Hashable,
+        make: Callable[[], Reply],
+        version: Callable[[], Hashable] = lambda: None,
+    ) -> Reply:
+        """The reply to a question, made in a thread if there is none that is young enough.
+
+        Args:
+            version: of what the reply is made of. While it stays the same the reply is kept;
+                ``None`` is never the same.
+        """
         found = self._kept.get(key)
         if found is None or found.until < time.monotonic():
             self._drop(key)
-            found = self._kept[key] = _Kept(asyncio.create_task(self._make(key, make)))
+            renew = partial(_renew, found, make, version)
+            found = self._kept[key] = _Kept(asyncio.create_task(self._make(key, renew)))
         # Shielded: one who goes away takes nothing from the others who wait.
         return await asyncio.shield(found.task)
 
-    async def _make(self, key: Hashable, make: Callable[[], Reply]) -> Reply:
+    async def _make(self, key: Hashable, renew: Callable[[], _Made]) -> Reply:
         try:
-            reply, took_s = await to_thread.run_sync(_time, make, limiter=self._threads)
+            reply, version, took_s = await to_thread.run_sync(renew, limiter=self._threads)
         except BaseException:
             self._kept.pop(key, None)
             raise
         kept = self._kept[key]
+        kept.version = version
         kept.until = time.monotonic() + min(max(_KEPT_S, _COSTS * took_s), _LONGEST_S)
         kept.bytes = len(reply.body)
         self._bytes += kept.bytes
@@ -74,6 +92,15 @@ class Cache:
             self._bytes -= dropped.bytes
 
 
-def _time(make: Callable[[], Reply]) -> tuple[Reply, float]:
+def _renew(
+    found: _Kept | None, make: Callable[[], Reply], version: Callable[[], Hashable]
+) -> _Made:
+    """The reply that was found if it is of the same version, else a new one."""
+    # Asked for first: what is written meanwhile may not be in the reply.
+    now = version()
+    if found is not None and now is not None and found.version == now:
+        return found.task.result(), now, 0.0
     began = time.monotonic()
-    return make(), time.monotonic() - began
+    reply = make()
+    # What went wrong may be right in a moment, without a write.
+    return reply, now if reply.status == 200 else None, time.monotonic() - began

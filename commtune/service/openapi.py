@@ -6,6 +6,7 @@ from typing import Any
 
 from commtune import __version__
 from commtune.service.api import PREFIX, QUESTIONS, Question
+from commtune.service.replies import ERROR_CODES
 
 _ERROR = {
     "type": "object",
@@ -15,7 +16,7 @@ _ERROR = {
             "type": "object",
             "required": ["code", "message", "hint"],
             "properties": {
-                "code": {"type": "string"},
+                "code": {"type": "string", "enum": list(ERROR_CODES)},
                 "message": {"type": "string", "description": "what is wrong"},
                 "hint": {"type": "string", "description": "what to do"},
             },
@@ -26,7 +27,7 @@ _WRONG = {
     "description": "An error in words",
     "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
 }
-_STATUSES = ("400", "401", "404", "409", "503")
+_STATUSES = ("400", "401", "404", "409", "414", "500", "503")
 
 
 def openapi_document(prefix: str = "") -> dict[str, Any]:

@@ -120,6 +120,8 @@ LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)
 PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
 OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
 RUNS = (BEFORE, LIMIT, PHASE, OUTCOME)
+FIRST = number_parameter("first", "from this number on; 0, the default, is the default's", 0)
+TRIALS = (FIRST, LIMIT)
 
 NAME = text_parameter(
     "name", "CAMPAIGN/PROFILE, its name where only one has it, or its number", required=True

@@ -39,6 +39,8 @@ _CODES = {
     401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 414: "too-long",
     431: "too-large", 500: "internal-error", 503: "busy",
 }  # fmt: skip
+#: What stands in the ``code`` of an error.
+ERROR_CODES = sorted({*_STATUSES, *_CODES.values()})
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,10 @@ class Reply:
 
 def json_reply(data: Any, status: int = 200, **headers: str) -> Reply:
     """Data as JSON; ``null`` stands where JSON has no word for a number."""
-    body = json.dumps(without_infinities(data), allow_nan=False, default=_plain)
+    try:
+        body = json.dumps(data, allow_nan=False, default=_plain)
+    except ValueError:  # infinities are rare, and to look for them takes as long as all the rest
+        body = json.dumps(without_infinities(data), allow_nan=False, default=_plain)
     return Reply(body.encode(), status=status, headers=headers)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from commtune.commands.profiles import best, use
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Verdict
+from commtune.service import api, cache
 from commtune.service.api import QUESTIONS
 
 BEST = "/api/v1/best?operation=allreduce&bytes="
@@ -116,6 +119,55 @@ def test_all_runs_come_page_by_page(client: Client) -> None:
     assert {name: told[name] for name in one} == one and "output_tail" in told
 
 
+def test_all_trials_come_page_by_page(client: Client) -> None:
+    path = "/api/v1/campaigns/made-up/trials"
+    seen: list[dict[str, Any]] = []
+    following: int | None = 0
+    while following is not None:
+        page = client.get(f"{path}?limit=3&first={following}").data
+        seen += page["trials"]
+        following = page["next"]
+    total = client.get("/api/v1/campaigns/made-up").data
+    assert [one["number"] for one in seen] == list(range(total["trials"]))
+    assert (seen[0]["environment"], seen[0]["origin"]) == ({}, "baseline")
+    assert all(one["environment"] for one in seen[1:])
+    assert sum(one["runs"] for one in seen) == sum(total["outcomes"].values())
+    assert sum(one["runs_ok"] for one in seen) == total["outcomes"]["ok"]
+    runs = client.get("/api/v1/campaigns/made-up/runs?limit=1000").data["runs"]
+    assert seen[1]["runs"] == sum(run["trial"] == 1 for run in runs)
+
+
+def test_an_answer_is_kept_until_the_database_is_written(
+    db: str, ask: Callable[..., Client], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_KEPT_S", -1.0)
+    monkeypatch.setattr(cache, "_COSTS", 0.0)
+    client, made = ask(db), 0
+    answer = api.answer_request
+
+    def count(*arguments: Any) -> Any:
+        nonlocal made
+        made += 1
+        return answer(*arguments)
+
+    monkeypatch.setattr(api, "answer_request", count)
+    first = [client.get(f"{BEST}1MiB").data for _ in range(3)]
+    assert made == 1 and first[0] == first[2]
+    for _ in range(2):
+        client.get("/api/v1/campaigns")  # its controller may be gone: no write says so
+    assert made == 3
+    with closing(sqlite3.connect(db)) as connection, connection:
+        connection.execute("UPDATE profiles SET verdict = 'undecided'")
+    after = client.get(f"{BEST}1MiB").data
+    assert (first[0]["answer"], after["answer"]) == (Answer.RECOMMENDED, Answer.KEEP_DEFAULT)
+    assert client.get(f"{BEST}1MiB").data == after and made == 4
+    # Another file in its place, whose counter may be the same.
+    empty = Path(db).with_name("other.db")
+    open_database(f"sqlite:///{empty}").close()
+    empty.replace(db)
+    assert client.get(f"{BEST}1MiB").data["answer"] == Answer.NOT_MEASURED
+
+
 def fill(path: str) -> str:
     """A path with values that there are."""
     parts = {"campaign": "made-up", "run": "1-1", "number": "1", "format": "json"}
@@ -197,7 +249,8 @@ def test_postgresql_answers_as_sqlite_does(
 
     paths = [f"{BEST}1MiB", "/api/v1/best?operation=allreduce"]
     paths += [f"/api/v1/{name}" for name in ("systems", "stacks", "campaigns", "profiles")]
-    paths += ["/api/v1/campaigns/made-up", "/api/v1/campaigns/made-up/runs?phase=search&limit=5"]
+    paths += ["/api/v1/campaigns/made-up", "/api/v1/campaigns/made-up/trials?limit=5"]
+    paths += ["/api/v1/campaigns/made-up/runs?phase=search&limit=5"]
     for path in paths:
         one, other = on_file.get(path), on_server.get(path)
         assert (one.status, other.status) == (200, 200), other.text

@@ -6,6 +6,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries import listing
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import RunLine as RunLine
+from commtune.db.queries.listing import TrialLine as TrialLine
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.errors import UnknownName
 
@@ -49,6 +50,18 @@ def list_runs(
     url = database_url(db)
     number = describe_campaign(url, campaign).id
     return listing.list_runs(url, number, before=before, limit=limit, phase=phase, outcome=outcome)
+
+
+def list_trials(
+    campaign: str, db: str | None = None, *, first: int = 0, limit: int
+) -> list[TrialLine]:
+    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``.
+
+    Raises:
+        UnknownName: there is no such campaign.
+    """
+    url = database_url(db)
+    return listing.list_trials(url, describe_campaign(url, campaign).id, first=first, limit=limit)
 
 
 def find_run(campaign: str, run: str, db: str | None = None) -> RunLine:

@@ -31,6 +31,17 @@ _FILTERS = {
     "outcome": "r.outcome = :outcome",
 }
 
+_TRIALS = """
+SELECT t.number, t.origin, t.label, t.created, g.environment,
+       COALESCE(n.runs, 0) AS runs, COALESCE(n.runs_ok, 0) AS runs_ok
+FROM trials t JOIN configurations g ON g.id = t.configuration_id
+LEFT JOIN (
+  SELECT trial_id, COUNT(*) AS runs, SUM(CASE WHEN outcome = 'ok' THEN 1 ELSE 0 END) AS runs_ok
+  FROM runs WHERE campaign_id = :campaign AND state = 'stored' GROUP BY trial_id
+) n ON n.trial_id = t.id
+WHERE t.campaign_id = :campaign AND t.number >= :first ORDER BY t.number LIMIT :limit
+"""
+
 _PHASES = """
 SELECT phase, COUNT(*) AS runs, SUM(wall_s) AS wall_s FROM runs
 WHERE campaign_id = :campaign AND state = 'stored' GROUP BY phase ORDER BY MIN(id)
@@ -80,6 +91,27 @@ class RunLine:
 
 
 @dataclass(frozen=True)
+class TrialLine:
+    """One configuration of a campaign, with how many of its runs were stored and ended well.
+
+    Attributes:
+        number: 0 is the default.
+        origin: where it came from, such as ``sampler``.
+        label: what a user called it.
+        created: seconds since 1970.
+        environment: the configuration; empty for the default.
+    """
+
+    number: int
+    origin: str
+    label: str
+    created: float
+    environment: Mapping[str, str]
+    runs: int
+    runs_ok: int
+
+
+@dataclass(frozen=True)
 class PhaseTotal:
     """What a phase of a campaign measured: stored runs, and the seconds that they took."""
 
@@ -114,6 +146,15 @@ def list_runs(
     with open_for_reading(url) as rows:
         found = rows(statement, values)
     return [RunLine(**row) for row in read_rows(found, "runs", shapes.RunLine)]
+
+
+def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
+    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``."""
+    values = {"campaign": campaign_id, "first": min(first, _LARGEST), "limit": limit}
+    with open_for_reading(url) as rows:
+        found = rows(_TRIALS, values)
+    sound = read_rows(found, "trials", shapes.TrialLine, "number")
+    return [TrialLine(**row) for row in sound]
 
 
 def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
