@@ -6,6 +6,9 @@ that all begin at once. ::
 
     python benchmarks/serve_load.py --measurements 10000000
 
+``--datasette PATH`` asks Datasette, of the same file and in the same turns, for the newest proven
+configuration and its evidence by one statement. It keeps no answers, and doesn't rank or check.
+
 The rows are made up; only the times are results. Clients run on the same cores as the service.
 """
 
@@ -16,16 +19,18 @@ import asyncio
 import os
 import platform
 import shutil
+import socket
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import psutil
 from query_speed import SIZES, fill
@@ -53,19 +58,27 @@ class Load:
 
 
 class Target:
-    """A service: where it is, and what opens it."""
+    """A service: where it is, what opens it, and its process."""
 
-    def __init__(self, address: str) -> None:
+    path = "/api/v1/best?"
+
+    def __init__(self, address: str, process: int) -> None:
         parts = urlsplit(address)
         self.host, self.port = parts.hostname or "", parts.port or 80
         self.token = parts.query.partition("=")[2]
+        self.process = psutil.Process(process)
 
     def request(self, question: str) -> bytes:
         """A question about the best, as bytes."""
         return (
-            f"GET /api/v1/best?{question} HTTP/1.1\r\nhost: {self.host}\r\n"
+            f"GET {self.path}{question} HTTP/1.1\r\nhost: {self.host}\r\n"
             f"authorization: Bearer {self.token}\r\n\r\n"
         ).encode()
+
+    def cpu_s(self) -> float:
+        """Processor time that it has used."""
+        used = self.process.cpu_times()
+        return float(used.user + used.system)
 
     async def ask(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, question: str
@@ -74,12 +87,41 @@ class Target:
         writer.write(self.request(question))
         head = await reader.readuntil(b"\r\n\r\n")
         length = next(
-            int(line.partition(b":")[2])
-            for line in head.lower().split(b"\r\n")
-            if line.startswith(b"content-length")
+            (
+                int(line.partition(b":")[2])
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length")
+            ),
+            None,
         )
-        await reader.readexactly(length)
+        if length is None:  # in chunks
+            await reader.readuntil(b"\r\n0\r\n\r\n")
+        else:
+            await reader.readexactly(length)
         return head.startswith(b"HTTP/1.1 200")
+
+
+#: The newest proven configuration for an operation, a size, a system and ranks, with its evidence.
+_STATEMENT = """
+SELECT p.name, c.name AS campaign, g.environment, x.bytes, x.default_s, x.tuned_s, x.ratio, x.low,
+  x.high, x.pairs
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+JOIN configurations g ON g.id = p.configuration_id JOIN profile_points x ON x.profile_id = p.id
+WHERE p.operation = :operation AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes
+  AND (:system = '' OR s.name = :system) AND (:ranks = '' OR p.ranks = :ranks)
+  AND p.verdict = 'faster' AND c.site = '' AND x.bytes = :bytes AND NOT x.is_guard
+ORDER BY p.created DESC, p.id DESC LIMIT 2
+"""
+
+
+class Datasette(Target):
+    """Datasette, asked the same by one statement."""
+
+    path = f"/query-speed.json?{urlencode({'sql': _STATEMENT, '_shape': 'array'})}&"
+
+    def request(self, question: str) -> bytes:
+        missing = [f"&{name}=" for name in ("system", "ranks") if f"{name}=" not in question]
+        return super().request("".join([question, *missing]))
 
 
 async def keep_asking(
@@ -150,37 +192,66 @@ def main() -> None:
         f"{path.stat().st_size / 2**30:.2f} GiB; {os.cpu_count()} cores, Python "
         f"{platform.python_version()}; load of the machine before: {os.getloadavg()[0]:.1f}"
     )
-    command = [sys.executable, "-m", "commtune.cli", "serve", "--bind", "127.0.0.1:0"]
-    served = subprocess.Popen(
-        [*command, "--db", str(path)], stdout=subprocess.PIPE, text=True, stderr=subprocess.DEVNULL
-    )
     try:
-        assert served.stdout is not None
-        target = Target(served.stdout.readline().split()[-1])
-        _measure(target, arguments)
-        memory = psutil.Process(served.pid).memory_info().rss
-        print(f"memory of the service: {memory / 2**20:.0f} MiB")
+        with _started("serve", "--bind", "127.0.0.1:0", "--db", str(path)) as served:
+            assert served.stdout is not None
+            targets = {"serve": Target(served.stdout.readline().split()[-1], served.pid)}
+            if not arguments.datasette:
+                _measure(targets, arguments)
+                return
+            with _datasette(arguments.datasette, path) as other:
+                _measure({**targets, "datasette": other}, arguments)
     finally:
-        served.terminate()
-        served.wait()
         if not arguments.folder:
             shutil.rmtree(folder)
 
 
-def _measure(target: Target, arguments: argparse.Namespace) -> None:
-    few, seconds = few_questions(), arguments.seconds
-    asyncio.run(keep_asking(target, 1, 1.0, few))
-    loads: Sequence[tuple[str, Load]] = [
-        ("1 connection, few questions", asyncio.run(keep_asking(target, 1, seconds, few))),
-        ("32 connections, few questions", asyncio.run(keep_asking(target, 32, seconds, few))),
-        (
-            "1 connection, different questions",
-            asyncio.run(keep_asking(target, 1, seconds, different_questions())),
+@contextmanager
+def _started(*words: str, program: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
+    command = [*(program or (sys.executable, "-m", "commtune.cli")), *words]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as started:
+        try:
+            yield started
+        finally:
+            started.terminate()
+
+
+@contextmanager
+def _datasette(program: str, path: Path) -> Iterator[Target]:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    with _started(str(path), "--port", str(port), program=[program]) as started:
+        while started.poll() is None:
+            time.sleep(0.2)
+            with suppress(OSError), socket.create_connection(("127.0.0.1", port)):
+                break
+        yield Datasette(f"http://127.0.0.1:{port}/", started.pid)
+
+
+def _measure(targets: Mapping[str, Target], arguments: argparse.Namespace) -> None:
+    """Each load for each in turns, so that a busy moment falls on both."""
+    seconds = arguments.seconds
+    loads: Mapping[str, Callable[[Target], Coroutine[None, None, Load]]] = {
+        "1 connection, few questions": lambda to: keep_asking(to, 1, seconds, few_questions()),
+        "32 connections, few questions": lambda to: keep_asking(to, 32, seconds, few_questions()),
+        "1 connection, different questions": lambda to: keep_asking(
+            to, 1, seconds, different_questions()
         ),
-        (f"{arguments.jobs:,} jobs at once", asyncio.run(storm(target, arguments.jobs))),
-    ]
-    for name, load in loads:
-        print(f"{name}: {load}")
+        f"{arguments.jobs:,} jobs at once": lambda to: storm(to, arguments.jobs),
+    }
+    for target in targets.values():
+        asyncio.run(keep_asking(target, 1, 1.0, few_questions()))
+    for name, ask in loads.items():
+        for whose, target in targets.items():
+            before = target.cpu_s()
+            load = asyncio.run(ask(target))
+            cpu_ms = 1e3 * (target.cpu_s() - before) / max(1, len(load.seconds))
+            print(f"{whose}, {name}: {load}; {cpu_ms:.2f} ms of processor time an answer")
+    for whose, target in targets.items():
+        print(f"memory of {whose}: {target.process.memory_info().rss / 2**20:.0f} MiB")
 
 
 def _arguments() -> argparse.Namespace:
@@ -188,6 +259,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--measurements", type=int, default=1_000_000)
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
     parser.add_argument("--jobs", type=int, default=2000, help="that start at once")
+    parser.add_argument("--datasette", metavar="PATH", help="the program, to ask it the same")
     parser.add_argument("--folder", help="where to make the database, or find an earlier one")
     return parser.parse_args()
 

@@ -21,7 +21,11 @@ from axe_playwright_python.sync_playwright import Axe
 from command_line import SMALL, CommandLine
 from components import require_component
 from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from stored_campaigns import Made
 
+from commtune.app.profiles.reporting import render_campaign_report
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.service.pages import PAGES
 
 _CHROMIUM = shutil.which("chromium") or ""
@@ -202,6 +206,26 @@ def walk_every_page(page: Page, campaign: str) -> None:
     page.goto(page.url.partition("/profiles")[0] + campaign)
     page.get_by_role("link", name="Report").click()
     page.wait_for_url("**/report")
-    walked.add("/campaigns/{campaign}/report")  # axe-core is a script, and the report allows none
     assert "commtune report" in page.content()
+    walked.add("/campaigns/{campaign}/report")
+    check_report(page)
     assert walked == {one.path for one in PAGES}
+
+
+def test_a_report_of_all_kinds_of_findings_is_accessible(browser: Browser, tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'made.db'}"
+    database = open_database(url)
+    Made(trials=20, blocks=12).store(Store(database))
+    database.close()
+    page = browser.new_page(viewport=_DESK)
+    page.set_content(render_campaign_report("made-up", url))
+    check_report(page)
+
+
+def check_report(page: Page) -> None:
+    """The same for a report; axe-core is a script, and the service allows none in it."""
+    assert page.context.browser is not None
+    copy = page.context.browser.new_page(viewport=_DESK)
+    copy.set_content(page.content())
+    check_accessibility(copy)
+    copy.close()
