@@ -209,9 +209,9 @@ def main() -> None:
 @contextmanager
 def _started(*words: str, program: Sequence[str] = ()) -> Iterator[subprocess.Popen[str]]:
     command = [*(program or (sys.executable, "-m", "commtune.cli")), *words]
-    with subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as started:
+    # A pipe that nobody reads would stop a program that logs there.
+    out = subprocess.DEVNULL if program else subprocess.PIPE
+    with subprocess.Popen(command, stdout=out, stderr=subprocess.DEVNULL, text=True) as started:
         try:
             yield started
         finally:

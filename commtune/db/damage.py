@@ -112,6 +112,8 @@ def read_rows(
     """
     stored = list(rows)
     checks = _checks_needed(stored, kind)
+    if not checks:
+        return [dict(row) for row in stored]
     found = []
     for row in stored:
         values, damage = _read_row(row, table, checks, key)
