@@ -249,21 +249,20 @@ class Allocation:
 
     number: str  # the scheduler's, of the job
     nodes: tuple[str, ...]  # their names
-    #: began_at, ends_at: seconds since 1970; ``ends_at`` is ``None`` where there is no limit.
+    #: began_at, ends_at: by the scheduler's clock, seconds since 1970; ``None`` is no limit.
     began_at: float
     ends_at: float | None
-    #: When its script began by the clock of this node, which may be another than the scheduler's.
-    script_began_at: float | None = None
+    clock_ahead_s: float = 0.0  # how far this node's clock is ahead of the scheduler's, seconds
 
     def check_time(self, wanted_s: float, now: float) -> None:
         """Ends the campaign's session (``AllocationOver``) if so many seconds don't fit."""
-        if self.ends_at is not None and now + wanted_s + self.MARGIN_S > self.ends_at:
+        wanted_until = now - self.clock_ahead_s + wanted_s + self.MARGIN_S
+        if self.ends_at is not None and wanted_until > self.ends_at:
             raise AllocationOver(f"the time of job {self.number} is nearly over")
 
     def ended_at(self, now: float) -> float:
         """By the scheduler's clock, when it ends if it does so now by this node's."""
-        began_at = self.began_at if self.script_began_at is None else self.script_began_at
-        return self.began_at + max(0.0, now - began_at)
+        return max(self.began_at, now - self.clock_ahead_s)
 
     def node_hours(self, now: float) -> float:
         """Node-hours so far."""

@@ -12,11 +12,11 @@ from commtune.cluster.placement import Position, Topology, expand_hosts, expand_
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.client import SlurmFault, ask_slurm
 from commtune.cluster.slurm.command_output import read_time
-from commtune.errors import EnvironmentFault
+from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Outcome
 
-#: In the environment of a controller that ``commtune submit`` started: seconds since 1970.
-BEGAN_VARIABLE = "COMMTUNE_BEGAN"
+#: What sdiag begins with: the time by slurmctld's clock, seconds since 1970.
+_SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.MULTILINE)
 
 
 def find_allocation(
@@ -37,8 +37,8 @@ def find_allocation(
     if began is None or ends is None:
         asked = _ask_times(number)
         began, ends = began or asked[0], ends or asked[1]
-    script_began = read_time(environment.get(BEGAN_VARIABLE, ""))
-    return Allocation(number, nodes, began or clock(), ends, script_began)
+    ahead_s = _clock_ahead_s(clock)
+    return Allocation(number, nodes, began or clock() - ahead_s, ends, ahead_s)
 
 
 def _ask_times(number: str) -> tuple[float | None, float | None]:
@@ -49,6 +49,18 @@ def _ask_times(number: str) -> tuple[float | None, float | None]:
     except SlurmFault:
         return None, None
     return read_time(began), read_time(ends)
+
+
+def _clock_ahead_s(clock: Callable[[], float]) -> float:
+    """Seconds that this node's clock is ahead of slurmctld's; 0 where nobody can tell.
+
+    Programs that print the time left (squeue, scontrol) count by the clock of their own node.
+    """
+    try:
+        said = _SLURMS_TIME.search(ask_slurm(["sdiag"], dict(os.environ), 60.0))
+    except (SlurmFault, MissingComponent):
+        return 0.0
+    return clock() - float(said[1]) if said else 0.0
 
 
 def topology_of(allocation: Allocation, known: Topology) -> Topology:

@@ -10,6 +10,7 @@ from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
 from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.errors import AllocationOver
 from commtune.model import JobStage
 
 
@@ -249,15 +250,16 @@ def test_an_attempt_that_a_dead_node_ended_counts_by_the_accounts(chain: Chain) 
 def test_a_nodes_clock_that_differs_costs_nothing(chain: Chain, ahead_s: float) -> None:
     flight = chain.controller().submit()
     controller, allocation = chain.runs(flight)
-    own = replace(
-        allocation, began_at=allocation.began_at - ahead_s, script_began_at=chain.clock()
-    )
+    began_at, ends_at = chain.clock() - ahead_s, chain.clock() - ahead_s + 1000
+    own = replace(allocation, began_at=began_at, ends_at=ends_at, clock_ahead_s=ahead_s)
     chain.fake.advance(900)
+    own.check_time(59, chain.clock())
+    with pytest.raises(AllocationOver):
+        own.check_time(61, chain.clock())
     controller.ended(flight.job.key, own)
     job = chain.job("1001")
     assert job.node_hours == pytest.approx(0.5)
-    assert job.started_at is not None and job.ended_at is not None
-    assert job.ended_at == pytest.approx(own.began_at + 900)
+    assert job.ended_at == pytest.approx(began_at + 900)
 
 
 @pytest.mark.parametrize("booked", [0.1, 9.0])

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 from left_over import living
+from other_clock import build_clock
 from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
 from slurm_scripts import shown
 
@@ -92,11 +93,13 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert set(campaign.outcomes()) == {"ok"}
 
 
-def test_an_allocation_is_requeued_where_no_second_job_may_wait(campaign: OnSlurm) -> None:
+def test_an_allocation_is_requeued_where_no_second_job_may_wait(
+    campaign: OnSlurm, tmp_path: Path
+) -> None:
     text = with_long_runs(ONE_BLOCK, 0.2)
-    asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed"
-    # The node's clock is a minute ahead of Slurm's.
-    clock = "export SLURM_JOB_START_TIME=$(($(date +%s) - 60)); "
+    asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed, time: 3min"
+    # The nodes' clocks are 2 min ahead of Slurm's: by theirs, no time is left for a run.
+    clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=120)}; "
     campaign.write(text.replace("poll: 0.3s", asked).replace("before: '", f"before: '{clock}"))
     campaign.cluster.limit_submissions(1)
     submitted = campaign("submit", "campaign.yaml")

@@ -49,8 +49,7 @@ module load 'openmpi' || exit 3
 ulimit -s unlimited
 
 # The controller gets the warning before the time limit, and the end if somebody cancels the job.
-# It is told when this script began, by this node's clock: Slurm's may differ.
-(export COMMTUNE_BEGAN=$(($(date +%s) - SECONDS)); exec -- 'commtune' tune 'my campaign.yaml') &
+(exec -- 'commtune' tune 'my campaign.yaml') &
 commtune_controller=$!
 trap 'commtune_asked=1; kill -s USR1 "$commtune_controller"' USR1
 trap 'commtune_asked=1; kill -s TERM "$commtune_controller"' TERM
