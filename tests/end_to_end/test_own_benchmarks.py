@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from command_line import ROOT, CommandLine
@@ -71,38 +72,41 @@ parameters:
 """
 
 
-def test_a_pattern_from_file_to_stored_runs(commtune: CommandLine) -> None:
+@pytest.fixture(scope="module")
+def shifted(executable: Path, tmp_path_factory: pytest.TempPathFactory) -> CommandLine:  # noqa: ARG001  # built before
+    """A folder with a pattern in Python, and the campaign that was tuned for it."""
     require_component("mpi4py", _has_mpi4py())
-    commtune.write(_SHIFT, "shift.py")
-    commtune.write(_SPACE, "space.yaml")
-    commtune.write(_PATTERN)
-    said = commtune("tune", "campaign.yaml", "--json")
+    line = CommandLine(tmp_path_factory.mktemp("shifted"))
+    line.write(_SHIFT, "shift.py")
+    line.write(_SPACE, "space.yaml")
+    line.write(_PATTERN)
+    said = line("tune", "campaign.yaml", "--json")
     assert said.code == 0, said.err
-    outcomes = dict(commtune.query("SELECT outcome, count(*) FROM runs GROUP BY outcome"))
+    return line
+
+
+def test_a_pattern_from_file_to_stored_runs(shifted: CommandLine) -> None:
+    outcomes = dict(shifted.query("SELECT outcome, count(*) FROM runs GROUP BY outcome"))
     assert set(outcomes) == {"ok"}
-    (stored,) = {row[0] for row in commtune.query("SELECT DISTINCT operation FROM runs")}
+    (stored,) = {row[0] for row in shifted.query("SELECT DISTINCT operation FROM runs")}
     assert stored == "own:Shift"
-    header = json.loads(commtune.query("SELECT header FROM runs")[0][0])
+    header = json.loads(shifted.query("SELECT header FROM runs")[0][0])
     assert header["backend"] == "python-host"
     # What ranks saw is compared with what was asked for, as with the native benchmark.
     seen = {
         json.loads(row[0])["rank_info"][1]["environment"].get("MPIR_CVAR_NOLOCAL")
-        for row in commtune.query("SELECT header FROM runs")
+        for row in shifted.query("SELECT header FROM runs")
     }
     assert seen == {None, "0", "1"}
-    best = commtune("best", "--op", "own:Shift", "--bytes", "8")
+    best = shifted("best", "--op", "own:Shift", "--bytes", "8")
     assert best.code == 0, best.err
     assert "own:Shift" in best.out
 
 
-def test_a_changed_pattern_is_another_question(commtune: CommandLine) -> None:
-    require_component("mpi4py", _has_mpi4py())
-    commtune.write(_SHIFT, "shift.py")
-    commtune.write(_SPACE, "space.yaml")
-    commtune.write(_PATTERN.replace("trials: 3", "trials: 1"))
-    assert commtune("tune", "campaign.yaml").code == 0
-    commtune.write(_SHIFT.replace("+ 1", "- 1"), "shift.py")
-    said = commtune("tune", "campaign.yaml")
+def test_a_changed_pattern_is_another_question(shifted: CommandLine) -> None:
+    shifted.write(_SHIFT.replace("+ 1", "- 1"), "shift.py")
+    said = shifted("tune", "campaign.yaml")
+    shifted.write(_SHIFT, "shift.py")
     assert said.code == 2
     assert "benchmark.sources" in said.err
 
