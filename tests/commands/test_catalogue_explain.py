@@ -28,7 +28,7 @@ def test_everything_of_a_variable_is_told(capsys: pytest.CaptureFixture[str]) ->
         "restricted 1",
         "default 2",
         "history 2.17.1: 1; 2.18.1: 2",
-        "versions since 2.17.1, still in 2.30.7",
+        "versions since 2.17.1, still in 2.32.3",
         "for collectives; inside a node and between nodes",
         "hang (runs may hang)",
         "care caution:",
@@ -65,7 +65,7 @@ def test_a_space_that_comes_in_sizes_is_named_once(capsys: pytest.CaptureFixture
 
 
 def test_versions_say_what_is_known(capsys: pytest.CaptureFixture[str]) -> None:
-    assert "versions in 2.3.5 or earlier, still in 2.30.7" in said("NCCL_BUFFSIZE", capsys)
+    assert "versions in 2.3.5 or earlier, still in 2.32.3" in said("NCCL_BUFFSIZE", capsys)
     assert "versions since 2.17.1, last in 2.27.7" in said("RCCL_MSCCL_FORCE_ENABLE", capsys)
     assert "still in 2.3.7" in said("MV2_USE_CUDA", capsys)  # MVAPICH 3 is a part of its own
     assert "searched in no shipped space" in said("NCCL_DEBUG", capsys)
@@ -140,7 +140,7 @@ def test_json_says_the_same(capsys: pytest.CaptureFixture[str]) -> None:
     (entry,) = [e for e in data["known"] if e["library"] == "nccl"]
     assert entry["history"] == {"2.17.1": "1", "2.18.1": "2"}
     assert entry["level"] == "caution" and entry["documented"] is True
-    assert entry["checked"]["newest"] == "2.30.7"
+    assert entry["checked"]["newest"] == "2.32.3"
     explain.spaces_explain_command("NCCL_NVLS_DISABLE", json_output=True)
     data = json.loads(capsys.readouterr().out)
     assert data["known"] == []
