@@ -136,9 +136,7 @@ class Campaign:
         run_s = self._confirmation.typical_s()
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
         since = self._confirmation.last_block()
-        ablations = self._ablation.run(
-            self._shared(winners), self._search.guess_smaller, ablated_s, since
-        )
+        ablations = self._ablation.run(self._shared(winners), ablated_s, since)
         small: dict[Configuration, Standing] = {}
         for number, ablation in enumerate(ablations):
             executed = as_executed(self._session, ablation.after, list(small))

@@ -9,7 +9,7 @@ needless only as long as the other is there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
@@ -37,16 +37,10 @@ _MOST_BLOCKS, _MOST_CHECKS = 16, 12
 _FEWEST = 4
 #: The share of a candidate's time after which the variables still unclear are left out.
 _LEAVING_SHARE = 0.6
-#: The share of the whole budget that may go to seeing whether the guesses hold.
-_GUESSING_SHARE = 0.5
 #: The share of a candidate's time left over that is for other values of the variables that matter;
 #: and how many configurations stay in each round, with how many blocks by its end.
 _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
-
-#: A smaller configuration that seems to keep the gain of one at some sizes (bytes), or the same.
-Guess = Callable[[Configuration, Collection[int]], Configuration]
-
 
 class AblationPhase:
     """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
@@ -65,7 +59,6 @@ class AblationPhase:
     def run(
         self,
         candidates: Mapping[Configuration, Collection[int]],
-        guess: Guess,
         budget_s: float,
         since: int = 0,
     ) -> list[Ablation]:
@@ -78,23 +71,15 @@ class AblationPhase:
         """
         timer = self._session.timer(budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
-        guesses = {candidate: guess(candidate, sizes) for candidate, sizes in candidates.items()}
-        self._try_guesses(guesses, timer)
-        starts = {
-            candidate: self._start(candidate, guesses[candidate]) for candidate in candidates
-        }
-        for candidate, start in starts.items():
-            self._pass_on(candidate, start)
-        different = list(dict.fromkeys(starts.values()))
         made: dict[Configuration, Ablation] = {}
-        for number, start in enumerate(different):
-            share_s = max(0.0, timer.left()) / (len(different) - number)
-            made[start] = self._whole_way(start, timer, timer.left() - share_s)
+        for number, candidate in enumerate(candidates):
+            share_s = max(0.0, timer.left()) / (len(candidates) - number)
+            made[candidate] = self._whole_way(candidate, timer, timer.left() - share_s)
         # What others left of their time goes to those that had too little.
-        for start in [start for start, found in made.items() if found.note == _TOO_SHORT]:
+        for candidate in [one for one, found in made.items() if found.note == _TOO_SHORT]:
             if timer.left() > 0:
-                made[start] = self._whole_way(start, timer, 0.0)
-        return self._merged([self._joined(large, made[starts[large]]) for large in candidates])
+                made[candidate] = self._whole_way(candidate, timer, 0.0)
+        return self._merged(list(made.values()))
 
     def _pass_on(self, source: Configuration, to: Configuration) -> None:
         """What was made of a configuration is for its sizes as well."""
@@ -170,19 +155,6 @@ class AblationPhase:
         ]
         return replace(ablation, after=small, variables=tuple(effects), gain_kept=lost.kept)
 
-    def _try_guesses(self, guesses: Mapping[Configuration, Configuration], timer: Timer) -> None:
-        """Blocks of all candidates with their guesses, until each is clear."""
-        until_s = timer.left() - _GUESSING_SHARE * timer.budget_s
-        while timer.left() > until_s and not self._is_spent:
-            open_ = {
-                candidate: small
-                for candidate, small in guesses.items()
-                if small != candidate and not self._is_clear(candidate, small)
-            }
-            if not open_:
-                return
-            self._block(list(dict.fromkeys([*open_.keys(), *open_.values()])), timer)
-
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
         if self._is_hopeless(candidate) or self._fails(candidate, small):
             return True
@@ -190,16 +162,6 @@ class AblationPhase:
         return found is not None and (
             found.is_fine or found.is_too_much or found.blocks >= _MOST_CHECKS
         )
-
-    def _start(self, candidate: Configuration, small: Configuration) -> Configuration:
-        """Where leaving out begins: at the guess, if blocks enough don't show that it loses much.
-
-        A guess that there was no time to try stands for nothing: the candidate was measured.
-        """
-        found = self._shortfall(candidate, small) if small != candidate else None
-        if found is None or found.is_too_much or self._fails(small):
-            return candidate
-        return small
 
     def _fails(self, *configurations: Configuration) -> bool:
         """Whether one of them failed twice here and never worked: more blocks tell nothing."""
@@ -211,9 +173,7 @@ class AblationPhase:
         return False
 
     def _joined(self, candidate: Configuration, ablation: Ablation) -> Ablation:
-        """The way from a candidate over its guess, as one."""
-        if ablation.before == candidate:
-            return ablation
+        """The way from a candidate over another with one other value, as one."""
         found = self._shortfall(candidate, ablation.after) or self._shortfall(
             candidate, ablation.before
         )

@@ -47,7 +47,7 @@ _ALIKE = 0.01
 #: The most that ablation may have of what the search left: what it makes smaller has to be proven,
 #: with more than the fewest blocks, which show large gains only.
 _ABLATION_SHARE, _CONFIRMED = 0.4, 2
-_ABLATION_BLOCKS = 4
+_ABLATION_BLOCKS = 8
 #: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4

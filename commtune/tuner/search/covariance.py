@@ -25,6 +25,10 @@ _MOST = (100.0, 20.0, 20.0, 2.0, 50.0, 0.9)
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
 #: Steps of the search for hyperparameters, one sweep over all of them a step.
 _STEPS = (3.0, 1.8)
+#: A parameter does nothing unless the logarithm of the likelihood of the runs grows by this with
+#: it. What no parameter explains must not pass for the effect of one that it fell together with:
+#: so a configuration may do this much by itself, at least.
+_SUPPORT, _LEAST_OWN = 3.0, 0.02
 #: How strongly weights are drawn to where they start, per factor of e.
 _DRAWN = 0.3
 
@@ -137,6 +141,30 @@ class Covariance:
                     best = found
                     break
                 self.values[place] = before
+
+    def find_idle(self, observed: Observed) -> list[int]:
+        """The parameters without which what was observed is about as likely.
+
+        The least supported go first: of two that tell the same, one stays.
+        """
+        before, weights = self.values.copy(), self.values[_WEIGHTS:]
+        self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
+        whole = Posterior(self, observed).log_likelihood
+
+        def likelihood_without(place: int) -> float:
+            kept, weights[place] = weights[place], 0.0
+            found = Posterior(self, observed).log_likelihood
+            weights[place] = kept
+            return found
+
+        idle: list[int] = []
+        for place in sorted(range(len(weights)), key=likelihood_without, reverse=True):
+            found = likelihood_without(place)
+            if whole - found < _SUPPORT:
+                idle.append(place)
+                weights[place], whole = 0.0, found
+        self.values[:] = before
+        return idle
 
     def _moves(self) -> Iterator[tuple[int, float]]:
         for step in _STEPS:

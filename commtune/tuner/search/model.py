@@ -34,6 +34,8 @@ _FORETOLD_RUNS = 3.0
 #: when there are so many times as many configurations.
 _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
 _BEST_OF_EACH = 6
+#: Configurations from which parameters that do nothing are told, at the least.
+_FEWEST_TOLD = 16
 
 
 @dataclass
@@ -55,6 +57,8 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
+        #: Parameters without which runs are pooled.
+        self._idle: tuple[str, ...] = ()
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -89,14 +93,15 @@ class TableModel:
         return found
 
     def add(self, configuration: Configuration, speedups: Speedups) -> None:
-        """Takes in a run; the fit follows with ``fit``."""
+        """Takes in a run of a configuration, or of what counts of it; the fit follows."""
         known = sorted((self._columns[size], value) for size, value in speedups.items())
         if not known:
             return
         places, values = zip(*known, strict=True)
         # What a machine state hid is taken from the sizes beside it.
         value = _draw_in(np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values))
-        mean = self._means.setdefault(configuration, _Mean(0, np.zeros_like(value)))
+        small = self.reduce(configuration)
+        mean = self._means.setdefault(small, _Mean(0, np.zeros_like(value)))
         if mean.runs:
             far = _FAR * self.noise
             off = np.clip(value - mean.value, -far, far)
@@ -110,6 +115,38 @@ class TableModel:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
         if configuration not in self._means:
             self._failed[configuration] = None
+
+    def count_all(self) -> None:
+        """Every parameter counts, in the runs taken in from here on."""
+        self._idle = ()
+
+    def find_idle(self) -> None:
+        """Finds the parameters that nothing speaks for: runs taken in later are pooled without.
+
+        All stay after few configurations, which don't tell parameters from each other; and where
+        nothing speaks for any, so that the best is looked at all the same.
+        """
+        if self.tried < _FEWEST_TOLD:
+            return
+        self._learnt_at = 0
+        self.fit()
+        idle = self._covariance.find_idle(self._observed(self.kept))
+        self._idle = tuple(self.encoding.space.parameters[n].name for n in idle)
+        if all(self.reduce(configuration).is_default for configuration in self.kept):
+            self._idle = ()
+
+    def reduce(self, configuration: Configuration) -> Configuration:
+        """A configuration without its idle parameters, but for those that others need."""
+        space, small = self.encoding.space, configuration
+        for name in self._idle:
+            lacking = space.without_parameters(small, [name])
+            if lacking is None:
+                continue
+            rest = space.assignment(lacking)
+            lost = {n for n, value in space.assignment(small).items() if rest[n] != value}
+            if lost <= set(self._idle):
+                small = lacking
+        return small
 
     def fit(self) -> None:
         """Fits what was taken in so far."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import takewhile
 
@@ -19,7 +19,7 @@ from commtune.tuner.search.failures import Item
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
-from commtune.tuner.search.shrinking import leave_out_idle, list_smaller_variants
+from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import SpeedupReader, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
@@ -179,6 +179,10 @@ class SearchPhase:
         self._search.rebuild(self._reader.rebuild(self._runner.evidence))
         self._refreshed_at = len(self._runner.evidence.runs)
 
+    def _leave_out_idle(self) -> None:
+        self._search.leave_out_idle(self._reader.rebuild(self._runner.evidence))
+        self._refreshed_at = len(self._runner.evidence.runs)
+
     def _is_stale(self) -> bool:
         """Whether enough runs came in to work all speedups out again."""
         grown = len(self._runner.evidence.runs) - self._refreshed_at
@@ -225,7 +229,7 @@ class SearchPhase:
         if len(self._runner.trials) < _FIRST_RERUN or not self._trials_left():
             return []
         ranked = rank_reruns(self._search.model, self._weights, _MOST_RUNS)
-        found = [(c, worth) for c, worth in ranked if not self._runner.flying(c)]
+        found = [(c, worth) for c, worth in ranked if self._may_run(c)]
         return found[:_SEARCH_BLOCK][::-1]
 
     def _next(self, reruns: list[tuple[Configuration, float]]) -> Configuration | None:
@@ -238,7 +242,7 @@ class SearchPhase:
         self._held = None
         if reruns and proposal.origin in _JUDGED and _is_behind(proposal, reruns):
             self._held = proposal
-            return reruns.pop()[0]
+            return self._known(reruns.pop()[0])
         return self._trial(proposal)
 
     def _trial(self, proposal: Proposal) -> Configuration:
@@ -296,7 +300,7 @@ class SearchPhase:
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""
-        self._refresh()
+        self._leave_out_idle()
 
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if timer.left() > 0 else []
@@ -308,35 +312,41 @@ class SearchPhase:
         self._dispatch(next_block, timer)
 
     def _finalists(self) -> list[Configuration]:
-        """What was ahead in a single run, smaller variants, then the re-runs worth most."""
+        """Smaller variants, what was ahead in a single run, then the re-runs worth most."""
         model = self._search.model
         model.fit()
-        found = model.lucky_ones(_AHEAD)
-        found += self._smaller_variants()
+        found = self._smaller_variants()
+        found += model.lucky_ones(_AHEAD)
         most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
         ranked = rank_reruns(model, self._weights, most_runs)
         found += [c for c, worth in ranked if worth > _LEAST_WORTH]
-        # What is under way is no more to be told than by its result.
-        return [c for c in dict.fromkeys(found) if not self._runner.flying(c)][:_FINALISTS]
+        open_ = [c for c in dict.fromkeys(found) if self._may_run(c)]
+        return [self._known(c) for c in open_[:_FINALISTS]]
 
-    def _smaller_variants(self) -> list[Configuration]:
-        """Of the best, without what seems to do nothing; each becomes a trial."""
-        if not self._trials_left():
-            return []
-        found = [c for c in list_smaller_variants(self._search.model) if self._search.is_open(c)]
-        for configuration in found:
+    def _may_run(self, configuration: Configuration) -> bool:
+        """Whether more is to be told by a run: it is not under way, and a trial or free to be one."""
+        if configuration in self._runner.trials:
+            return not self._runner.flying(configuration)
+        return self._trials_left() and self._search.is_open(configuration)
+
+    def _known(self, configuration: Configuration) -> Configuration:
+        """A configuration as a trial: what counts of others may never have been run itself."""
+        if configuration not in self._runner.trials:
             self._trial(Proposal(configuration, Origin.SAMPLER))
             self._search.remember(configuration)
-        return found
+        return configuration
 
-    def guess_smaller(self, configuration: Configuration, sizes: Collection[int]) -> Configuration:
-        """What of a configuration seems to matter at some sizes (bytes)."""
-        model = self._search.model
-        places = [n for n, size in enumerate(self._plan.workload.sizes) if size in sizes]
-        return leave_out_idle(model, configuration, places) if places else configuration
+    def _smaller_variants(self) -> list[Configuration]:
+        """Of the best, without what seems to do nothing, what was never tried."""
+        found = list_smaller_variants(self._search.model)
+        return [c for c in found if c not in self._runner.trials]
 
     def standings(self) -> tuple[Standing, ...]:
-        """What is known of every configuration with a good run, the default not among them."""
+        """What is known of every configuration with a good run, the default not among them.
+
+        Without the parameters that the runs don't speak for; so it may not have been run itself.
+        """
+        self._leave_out_idle()
         return self._search.model.standings()
 
 

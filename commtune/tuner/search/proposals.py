@@ -100,6 +100,13 @@ class Search:
         tried = [(one, speedups) for one, speedups in runs if not one.is_default]
         self._strategy.rebuild(tried, self.failures.failed)
 
+    def leave_out_idle(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
+        """As ``rebuild``; parameters that these runs don't speak for count as unset from then."""
+        self.model.count_all()
+        self.rebuild(runs)
+        self.model.find_idle()
+        self.rebuild(runs)
+
     def _listed(self) -> Proposal | None:
         while self._first:
             configuration = self._first.pop(0)

@@ -33,8 +33,7 @@ def list_smaller_variants(model: TableModel) -> list[Configuration]:
         sizes = np.flatnonzero((best == index) & (lower[index] > 0)).tolist()
         if sizes:
             small = leave_out_idle(model, model.kept[index], sizes)
-            if not model.runs_of(small):
-                found[small] = None
+            found[small] = None
     return list(found)
 
 

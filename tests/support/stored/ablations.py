@@ -73,11 +73,7 @@ class Bench:
         rng = random.Random(f"ablation:{self.seed}")
         self.benchmark = SimulatedBenchmark(MadeUpNoise(self.noise, rng), self.effect)
 
-    def run(
-        self,
-        candidates: Sequence[Configuration] = (WINNER,),
-        guess: Callable[[Configuration], Configuration] = lambda c: c,
-    ) -> list[Ablation]:
+    def run(self, candidates: Sequence[Configuration] = (WINNER,)) -> list[Ablation]:
         workload = Workload(Operation.ALLREDUCE, simulated.SIZES)
         budget = Budget(50, self.budget_s, 30)
         plan = Plan("ablation", self.space, workload, seed=self.seed, budget=budget)
@@ -86,7 +82,7 @@ class Bench:
         runner.load()
         session = Session(plan, runner, QuietReporter())
         at_all_sizes = dict.fromkeys(candidates, simulated.SIZES)
-        return AblationPhase(session).run(at_all_sizes, lambda c, _: guess(c), self.budget_s)
+        return AblationPhase(session).run(at_all_sizes, self.budget_s)
 
 
 def only(names: str) -> Configuration:

@@ -53,19 +53,13 @@ def test_what_matters_stays_and_passengers_go(
 
 def test_of_two_of_which_either_suffices_one_stays() -> None:
     """Leaving out either alone loses nothing; leaving out both would lose all."""
-    small = 0
     for seed in SEEDS:
-        (with_guess,) = Bench(effect(either), seed).run(guess=lambda _: only("V3 V5"))
-        assert either(with_guess.after)
-        small += with_guess.after in (only("V3"), only("V5"))
-        (without_guess,) = Bench(effect(either), seed).run()
-        assert either(without_guess.after)
-    # A right guess is refused by chance now and then, and then time is short.
-    assert small >= 8
+        (found,) = Bench(effect(either), seed).run()
+        assert either(found.after)
 
 
 def test_whole_campaigns_recommend_what_matters() -> None:
-    """Search, guess, ablation and confirmation together; two seeds of each kind."""
+    """Search, ablation and confirmation together; two seeds of each kind."""
     kinds = {
         one: [only("V3")],
         two: [only("V3 V5")],

@@ -1,4 +1,4 @@
-"""How an ablation goes: what it gives up, how long it takes, guesses, kills, and the store."""
+"""How an ablation goes: what it gives up, how long it takes, kills, and the store."""
 
 from __future__ import annotations
 
@@ -64,34 +64,9 @@ def test_without_candidates_nothing_runs() -> None:
     assert bench.store.stored == []
 
 
-def test_a_guess_that_holds_saves_time_and_one_that_does_not_does_no_harm() -> None:
-    saved_s = 0.0
-    for seed in SEEDS:
-        plain, good = Bench(effect(one), seed), Bench(effect(one), seed)
-        assert plain.run()[0].after.items() >= only("V3").items()
-        (found,) = good.run(guess=lambda _: only("V3 V4"))
-        assert found.after.items() >= only("V3").items()
-        assert found.before == WINNER
-        assert {e.name for e in found.variables} == set(WINNER)
-        saved_s += plain.benchmark.now - good.benchmark.now
-        (misled,) = Bench(effect(one), seed).run(guess=lambda _: only("V4 V6"))
-        assert has(misled.after, "V3")
-    assert saved_s > 0
-
-
-def test_a_guess_that_there_was_no_time_to_try_does_not_take_the_winner_s_place() -> None:
-    for seed in SEEDS:
-        bench = Bench(effect(one), seed, budget_s=1.0)
-        (found,) = bench.run(guess=lambda _: only("V4 V6"))
-        assert found.after == WINNER
-        assert found.note == "too little time to leave variables out"
-
-
 def test_candidates_that_share_what_matters_end_alike() -> None:
     other = Configuration({"V3": "2", "V8": "1", "V9": "1"})
-    found = Bench(effect(one), 3).run([WINNER, other], guess=lambda c: Configuration(
-        {"V3": c["V3"]}
-    ))  # fmt: skip
+    found = Bench(effect(one), 3, budget_s=60.0).run([WINNER, other])
     assert [a.after for a in found] == [only("V3"), only("V3")]
     assert [a.before for a in found] == [WINNER, other]
 

@@ -62,7 +62,7 @@ def refined(effect: simulated.Effect, seed: int, budget_s: float = 40.0) -> Conf
     session = Session(plan, runner, QuietReporter())
     phase = AblationPhase(session)
     start = Configuration({"BUFFER": "2048"})
-    (found,) = phase.run({start: simulated.SIZES}, lambda candidate, _: candidate, budget_s)
+    (found,) = phase.run({start: simulated.SIZES}, budget_s)
     assert found.before == start
     return found.after
 
