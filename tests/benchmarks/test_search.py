@@ -10,7 +10,7 @@ import pytest
 from recorded_grids import GRIDS
 from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
-from search.idle_variables import WithIdle
+from search.idle_variables import WithIdle, play
 from search.methods import KNOWN, play_method
 from search.page import table
 from search.results import group_rows, load_scores, store_scores
@@ -71,6 +71,14 @@ def test_variables_that_a_recording_does_not_know_do_nothing(halves: Halves) -> 
 
     assert measured(further) == measured(recorded)
     assert len(set(measured(further))) > 1
+
+
+def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
+    """A third of them did, when candidates went on with all that the search had set."""
+    found = [profile for one in play(halves.recording, 20, range(10)) for profile in one.profiles]
+    variables, idle = sum(one[0] for one in found), sum(one[1] for one in found)
+    assert variables >= 10
+    assert idle <= 0.15 * variables
 
 
 def test_the_exhaustive_grid_tries_every_configuration_as_often(halves: Halves) -> None:

@@ -42,6 +42,7 @@ _LEAVING_SHARE = 0.6
 _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 
+
 class AblationPhase:
     """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
 

@@ -324,7 +324,7 @@ class SearchPhase:
         return [self._known(c) for c in open_[:_FINALISTS]]
 
     def _may_run(self, configuration: Configuration) -> bool:
-        """Whether more is to be told by a run: it is not under way, and a trial or free to be one."""
+        """Whether a run may be made: none is under way, and it is a trial or may be one."""
         if configuration in self._runner.trials:
             return not self._runner.flying(configuration)
         return self._trials_left() and self._search.is_open(configuration)

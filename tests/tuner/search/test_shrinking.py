@@ -1,4 +1,7 @@
-"""Smaller variants by what the model learnt from search-like runs with planted effects."""
+"""Smaller variants by what the model learnt from search-like runs with planted effects.
+
+And without the parameters that the runs don't speak for.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from commtune.documents.yaml_document import parse_document
-from commtune.model import Configuration
+from commtune.model import DEFAULT, Configuration
 from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.shrinking import leave_out_idle, list_smaller_variants
@@ -161,3 +164,63 @@ def test_variants_are_of_what_gains_and_were_never_run() -> None:
     assert all({"A", "D"} <= set(one) for one in found)
     assert not {one for one, _ in runs} & set(found)
     assert list_smaller_variants(TableModel(SPACE, SIZES)) == []
+
+
+# Parameters that the runs don't speak for leave, and runs are pooled without them
+
+
+def pooled(runs: list[tuple[Configuration, float]]) -> TableModel:
+    """A model that found idle parameters in these runs, and took the runs in again."""
+    model = learnt(runs)
+    model.find_idle()
+    model.forget_all()
+    for configuration, score in runs:
+        model.add(configuration, {SIZES[0]: 0.0, SIZES[1]: score})
+    return model
+
+
+@pytest.mark.parametrize("names", [("A",), ("A", "D")])
+def test_what_matters_stays_and_what_does_nothing_goes(names: tuple[str, ...]) -> None:
+    effect = bring(**dict.fromkeys(names, 1.3))
+    found = [pooled(searched(effect, seed)).reduce(WINNER) for seed in range(8)]
+    assert all(set(names) <= set(one) for one in found)
+    # Of eight times six or seven that do nothing, some are kept by chance.
+    assert sum(len(one) - len(names) for one in found) <= 4
+
+
+def test_runs_that_differ_in_idle_parameters_only_are_of_one_configuration() -> None:
+    runs = searched(bring(A=1.3), 1)
+    model = pooled(runs)
+    small = model.reduce(WINNER)
+    assert small == Configuration({"A": "x"})
+    alike = [one for one, _ in runs if one.get("A") == "x"]
+    assert model.runs_of(small) == len(alike) > 10
+    standing = {one.configuration: one for one in model.standings()}[small]
+    assert standing.runs == len(alike)
+    assert standing.mean[SIZES[1]] == pytest.approx(math.log(1.3), abs=0.05)
+
+
+def test_what_a_parameter_that_matters_needs_stays_with_it() -> None:
+    for seed in range(4):
+        small = pooled(searched(bring(GRANDCHILD=1.4), seed)).reduce(WINNER)
+        assert small["GRANDCHILD"] == "1"
+        assert (small["PARENT"], small["CHILD"]) == ("on", "2")
+        assert SPACE.check(small) == []
+
+
+def test_few_configurations_tell_no_parameter_from_another() -> None:
+    """Two that were only ever set together: dropping the wrong one would lose all."""
+    model = pooled([(WINNER, math.log(1.5)), (Configuration({"A": "y"}), 0.0)])
+    assert model.reduce(WINNER) == WINNER
+
+
+def test_where_nothing_matters_there_is_still_a_best() -> None:
+    model = pooled(searched(lambda _: 0.0, 3, noise=0.02))
+    assert any(one.configuration != DEFAULT for one in model.standings())
+
+
+def test_every_parameter_counts_again_for_new_runs() -> None:
+    model = pooled(searched(bring(A=1.3), 1))
+    assert model.reduce(WINNER) != WINNER
+    model.count_all()
+    assert model.reduce(WINNER) == WINNER
