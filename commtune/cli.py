@@ -65,6 +65,7 @@ _COMMANDS = {
         "bench": "measure.bench",
         "compare": "measure.compare",
         "trace": "measure.trace",
+        "trace-messages": "measure.trace_messages",
     },
     "Reference": {
         "findings list": "reference.findings",

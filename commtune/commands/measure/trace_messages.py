@@ -1,0 +1,37 @@
+"""``commtune trace-messages``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+
+from commtune.app.measure.message_tracing import count_messages
+from commtune.commands.options import JsonOption, print_json
+
+
+def trace_messages_command(
+    command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
+    mpi: Annotated[str, typer.Option(help="the program's MPI, as for tune")] = "auto",
+    json_output: JsonOption = False,
+) -> None:
+    """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
+    found = count_messages(command_line, mpi)
+    print(found.output, end="", file=sys.stderr)
+    if json_output:
+        print_json(
+            [
+                {"operation": operation, "ranks": ranks, "messages": dict(sorted(calls.items()))}
+                for (operation, ranks), calls in found.calls.items()
+            ]
+        )
+        return
+    for (operation, ranks), calls in found.calls.items():
+        print(f"# {operation}, {ranks} ranks: {sum(calls.values()):,} calls\n{_key(calls)}")
+
+
+def _key(calls: Mapping[int, int]) -> str:
+    """As the campaign file has it; sizes in bytes."""
+    return "messages: {" + ", ".join(f"{size}: {n}" for size, n in sorted(calls.items())) + "}"

@@ -1,0 +1,43 @@
+"""Building the library that counts a program's messages, once for each MPI."""
+
+from __future__ import annotations
+
+import os
+import platform
+from pathlib import Path
+
+from commtune.kernels.build_steps import BuildLog, BuildSteps, digest_of, scratch_folder
+from commtune.model import MpiInstallation, content_key
+
+#: The folder (an environment variable) that each process writes its counts to.
+COUNTS_FOLDER = "COMMTUNE_MESSAGES"
+_SOURCES = Path(__file__).parent / "message_counts"
+_LIBRARY = "libcommtune-messages.so"
+
+
+def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
+    """The library for an MPI, built if the cache doesn't have it.
+
+    Raises:
+        BuildFailed: it doesn't compile; the message ends in the compiler's last words.
+        EnvironmentFault: the cache can't be written, or is full.
+    """
+    sources = sorted(_SOURCES.glob("*.cpp"))
+    machine = [platform.machine(), *platform.libc_ver()]
+    what = [digest_of(_SOURCES, sources), str(mpi.compiler), mpi.version, *machine]
+    library = cache / f"messages-{content_key({'built of': what})}" / _LIBRARY
+    if library.is_file():
+        return library
+    with scratch_folder(cache) as scratch:
+        log = BuildLog(None, kept=scratch / "build.log")
+        environment = {**os.environ, **mpi.environment}
+        steps = BuildSteps(
+            scratch, environment, log, what="the counter of messages", words="compiling"
+        )
+        options = ["-std=c++17", "-O2", "-fPIC", "-shared", *map(str, sources)]
+        # The library brings MPI into programs that load it later, such as Python.
+        rpath = f"-Wl,-rpath,{mpi.prefix / 'lib'}"
+        steps.run([str(mpi.compiler), *options, "-o", str(scratch / _LIBRARY), rpath])
+        library.parent.mkdir(exist_ok=True)
+        (scratch / _LIBRARY).replace(library)
+    return library

