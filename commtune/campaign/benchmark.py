@@ -73,7 +73,7 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     if part is None:
         return None
     if part.command:
-        on_slurm = file.slurm is not None or file.system is not None
+        on_slurm = bool(file.slurm or file.pbs or file.system)
         _check_program(document, part, folder, on_slurm=on_slurm)
         command, where = tuple(part.command), str(folder.resolve())
         return OwnBenchmark(command=command, output=part.output, folder=where)

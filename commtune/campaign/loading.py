@@ -12,6 +12,7 @@ from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
 from commtune.campaign.slurm import (
+    JobsPart,
     check_asked,
     network_words,
     pin_by_system,
@@ -36,7 +37,7 @@ from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
 #: Keys whose values can turn out wrong only where the campaign runs.
-_LOCATED = ("budget", "mpi", "space", "slurm", "strategy")
+_LOCATED = ("budget", "mpi", "space", "slurm", "pbs", "strategy")
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class CampaignSpec:
         mpi: which MPI, as ``cluster.mpi.find_mpi`` understands it.
         protected_variables: names that pass from the controller's environment to every run.
             Those that the system protects are among them.
-        slurm: what is asked of Slurm; ``None`` for a campaign on this machine.
+        slurm: what is asked of Slurm or PBS; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
         file: the file itself.
         lines: where some of its keys stand in the file; keys that are not written have none.
@@ -115,11 +116,10 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     file = with_benchmark(document, validate_document(document, CampaignFile))
     part = file.workload
     system = without_opened_guards(system_of(document, file.system, folder), file.opt_in)
-    request = request_of(
-        document, file.slurm, system, nodes=part.nodes, ranks=part.ranks, folder=folder
-    )
+    jobs = _jobs_part(document, file)
+    request = request_of(document, jobs, system, nodes=part.nodes, ranks=part.ranks, folder=folder)
     aggressor = file.aggressor.as_aggressor(document, request) if file.aggressor else None
-    check_asked(document, file.slurm, system, request, aggressor)
+    check_asked(document, jobs, system, request, aggressor)
     built = _build_space(document, file, folder, system)
     plan = replace(_plan(document, file, built, folder), aggressor=aggressor)
     own = own_benchmark(document, file, folder)
@@ -147,8 +147,16 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     )
 
 
+def _jobs_part(document: Document, file: CampaignFile) -> JobsPart | None:
+    if file.slurm is not None and file.pbs is not None:
+        raise document.error(
+            "a campaign has either 'slurm' or 'pbs'", ("pbs",), hint="keep the one that runs here"
+        )
+    return file.slurm or file.pbs
+
+
 def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder: Path) -> Plan:
-    on_slurm = file.slurm is not None
+    on_slurm = file.slurm is not None or file.pbs is not None
     measured = file.workload.as_workload(document, folder, on_slurm=on_slurm)
     return Plan(
         name=file.name,

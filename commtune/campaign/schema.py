@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
-from commtune.campaign.slurm import AggressorPart, SlurmPart
+from commtune.campaign.slurm import AggressorPart, PbsPart, SlurmPart
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes
@@ -167,4 +167,5 @@ class CampaignFile(CustomizationDocument):
     run_time_limit: Seconds | None = None
     system: str | None = None
     slurm: SlurmPart | None = None
+    pbs: PbsPart | None = None
     aggressor: AggressorPart | None = None

@@ -1,4 +1,4 @@
-"""What a campaign file says of Slurm and of the system: its keys, and what follows from them."""
+"""What a campaign file says of Slurm or PBS and of the system: its keys, and what follows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -16,7 +16,7 @@ from commtune.documents.quantities import QuantityError, parse_bytes, parse_seco
 from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError, UserError
 from commtune.formatting import format_size
-from commtune.model import Aggressor, AggressorPattern
+from commtune.model import Aggressor, AggressorPattern, JobScheduler
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import ShellCode, quote_directive
@@ -28,7 +28,7 @@ from commtune.systems.schema import System
 #: Fields of a request that are called otherwise in the file.
 _RENAMED = {
     name: f"{name}_s" for name in ("time", "block_time", "pending_time", "poll", "late_files")
-}
+} | {"queue": "partition"}
 
 #: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
 _PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
@@ -62,51 +62,69 @@ def _option(text: str) -> str:
 
 
 #: A time that may be none.
-_Span = Annotated[float, BeforeValidator(parse_seconds)]
+Span = Annotated[float, BeforeValidator(parse_seconds)]
 _Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 #: The value of one of sbatch's options.
-_Option = Annotated[Text, AfterValidator(_option)]
+Option = Annotated[Text, AfterValidator(_option)]
+_Options = Annotated[
+    tuple[Option, ...], BeforeValidator(value_types.parse_words), value_types.WORDS_SCHEMA
+]
 #: Names of nodes, also as n[1-3].
 _Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_SCHEMA]
 
 
-class SlurmPart(value_types.Part):
-    """What is asked of Slurm; empty where the system's description decides, or the site."""
+class JobsPart(value_types.Part):
+    """What is asked of every scheduler."""
 
-    account: _Option = ""
-    partition: _Option = ""
-    qos: _Option = ""
-    constraint: _Option = ""
-    reservation: _Option = ""
-    network: _Option = ""
-    gres: _Option = ""
-    gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
-    cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
-    memory: _Option = ""
-    exclusive: Truth | None = None
-    launcher: job_request.Launcher = ""
-    mpi: job_request.Mpi = ""
+    account: Option = ""
     launcher_options: value_types.Words = ()
-    cpu_bind: Text = ""
-    gpu_bind: Text = ""
     modules: value_types.Words = ()
-    uenv: _Option = ""
-    view: _Option = ""
     container: Text = ""
     container_command: value_types.Words = ("apptainer", "exec")
     prefix: value_types.Words = ()
     before: Text = ""
     after: Text = ""
     templates: Text = ""
-    mail_user: _Option = ""
     jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
-    placement: job_request.Placement = "any"
-    exclude: _Nodes = ()
-    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
     block_time: value_types.Seconds | None = None
     pending_time: value_types.Seconds | None = None
     poll: value_types.Seconds = 5.0
-    late_files: _Span = 60.0
+    late_files: Span = 60.0
+
+
+class SlurmPart(JobsPart):
+    """What is asked of Slurm; empty where the system's description decides, or the site."""
+
+    partition: Option = ""
+    qos: Option = ""
+    constraint: Option = ""
+    reservation: Option = ""
+    network: Option = ""
+    gres: Option = ""
+    gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
+    cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
+    memory: Option = ""
+    exclusive: Truth | None = None
+    launcher: job_request.Launcher = ""
+    mpi: job_request.Mpi = ""
+    cpu_bind: Text = ""
+    gpu_bind: Text = ""
+    uenv: Option = ""
+    view: Option = ""
+    mail_user: Option = ""
+    placement: job_request.Placement = "any"
+    exclude: _Nodes = ()
+    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
+
+
+class PbsPart(JobsPart):
+    """What is asked of PBS; empty where the system's description decides, or the site."""
+
+    queue: Option = ""
+    chunk: Option = Field(default="", description="resources of each node: ncpus=64:ngpus=4")
+    place: Option = "scatter:excl"
+    resources: _Options = Field(default=(), description="options -l of the job: filesystems=home")
+    launcher: Literal["", "mpirun", "mpiexec"] = ""
 
 
 class AggressorPart(value_types.Part):
@@ -116,8 +134,8 @@ class AggressorPart(value_types.Part):
     nodes: Annotated[Whole, value_types.require_within(1, 4096)]
     ranks_per_node: Annotated[Whole, value_types.require_within(1, 1024)] = 1
     message: _Bytes = 128 * 1024
-    burst: _Span = 0.0
-    pause: _Span = 0.0
+    burst: Span = 0.0
+    pause: Span = 0.0
 
     def as_aggressor(
         self, document: Document, request: job_request.JobRequest | None
@@ -160,10 +178,10 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
     hint = "shipped: commtune systems list"
     what = ("system", "system description")
     system = value_types.load_named(document, what, name, folder, load_system, hint)
-    if system.scheduler:
+    if system.scheduler and system.scheduler.kind != "pbs":
         kind = system.scheduler.kind.upper()
         raise document.error(
-            f"jobs of {system.name} are run by {kind}, and commtune supports Slurm only",
+            f"jobs of {system.name} are run by {kind}, and commtune supports Slurm and PBS only",
             ("system",),
             hint="inside one of your jobs, on one node, a campaign runs without 'system' and "
             "'slurm'",
@@ -186,7 +204,7 @@ def without_opened_guards(system: System | None, opt_in: Sequence[str]) -> Syste
 
 def request_of(
     document: Document,
-    part: SlurmPart | None,
+    part: JobsPart | None,
     system: System | None,
     *,
     nodes: int,
@@ -205,15 +223,19 @@ def request_of(
             raise document.error(
                 f"a campaign on {nodes} nodes needs Slurm, and the file has no 'slurm'",
                 ("workload", "nodes"),
-                hint="add `slurm: {}`, with what your site requires: account, partition",
+                hint="add `slurm: {}`, with what your site requires: account, partition; or "
+                "`pbs: {}`",
             )
         return None
-    # A system is enough: its description says what jobs ask for.
-    part = part or SlurmPart()
-    asked = {_RENAMED.get(name, name): getattr(part, name) for name in SlurmPart.model_fields}
+    if part is None:
+        # A system is enough: its description says what jobs ask for.
+        part = PbsPart() if system and system.scheduler else SlurmPart()
+    names = type(part).model_fields
+    asked = {_RENAMED.get(name, name): getattr(part, name) for name in names}
+    asked |= {"scheduler": JobScheduler.PBS if isinstance(part, PbsPart) else JobScheduler.SLURM}
     asked |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
     asked |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
-    asked |= {"templates": _templates(document, part.templates, folder)}
+    asked |= {"templates": _templates(document, asked["scheduler"], part.templates, folder)}
     asked |= {"container": _image(part.container, folder)}
     return job_request.JobRequest(**asked)
 
@@ -289,7 +311,7 @@ def network_words(space: Space, request: job_request.JobRequest | None) -> str:
 
 def check_asked(
     document: Document,
-    part: SlurmPart | None,
+    part: JobsPart | None,
     system: System | None,
     request: job_request.JobRequest | None,
     aggressor: Aggressor | None,
@@ -300,7 +322,7 @@ def check_asked(
     if part and not request.container and "container_command" in part.model_fields_set:
         raise document.error(
             "a container command without a container",
-            ("slurm", "container_command"),
+            (request.scheduler, "container_command"),
             hint="add `container: IMAGE`",
         )
     if request.view and not request.uenv:
@@ -312,7 +334,9 @@ def check_asked(
         job_request.check_request(system, replace(request, nodes=nodes), request.time_s)
         launch_words(system, request, ("program",), first_node=0 if aggressor else None)
     except job_request.InvalidRequest as error:
-        raise document.error(error.message, _place(error.key), hint=error.hint) from error
+        raise document.error(
+            error.message, _place(request.scheduler, error.key), hint=error.hint
+        ) from error
 
 
 def _check_pin(
@@ -346,16 +370,16 @@ def _uneven(document: Document, nodes: int, ranks: int) -> DocumentError:
     )
 
 
-def _templates(document: Document, written: str, folder: Path) -> Path | None:
+def _templates(document: Document, key: str, written: str, folder: Path) -> Path | None:
     if not written:
         return None
-    with document.placing("slurm", "templates"):
+    with document.placing(key, "templates"):
         path = resolve_path(written, folder).resolve()
         is_folder = path.is_dir()
     if not is_folder:
         raise document.error(
             f"there is no folder of templates {path}",
-            ("slurm", "templates"),
+            (key, "templates"),
             hint="paths start at the campaign file's folder",
         )
     return path
@@ -366,7 +390,7 @@ def _image(written: str, folder: Path) -> str:
     return str((folder / written).resolve()) if written.startswith(("./", "../")) else written
 
 
-def _place(key: str) -> tuple[Any, ...]:
+def _place(section: str, key: str) -> tuple[Any, ...]:
     if key == "nodes":
         return ("workload", "nodes")
-    return ("slurm", {"time_s": "time"}.get(key, key))
+    return (section, {"time_s": "time"}.get(key, key))

@@ -152,6 +152,14 @@ def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedSta
     return replace(own[-1].observed, attempt=len(own))
 
 
+@dataclass(frozen=True)
+class Site:
+    name: str  # the cluster's, as its scheduler calls it
+    version: str  # the scheduler's
+    topology: Topology  # where nodes stand; empty where the site didn't describe it
+    keeps_accounts: bool  # whether there are accounts to ask
+
+
 class Scheduler(Protocol):
     """What runs jobs on the nodes of a cluster.
 

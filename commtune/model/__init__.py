@@ -25,6 +25,7 @@ from commtune.model.runs import (
     Followed,
     JobKind,
     JobRecord,
+    JobScheduler,
     JobStage,
     Measurement,
     Outcome,

@@ -302,6 +302,22 @@ class Run:
         return replace(self, operation=operation, then=(), measurements=mine)
 
 
+class JobScheduler(StrEnum):
+    """Where jobs go, by the key in campaign files; a stored campaign has it as a key as well."""
+
+    SLURM = "slurm"
+    PBS = "pbs"
+
+    @property
+    def label(self) -> str:
+        return {"slurm": "Slurm", "pbs": "PBS"}[self]
+
+    @classmethod
+    def find_in(cls, stored: Mapping[str, Any]) -> JobScheduler | None:
+        """The one that a stored campaign's question or settings name; ``None`` for none."""
+        return next((scheduler for scheduler in cls if scheduler in stored), None)
+
+
 class JobKind(StrEnum):
     """What a scheduler's job is for."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Literal
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
+from commtune.model import JobScheduler
 from commtune.slurm_templates.quoting import NO_CODE, ShellCode
 from commtune.slurm_templates.rendering import Job
 from commtune.systems.schema import Partition, Qos, Slurm, System
@@ -32,7 +34,9 @@ class InvalidRequest(UserError):
 
 @dataclass(frozen=True)
 class JobRequest:
-    """What is asked of Slurm; empty where a system's description decides, or the site."""
+    """What is asked of Slurm or PBS; empty where a system's description decides, or the site."""
+
+    scheduler: JobScheduler = JobScheduler.SLURM
 
     #: account, partition, qos, constraint, reservation, network, gres, memory: values of the
     #: options of these names (memory: of ``--mem``, for a node).
@@ -43,6 +47,11 @@ class JobRequest:
     reservation: str = ""
     network: str = ""
     gres: str = ""
+    #: chunk, place, resources: of PBS: resources of each node (``ncpus=64:ngpus=4``), how a job's
+    #: nodes are given, and further options ``-l``. ``partition`` is its queue.
+    chunk: str = ""
+    place: str = ""
+    resources: tuple[str, ...] = ()
     #: gpus_per_node, cpus_per_rank: 0 for not asked for.
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
@@ -91,7 +100,7 @@ class JobRequest:
         """What of it changes results, as plain data: results under another don't compare."""
         asked = {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
         # Left out where they are not asked for: campaigns from before the keys go on.
-        later = {"network": self.network, "uenv": self.uenv, "view": self.view}
+        later = {name: _plain(getattr(self, name)) for name in _LATER}
         return asked | {name: value for name, value in later.items() if value}
 
 
@@ -103,11 +112,13 @@ _OF_THE_QUESTION = (
 )  # fmt: skip
 
 
+_LATER = ("network", "uenv", "view", "chunk", "place", "resources")
+
 #: Fields of a job that are the request's, once the description of a system has had its say.
 _AS_REQUESTED = (
     "nodes", "ranks_per_node", "account", "partition", "qos", "constraint", "reservation",
     "network", "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
-    "mail_user",
+    "mail_user", "scheduler", "place", "resources",
 )  # fmt: skip
 
 
@@ -153,9 +164,20 @@ def job_for(
         exclude=",".join(sorted({*request.exclude, *exclude})),
         exclusive=known.exclusive is not False,
         switches=0 if request.placement == "any" else 1,
+        select=_select(request) if request.scheduler is JobScheduler.PBS else "",
         environment={**pinned_variables(system, libraries), **(environment or {})},
         **{name: getattr(known, name) for name in _AS_REQUESTED},
     )
+
+
+def _select(request: JobRequest) -> str:
+    """What ``-l select`` of a PBS job is given: as many chunks as nodes.
+
+    Launchers go by ``mpiprocs``, and by default PBS gives a chunk one core.
+    """
+    cores = "" if re.search(r"(^|:)ncpus=", request.chunk) else f"ncpus={request.ranks_per_node}"
+    words = (str(request.nodes), request.chunk, cores, f"mpiprocs={request.ranks_per_node}")
+    return ":".join(word for word in words if word)
 
 
 def check_request(system: System | None, request: JobRequest, time_s: float | None = None) -> None:
@@ -170,7 +192,7 @@ def check_request(system: System | None, request: JobRequest, time_s: float | No
             hint names what would do.
     """
     _check_placement(system, request)
-    if system is None:
+    if system is None or system.slurm is None:
         return
     slurm = system.jobs
     if slurm.account == "required" and not request.account:
@@ -202,10 +224,13 @@ def _queue(slurm: Slurm, request: JobRequest) -> tuple[str, str]:
 
 def _on_system(system: System, request: JobRequest, libraries: Collection[str]) -> JobRequest:
     """What is asked for, with what the description says where the request says nothing."""
+    modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
+    if system.scheduler is not None:
+        queue = request.partition or system.scheduler.queue
+        return replace(request, partition=queue, modules=request.modules or modules)
     slurm, gpus = system.jobs, system.gpus.count if system.gpus else 0
     partition, qos = _queue(slurm, request)
     asked = bool(request.gres or request.gpus_per_node)
-    modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
     per_node = slurm.gpus == "gpus-per-node" and not asked
     return replace(
         request,

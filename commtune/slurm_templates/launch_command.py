@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
+from commtune.model import JobScheduler
 from commtune.slurm_templates.job_request import InvalidRequest, JobRequest, applies_to
 from commtune.slurm_templates.quoting import quote_word, variable_name
 from commtune.systems.schema import PerRank, System
@@ -41,7 +42,8 @@ def launch_words(
         InvalidRequest: something is asked for that only srun can do, but the launcher is another.
     """
     known = system.launcher if system else None
-    name = request.launcher or (known.command if known else "srun")
+    is_pbs = request.scheduler is JobScheduler.PBS
+    name = request.launcher or (known.command if known else "mpiexec" if is_pbs else "srun")
     options = request.launcher_options
     if known and known.command == name and not options:
         options = tuple(known.options)
@@ -99,15 +101,20 @@ def _check_no_srun(name: str, request: JobRequest, first_node: int | None) -> No
                 hint=f"leave it out; launcher_options are given to {name} as they are",
             )
     if first_node is not None:
+        is_pbs = request.scheduler is JobScheduler.PBS
         raise InvalidRequest(
-            "launcher", f"{name} can't begin on a node by its number", hint="use srun"
+            "launcher",
+            f"{name} can't begin on a node by its number",
+            hint="an aggressor needs Slurm's srun" if is_pbs else "use srun",
         )
 
 
 def _mpi(request: JobRequest, program: str, libraries: Collection[str]) -> list[str]:
-    # It starts its own helpers by srun, which must not take them for ranks of an MPI.
     ranks = str(request.nodes * request.ranks_per_node)
-    words = ["env", "SLURM_MPI_TYPE=none", program, "-n", ranks]
+    words = [program, "-n", ranks]
+    if request.scheduler is JobScheduler.SLURM:
+        # It starts its own helpers by srun, which must not take them for ranks of an MPI.
+        words = ["env", "SLURM_MPI_TYPE=none", *words]
     if "openmpi" in libraries:
         return [*words, "--map-by", f"ppr:{request.ranks_per_node}:node"]
     if _HYDRA & set(libraries):

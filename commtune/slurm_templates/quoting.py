@@ -6,6 +6,7 @@ Scripts are plain ASCII, so that no locale reads them differently and no value b
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping, Sequence
 
@@ -34,7 +35,10 @@ _OF_THE_SHELL = frozenset([
     "PS4", "PWD", "RANDOM", "REPLY", "SECONDS", "SHELL", "SHELLOPTS", "SHLVL", "SRANDOM",
     "TIMEFORMAT", "TMOUT", "UID",
 ])  # fmt: skip
-_OF_SLURM = ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_")
+_OF_SCHEDULERS = {
+    "Slurm": ("SLURM_", "SBATCH_", "SALLOC_", "SRUN_"),
+    "PBS": ("PBS_",),
+}
 
 
 class QuotedText(str):
@@ -154,12 +158,21 @@ def slurm_time(seconds: object) -> QuotedText:
     Raises:
         UserError: not a positive number of seconds.
     """
+    minutes = -int(-_checked_limit(seconds) // 60)
+    return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
+
+
+def whole_seconds(seconds: object) -> QuotedText:
+    """A time limit as qsub takes it, rounded up; a ``UserError`` as for `slurm_time`."""
+    return QuotedText(str(math.ceil(_checked_limit(seconds))))
+
+
+def _checked_limit(seconds: object) -> float:
     if isinstance(seconds, bool) or not isinstance(seconds, int | float) or not seconds > 0:
         raise UserError(f"{quote_value(seconds)} is not a time limit", hint="give seconds above 0")
     if seconds == float("inf"):
         raise UserError("a job without a time limit can't be asked for", hint="give seconds")
-    minutes = -int(-seconds // 60)
-    return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
+    return seconds
 
 
 def variable_name(name: object) -> QuotedText:
@@ -179,9 +192,10 @@ def variable_name(name: object) -> QuotedText:
             f"{text} belongs to the shell and can't be set in a job script",
             hint="set it in the lines before, if it must be",
         )
-    if text.startswith(_OF_SLURM):
+    owner = next((name for name, own in _OF_SCHEDULERS.items() if text.startswith(own)), "")
+    if owner:
         raise UserError(
-            f"{text} belongs to Slurm and can't be set in a job script",
+            f"{text} belongs to {owner} and can't be set in a job script",
             hint="options of the job go into the system description",
         )
     return QuotedText(text)

@@ -13,7 +13,7 @@ import jinja2
 from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
-from commtune.model import PROTECTED_NAMES
+from commtune.model import PROTECTED_NAMES, JobScheduler
 from commtune.slurm_templates import quoting
 from commtune.slurm_templates.background_command import BackgroundCommand
 from commtune.slurm_templates.quoting import NO_CODE, QuotedText, ShellCode
@@ -24,7 +24,7 @@ _SHIPPED = "commtune.slurm_templates"
 
 @dataclass(frozen=True)
 class Job:
-    """What a job asks of Slurm (empty, 0: nothing), and what comes before and after its work."""
+    """What a job asks of its scheduler (empty, 0: nothing), and what is around its work."""
 
     name: str  # our id is in it, so that the job is found again
     nodes: int
@@ -43,6 +43,11 @@ class Job:
     exclude: str = ""
     comment: str = ""
     mail_user: str = ""
+    scheduler: JobScheduler = JobScheduler.SLURM
+    #: select, place, resources: of PBS's jobs: options -l of these names, and further ones.
+    select: str = ""
+    place: str = ""
+    resources: tuple[str, ...] = ()
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     exclusive: bool = False
@@ -62,7 +67,7 @@ class Job:
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
     "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
-    "cpus_per_rank", "switches", "warn_s", "mail_user",
+    "cpus_per_rank", "switches", "warn_s", "mail_user", "select", "place",
 )  # fmt: skip
 
 
@@ -180,6 +185,7 @@ def _environment(folder: Path | None) -> jinja2.Environment:
 _FILTERS: dict[str, Callable[[Any], QuotedText]] = {
     "directive": quoting.quote_directive,
     "slurm_time": quoting.slurm_time,
+    "whole_seconds": quoting.whole_seconds,
     "variable": quoting.variable_name,
     "words": quoting.quote_words,
     "code": quoting.shell_code,

@@ -14,14 +14,15 @@ from jinja2 import nodes
 from commtune.errors import UserError
 
 #: Filters whose result is meant for #SBATCH lines, and for nowhere else.
-_FOR_DIRECTIVES = frozenset({"directive", "slurm_time"})
+_FOR_DIRECTIVES = frozenset({"directive", "slurm_time", "whole_seconds"})
 #: Sections whose text is read at another place.
 _ELSEWHERE = frozenset({"block", "call", "include", "macro"})
 
 #: What begins a place in a shell script where quoting doesn't hold, or may: a line's end.
 _OPENING = re.compile(
     r"(?P<escape>\\.?)|(?P<ansi>\$')|(?P<single>')|(?P<double>\")|(?P<backtick>`)"
-    r"|(?P<directive>^#SBATCH )|(?P<comment>(?<![^\s;|&(])#)|(?P<arithmetic>\(\()|(?P<here>\n)",
+    r"|(?P<directive>^#(?:SBATCH|PBS) )|(?P<comment>(?<![^\s;|&(])#)|(?P<arithmetic>\(\()"
+    r"|(?P<here>\n)",
     re.MULTILINE | re.DOTALL,
 )
 _CLOSING = {

@@ -156,12 +156,12 @@ def slurm_record(on: SlurmCampaign) -> CampaignRecord:
     machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
         "machine": machine,
-        "slurm": on.request.question(),
+        str(on.kind): on.request.question(),
         "mpi": {"flavour": str(mpi.flavour), "version": mpi.version},
         "benchmark": _benchmark(plan.workload),
         "guards": _guards(spec.protected_variables, plan.workload),
     }
-    stack = {"mpi": str(mpi.flavour), "version": mpi.version, "slurm": on.site.version}
+    stack = {"mpi": str(mpi.flavour), "version": mpi.version, str(on.kind): on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
     bare = StackRecord(
         content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip(), stack
@@ -256,11 +256,17 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         # For lists of campaigns; it can't change, being a part of the workload.
         **({"emulated_nodes": emulated} if (emulated := plan.workload.emulated_nodes) else {}),
         **_of_shape(plan.workload),
-        # Of what is asked of Slurm, what may change; the file says the rest to who measures more.
-        **({"slurm": {"exclude": list(spec.slurm.exclude), "file": file}} if spec.slurm else {}),
+        # Of what jobs ask for, what may change; the file says the rest to who measures more.
+        **_jobs_settings(spec, file),
         **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
         **({DESCRIBED: spec.system.name} if spec.system else {}),
     }
+
+
+def _jobs_settings(spec: CampaignSpec, file: str | None) -> dict[str, Any]:
+    if spec.slurm is None:
+        return {}
+    return {str(spec.slurm.scheduler): {"exclude": list(spec.slurm.exclude), "file": file}}
 
 
 def _of_shape(workload: Workload) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
@@ -22,7 +22,7 @@ from commtune.cluster.jobs.allocation_chain import (
 )
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancel_request import CancelRequest
-from commtune.cluster.jobs.failures import FailedNodes, StopPolicy
+from commtune.cluster.jobs.failures import MOST_FAILURES, FailedNodes, StopPolicy
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
@@ -34,11 +34,10 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.scheduler import Allocation, PollBackoff
-from commtune.cluster.slurm.allocation import Srun, topology_of
-from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
+from commtune.cluster.slurm.allocation import topology_of
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.shared_answer import SharedAnswer
-from commtune.cluster.slurm.site import Site
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
@@ -47,7 +46,7 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.aggressor import AggressorReport
 from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
 from commtune.kernels.programs import AnyProgram, watching_program
-from commtune.model import DEFAULT, MpiInstallation, RunRequest
+from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.detection.recognition import recognize_system, surest_matches
@@ -56,6 +55,7 @@ from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring.allocations import allocation_script
 from commtune.wiring.job_handover import COPIES, guards_here
+from commtune.wiring.schedulers import launcher_of, scheduler_of
 
 #: What the end of a campaign takes of its nodes' time, seconds.
 _ENDING_S = 3.0
@@ -67,12 +67,16 @@ _EXAMPLES = 3
 class SlurmCampaign:
     """A campaign on Slurm, with what both ways share."""
 
-    #: What to look at where no run works.
-    look_at: ClassVar[str] = (
-        "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for Open MPI; "
+    #: What to look at where no run works, by scheduler.
+    _LOOK_AT: ClassVar[Mapping[str, str]] = {
+        JobScheduler.SLURM: "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, "
+        "pmix for Open MPI; "
         "'srun --mpi=list'), 'modules', 'before'\n"
-        "'commtune submit --dry-run --block FILE' shows the script of a job"
-    )
+        "'commtune submit --dry-run --block FILE' shows the script of a job",
+        JobScheduler.PBS: "look at 'pbs:' in the campaign file: 'launcher_options' (by what the "
+        "MPI reaches other nodes: pbs_tmrsh, where it was not built for PBS), 'modules', "
+        "'before'\n'commtune submit --dry-run --block FILE' shows the script of a job",
+    }
 
     spec: CampaignSpec
     request: JobRequest
@@ -93,14 +97,29 @@ class SlurmCampaign:
         )
 
     @property
-    def scheduler(self) -> SlurmScheduler:
-        return SlurmScheduler(
-            clean_environment(os.environ), keeps_accounts=self.site.keeps_accounts
-        )
+    def look_at(self) -> str:
+        return self._LOOK_AT[self.kind]
 
     @property
-    def _launcher(self) -> Srun:
-        return Srun(clean_environment(os.environ))
+    def kind(self) -> JobScheduler:
+        return self.request.scheduler
+
+    @property
+    def scheduler(self) -> Scheduler:
+        return scheduler_of(self.kind, keeps_accounts=self.site.keeps_accounts)
+
+    @property
+    def _polled(self) -> Scheduler:
+        """What is asked for all campaigns of the user at once, where that is possible."""
+        scheduler = self.scheduler
+        if not isinstance(scheduler, SlurmScheduler):
+            return scheduler
+        shared = SharedAnswer.of_queue(self.folder.parents[1], self.site.name, self.request.poll_s)
+        return replace(scheduler, shared=shared)
+
+    @property
+    def _launcher(self) -> StepLauncher:
+        return launcher_of(self.kind)
 
     @property
     def _backoff(self) -> PollBackoff:
@@ -127,7 +146,6 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
-        shared = SharedAnswer.of_queue(self.folder.parents[1], self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,
@@ -152,7 +170,7 @@ class SlurmCampaign:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                replace(scheduler, shared=shared),
+                self._polled,
                 self._backoff,
                 time.time,
                 self.say,
@@ -256,7 +274,7 @@ class SlurmCampaign:
 
     def example_script(self, db: str | None, *, block: bool) -> str:
         """The script that would be submitted: of an allocation, or of the job of one block."""
-        if block:
+        if block or self.kind is JobScheduler.PBS:
             return self._example_block()
         return self.allocation_script(database_url(db)).render("0" * 16)
 
@@ -280,11 +298,17 @@ class SlurmCampaign:
             EnvironmentFault: there is no sbatch here.
             SlurmFault: Slurm would not take it.
         """
+        scheduler = self.scheduler
+        if not isinstance(scheduler, SlurmScheduler):
+            raise UserError(
+                f"{scheduler.name} can't be asked whether it would take a job",
+                hint="'--dry-run --block' shows the script; try it with qsub",
+            )
         with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
             file = Path(folder) / "script.sh"
             file.write_bytes(script.encode("ascii"))
             try:
-                return self.scheduler.test_only(file, folder=Path(folder))
+                return scheduler.test_only(file, folder=Path(folder))
             except MissingComponent as error:
                 raise EnvironmentFault(
                     "there is no sbatch here to ask", hint="try it on a login node"
@@ -338,7 +362,9 @@ class SlurmCampaign:
 
     @property
     def _failed_nodes(self) -> FailedNodes:
-        return FailedNodes(self.folder / "failed-nodes.json", self.say)
+        # qsub has no word for nodes that a job is to do without.
+        most = None if self.kind is JobScheduler.PBS else MOST_FAILURES
+        return FailedNodes(self.folder / "failed-nodes.json", self.say, most)
 
     @property
     def copies(self) -> Path:

@@ -14,13 +14,14 @@ from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.cancellation import Cancelled, FolderBook, cancel_all
+from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.placement import expand_hosts
+from commtune.cluster.scheduler import SchedulerFault, Site
 from commtune.cluster.slurm.allocation import find_allocation
-from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler, clean_environment
+from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
-from commtune.cluster.slurm.site import Site, describe_site
 from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner
 from commtune.db.storage.store import Store
@@ -35,12 +36,13 @@ from commtune.errors import (
 )
 from commtune.formatting import format_duration
 from commtune.interrupts import is_time_nearly_over
-from commtune.model import JobKind, JobRecord, JobStage, MpiInstallation
+from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import Folders, slurm_record
 from commtune.wiring.job_handover import store_copies
+from commtune.wiring.schedulers import describe_site, scheduler_of
 from commtune.wiring.slurm_campaign import SlurmCampaign
 
 #: How far the clocks of a cluster's machines may differ, seconds.
@@ -67,6 +69,7 @@ def prepare_slurm_campaign(
             f"campaign {spec.plan.name} is for this machine: its file has no 'slurm'",
             hint="add `slurm: {}`, with what your site requires: account, partition",
         )
+    is_slurm = spec.slurm.scheduler is JobScheduler.SLURM
     on = SlurmCampaign(
         spec=spec,
         request=spec.slurm,
@@ -74,11 +77,12 @@ def prepare_slurm_campaign(
         program=program,
         site=_describe_site(spec),
         folder=Folders.of_user().runs(spec.plan.name).parent,
-        allocation=find_allocation(os.environ, time.time),
+        # Runs as steps of a job that we are in are for Slurm only.
+        allocation=find_allocation(os.environ, time.time) if is_slurm else None,
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
-    on = _with_nodes_of_one_kind(on)
+    on = _with_nodes_of_one_kind(on) if is_slurm else on
     if not on.key:  # ``submit`` said it
         _say_what_node_hours_decide(on)
     return on
@@ -129,19 +133,21 @@ def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
 
 
 def _describe_site(spec: CampaignSpec) -> Site:
-    """What Slurm says of where we are; its silence is told in words of the campaign."""
+    """What the scheduler says of where we are; its silence is told in words of the campaign."""
+    kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
-        return describe_site(clean_environment(os.environ))
-    except (MissingComponent, SlurmFault) as error:
+        return describe_site(kind, clean_environment(os.environ))
+    except (MissingComponent, SchedulerFault) as error:
         if spec.system is None:
             raise
-        is_there = isinstance(error, SlurmFault)
+        is_there = isinstance(error, SchedulerFault)
         state = "does not answer here" if is_there else "is not on this machine"
-        ask = " ('scontrol ping' asks whether it is there)" if is_there else ""
-        # A system alone brings Slurm as well, without a key of its own in the file.
-        keys = "'system'" if "slurm" not in spec.lines else "'system' and 'slurm'"
+        ping = "scontrol ping" if kind is JobScheduler.SLURM else "qstat -B"
+        ask = f" ('{ping}' asks whether it is there)" if is_there else ""
+        # A system alone brings its scheduler as well, without a key of its own in the file.
+        keys = "'system'" if kind not in spec.lines else f"'system' and '{kind}'"
         raise EnvironmentFault(
-            f"campaigns on {spec.system.name} go through Slurm, and Slurm {state}",
+            f"campaigns on {spec.system.name} go through {kind.label}, and {kind.label} {state}",
             hint=f"start it on a login node of {spec.system.name}{ask};\n"
             f"to measure on this machine instead, leave {keys} out of the campaign file",
             transient=error.transient,
@@ -232,15 +238,17 @@ def in_allocation(
     chain.take_back(on.key)
 
 
-def cancel_campaign(campaign_id: int, folder: Path, opened: Database) -> Cancelled:
-    """Ends what of a campaign is with Slurm; a ``SlurmFault`` if that gives no answer.
+def cancel_campaign(
+    campaign_id: int, kind: JobScheduler, folder: Path, opened: Database
+) -> Cancelled:
+    """Ends what of a campaign is with a scheduler; a ``SchedulerFault`` if that does not answer.
 
     Its controller is told first: it could submit another job behind our back.
 
     Args:
         folder: the campaign's.
     """
-    scheduler = SlurmScheduler(clean_environment(os.environ))
+    scheduler = scheduler_of(kind)
     store, request = Store(opened), CancelRequest.of(folder)
     untold = request.make()
     cancelled = cancel_all(
@@ -260,12 +268,17 @@ def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:
     """
     untold = CancelRequest.of(folder).make()
     cancelled = cancel_all(
-        FolderBook(folder / "jobs", fault), SlurmScheduler(clean_environment(os.environ))
+        FolderBook(folder / "jobs", fault), scheduler_of(_kind_of_scripts(folder / "jobs"))
     )
     return replace(cancelled, problem=untold or fault.message)
 
 
-def jobs_now(jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
-    """Jobs as Slurm describes them now, by their keys; nothing where it can't be asked."""
-    scheduler = SlurmScheduler(clean_environment(os.environ), timeout_s=_ANSWER_S)
-    return refresh_jobs(jobs, scheduler)
+def _kind_of_scripts(jobs: Path) -> JobScheduler:
+    """Where the jobs in a campaign's folder went, by their scripts."""
+    is_pbs = any("\n#PBS " in read_start(script) for script in jobs.glob("*/script.sh"))
+    return JobScheduler.PBS if is_pbs else JobScheduler.SLURM
+
+
+def jobs_now(kind: JobScheduler, jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
+    """Jobs as the scheduler describes them now, by key; nothing where it can't be asked."""
+    return refresh_jobs(jobs, scheduler_of(kind, timeout_s=_ANSWER_S))

@@ -144,7 +144,8 @@ def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:
     other = "scheduler: {kind: lsf, source: jobs}\n"
     (tmp_path / "ours.yaml").write_text(lumi[:begin] + other + lumi[end:], encoding="utf-8")
     said, hint = refused(tmp_path, "system: ./ours.yaml\n")
-    assert said == "night.yaml:4: jobs of lumi are run by LSF, and commtune supports Slurm only"
+    jobs = "jobs of lumi are run by LSF, and commtune supports Slurm and PBS only"
+    assert said == f"night.yaml:4: {jobs}"
     assert "without 'system'" in hint
 
 
@@ -262,7 +263,7 @@ REFUSED = {
     "nodes without Slurm": (
         "workload:\n  nodes: 2\n",
         "night.yaml:5: a campaign on 2 nodes needs Slurm, and the file has no 'slurm'",
-        "add `slurm: {}`, with what your site requires: account, partition",
+        "add `slurm: {}`, with what your site requires: account, partition; or `pbs: {}`",
     ),
     "a system that is not there": (
         "system: lummi\n", "night.yaml:4: no system is called 'lummi'",

@@ -9,8 +9,7 @@ import pytest
 from commtune import process
 from commtune.campaign.loading import parse_campaign
 from commtune.cluster.placement import Topology
-from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.site import Site
+from commtune.cluster.scheduler import Allocation, Site
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
 from commtune.wiring.slurm_campaign import SlurmCampaign

@@ -16,6 +16,7 @@ import sqlalchemy as sa
 from commtune.db.bundle.rows import TABLES, Row, stored_type
 from commtune.model import (
     Backend,
+    JobScheduler,
     MpiFlavour,
     Operation,
     Outcome,
@@ -148,8 +149,8 @@ def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
 
 def _drop_private(table: str, values: dict[str, Any]) -> None:
     if table == "campaigns":
-        values["what"] = _without(values["what"], "slurm")
-        values["settings"] = _without(values["settings"], "slurm", "excluded_nodes")
+        values["what"] = _without(values["what"], *JobScheduler)
+        values["settings"] = _without(values["settings"], *JobScheduler, "excluded_nodes")
     if table == "runs":
         values["output_tail"] = ""
         values["header"] = _without(values["header"], "argv")

@@ -30,7 +30,7 @@ from commtune.db.records import node_hours_budget as node_hours_budget
 from commtune.db.storage import campaigns
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
-from commtune.model import Interval, JobKind, JobRecord, JobStage
+from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import campaign_control, job_handover, slurm_submission
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
@@ -52,8 +52,11 @@ def list_campaigns(
             stored = Store(opened).campaigns()
     except NoAnswer:  # no database yet
         return []
-    asked = [job for one in stored for job in one.jobs if _is_asked_about(one, job)]
-    now = slurm_submission.jobs_now(asked) if ask_slurm else {}
+    now: dict[str, JobRecord] = {}
+    for kind in JobScheduler if ask_slurm else ():
+        mine = [one for one in stored if scheduler_of(one) is kind]
+        asked = [job for one in mine for job in one.jobs if _is_asked_about(one, job)]
+        now |= slurm_submission.jobs_now(kind, asked) if asked else {}
     described = [
         replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
     ]
@@ -64,6 +67,11 @@ def list_campaigns(
         )
         for one in described
     ]
+
+
+def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
+    """Where the jobs of a campaign go; Slurm for what was stored before there was another."""
+    return JobScheduler.find_in(campaign.settings) or JobScheduler.SLURM
 
 
 def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:

@@ -27,7 +27,7 @@ from commtune.errors import (
     UserError,
 )
 from commtune.kernels.library_versions import versions_in
-from commtune.model import MpiFlavour, MpiInstallation
+from commtune.model import JobScheduler, MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid
 from commtune.tuner.campaign import Campaign
@@ -223,6 +223,11 @@ def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
         UserError: the job would measure nothing, or one is there already.
         EnvironmentFault: Slurm takes no job.
     """
+    if on.kind is JobScheduler.PBS:
+        raise UserError(
+            "'commtune submit' is for Slurm: on PBS, each block is a job",
+            hint=f"'commtune tune {on.spec.file}' on a login node submits them",
+        )
     _refuse_useless(on, db)
     with opened_database(db) as opened:
         job = slurm_submission.submit_campaign(on, opened)
@@ -259,13 +264,14 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     """
     folder = Folders.of_user().runs(name).parent
     try:
-        number = describe_campaign(database_url(db), name).id
+        stored = describe_campaign(database_url(db), name)
     except DatabaseFault as fault:
         # SQLite can't even be read on a full disk where nobody has it open.
         if not folder.is_dir():
             raise
         return slurm_submission.cancel_by_folder(folder, fault)
-    cancel = partial(slurm_submission.cancel_campaign, number, folder)
+    kind = JobScheduler.find_in(stored.what) or JobScheduler.SLURM
+    cancel = partial(slurm_submission.cancel_campaign, stored.id, kind, folder)
     try:
         with opened_database(db) as opened:
             return cancel(opened)

@@ -13,7 +13,7 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import load_profile
 from commtune.db.records import LIBRARIES, CampaignDescription, ProfileAnswer
 from commtune.errors import UserError
-from commtune.model import MpiInstallation
+from commtune.model import JobScheduler, MpiInstallation
 from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
 from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
@@ -46,20 +46,21 @@ def rebuild_on_slurm(
         UserError: the file is gone, or says something else now.
         EnvironmentFault: there is no Slurm here, or it doesn't answer.
     """
-    if "slurm" not in stored.what:
+    kind = JobScheduler.find_in(stored.what)
+    if kind is None:
         return None
-    file = Path(stored.settings.get("slurm", {}).get("file") or "")
+    file = Path(stored.settings.get(kind, {}).get("file") or "")
     if not file.is_file():
         raise UserError(
-            f"{stored.name} was measured on Slurm, and its campaign file, which says how jobs are "
-            f"started, is not here: {file}",
+            f"{stored.name} was measured on {kind.label}, and its campaign file, which says how "
+            f"jobs are started, is not here: {file}",
             hint="put it back there",
         )
     spec = load_campaign(file)
     if spec.slurm is None or spec.plan.name != stored.name:
         raise UserError(
-            f"{file} is no longer the file of campaign {stored.name} on Slurm",
-            hint=f"give it back 'name: {stored.name}', and what it asked of Slurm",
+            f"{file} is no longer the file of campaign {stored.name} on {kind.label}",
+            hint=f"give it back 'name: {stored.name}', and what it asked of {kind.label}",
         )
     found = benchmark_setup.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
     spec = _cut_again(spec, found, stored)

@@ -29,6 +29,7 @@ from commtune.formatting import format_size
 from commtune.model import (
     Configuration,
     Execution,
+    JobScheduler,
     MpiFlavour,
     MpiInstallation,
     Profile,
@@ -113,10 +114,10 @@ def prove_rules(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> RuleP
         UserError: the library does not use the file, or not all of it; with why.
         EnvironmentFault: a run did not come to its end.
     """
-    if "slurm" in rules.stored.what:
+    if kind := JobScheduler.find_in(rules.stored.what):
         raise UserError(
-            f"{file} is for a campaign on Slurm: its rules can't be traced from here",
-            hint="tune and verify without Slurm, inside of an allocation",
+            f"{file} is for a campaign on {kind.label}: its rules can't be traced from here",
+            hint="tune and verify without it, inside of an allocation",
         )
     load = rules.load(file)
     _refuse_other_version(file, rules, mpi)

@@ -14,7 +14,7 @@ from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 
 #: Jobs that a node may fail in before it is left out.
-_MOST = 1
+MOST_FAILURES = 1
 
 
 @dataclass
@@ -27,12 +27,14 @@ class FailedNodes:
 
     file: Path  # where that is kept
     say: Callable[[str], None]  # tells a person
+    #: Jobs that a node may fail in; ``None`` where jobs can't do without a node.
+    most: int | None = MOST_FAILURES
     _noted: dict[str, set[str]] = field(default_factory=dict, init=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:
         """Nodes that jobs do without from now on, in order of name."""
-        return tuple(sorted(n for n, jobs in self._known().items() if len(jobs) > _MOST))
+        return tuple(sorted(n for n, jobs in self._known().items() if self._is_over(jobs)))
 
     def add_failure(self, job: str, nodes: Collection[str]) -> None:
         known, excluded = self._known(), self.excluded
@@ -43,7 +45,7 @@ class FailedNodes:
         self._noted = known
         self.say(f"job {job} lost a node ({', '.join(sorted(nodes))}): its runs are re-run")
         for node in sorted(set(nodes) - set(excluded)):
-            if len(known[node]) > _MOST:
+            if self._is_over(known[node]):
                 jobs = ", ".join(sorted(known[node]))
                 self.say(
                     f"node {node} failed in {len(known[node])} jobs ({jobs}) and is left out "
@@ -53,6 +55,9 @@ class FailedNodes:
             _write(self.file, known)
         except OSError as error:
             self.say(f"the list of failed nodes can't be saved: {self.file}: {error.strerror}")
+
+    def _is_over(self, jobs: Collection[str]) -> bool:
+        return self.most is not None and len(jobs) > self.most
 
     def _known(self) -> dict[str, set[str]]:
         """By node, the jobs that it failed in: from the file, and what could not be written."""
@@ -133,7 +138,7 @@ class StopPolicy:
             pending = observed.pending or PendingReason.UNKNOWN
             self._stop = EnvironmentFault(
                 f"job {number} will not start: {pending.value} ({observed.reason})",
-                hint=f"correct 'slurm:' in the campaign file; {_GOES_ON}",
+                hint=f"correct '{self.scheduler.name.lower()}:' in the campaign file; {_GOES_ON}",
             )
             self.scheduler.cancel([number])
             raise self._stop

@@ -128,11 +128,14 @@ class JobFolder:
 
     def job_number(self) -> str:
         """The scheduler's number of the job that began here; empty before it began."""
-        return self._variables().get("SLURM_JOB_ID", "")
+        said = self._variables()
+        # PBS adds its server's name.
+        return said.get("SLURM_JOB_ID") or said.get("PBS_JOBID", "").partition(".")[0]
 
     def node_list(self) -> str:
         """Names of the job's nodes in short form, as the job itself saw them; empty before."""
-        return self._variables().get("SLURM_JOB_NODELIST", "")
+        said = self._variables()
+        return said.get("SLURM_JOB_NODELIST") or said.get("PBS_NODES", "")
 
     def places(self) -> str:
         """What the job's nodes said of where they stand; see ``StepLauncher.read_places``."""

@@ -48,8 +48,8 @@ class QueueWait:
                 f"no job started within {format_duration(self.limit_s)} ('pending_time'): "
                 f"{_why(first)}",
                 hint="what was measured is kept; the same command continues\n"
-                "another 'partition' or 'qos', a shorter 'block_time' or a longer 'pending_time' "
-                "below 'slurm' may help",
+                "another 'partition', 'qos' or 'queue', a shorter 'block_time' or a longer "
+                f"'pending_time' below '{self.scheduler.name.lower()}' may help",
             )
         pause_s = _REPEAT_S if first.observed.reason == self._said else _NEWS_S
         is_due = waited_s >= _FIRST_S if self._said_at is None else now - self._said_at >= pause_s

@@ -172,7 +172,8 @@ class Submitter:
             raise EnvironmentFault(
                 f"{self.scheduler.name} does not accept the job: {fault.message}",
                 hint=f"the script is {tracked.folder.script}\n"
-                "correct 'slurm:' in the campaign file; the same command continues",
+                f"correct '{self.scheduler.name.lower()}:' in the campaign file; "
+                "the same command continues",
             ) from fault
         if self._failing_since is None:
             self._failing_since = now

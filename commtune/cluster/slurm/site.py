@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
+from commtune.cluster.scheduler import Site
 from commtune.cluster.slurm.allocation import read_topology
 from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
@@ -25,14 +26,6 @@ _PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
 _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
 #: Kinds of --mpi that descriptions know.
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
-
-
-@dataclass(frozen=True)
-class Site:
-    name: str  # the cluster's, as Slurm calls it
-    version: str  # Slurm's
-    topology: Topology  # where nodes stand; empty where the site didn't describe it
-    keeps_accounts: bool  # whether there are accounts to ask
 
 
 def describe_site(environment: Mapping[str, str]) -> Site:

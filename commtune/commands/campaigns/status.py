@@ -82,8 +82,12 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
     alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
+    kind = stored.scheduler_of(campaign)
     in_flight = f"{text.format_count(len(alive), 'job')} in flight"
-    said = [f"{in_flight} when Slurm was last asked" if is_old else in_flight, _spent(campaign)]
+    said = [
+        f"{in_flight} when {kind.label} was last asked" if is_old else in_flight,
+        _spent(campaign),
+    ]
     if campaign.aggressor:
         said.append(f"runs {text.describe_aggressor(Aggressor.of_plain(campaign.aggressor))}")
     if without := stored.excluded_nodes(campaign.settings):
@@ -91,7 +95,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     headline = f"{campaign.name}: {'; '.join(said)}"
     words = stored.last_words(campaign)
     if not words and campaign.jobs and not (alive or campaign.locked_by):
-        words = f"nothing; Slurm calls it {campaign.jobs[-1].word}"
+        words = f"nothing; {kind.label} calls it {campaign.jobs[-1].word}"
     if words:
         again = "" if alive else "\n  'commtune submit' with its file continues it"
         headline = f"{headline}\n  the last job said: {words}{again}"

@@ -1,0 +1,236 @@
+"""PBS as a scheduler (qsub, qdel, qselect, qstat, pbsnodes), and why it gave no answer."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import Path
+
+from commtune import process
+from commtune.cluster.pbs.command_output import (
+    FIELD,
+    JOB_ID,
+    read_failed_nodes,
+    read_jobs,
+    read_records,
+)
+from commtune.cluster.placement import Topology
+from commtune.cluster.scheduler import (
+    AccountedJob,
+    QueuedJob,
+    QueueSnapshot,
+    SchedulerFault,
+    Site,
+)
+from commtune.errors import UserError
+
+
+class PbsError(StrEnum):
+    SERVER_DOWN = "the PBS server does not answer"
+    QUEUE_FULL = "PBS accepts no more jobs from you now"
+    CLOSED = "PBS accepts no jobs there now"
+    REFUSED = "PBS refuses the job"
+    NOT_PERMITTED = "PBS does not permit it"
+    OTHER = "PBS gave no answer"
+
+
+#: What a person can do.
+_HINTS = {
+    PbsError.SERVER_DOWN: "try 'qstat -B'; jobs that run go on meanwhile",
+    PbsError.QUEUE_FULL: "let fewer jobs wait at a time: 'jobs' below 'pbs'",
+    PbsError.CLOSED: "see 'qstat -Q'; the administrators know when it opens again",
+    PbsError.REFUSED: "check account, queue, chunk and time against the site's",
+    PbsError.NOT_PERMITTED: "ask the administrators whether you may submit from this machine",
+    PbsError.OTHER: "type the command yourself to see all that it says",
+}
+_LASTING = (PbsError.REFUSED, PbsError.NOT_PERMITTED)
+#: Errors of qsub after which there is no job, though its answer was no number.
+_NEVER_ACCEPTED = (*_LASTING, PbsError.QUEUE_FULL, PbsError.CLOSED)
+
+#: Messages (src/lib/Liblog/pbs_messages.c and the programs' own), the more telling first.
+_MESSAGES = (
+    (r"cannot connect to server|Connection (refused|timed out|reset)", PbsError.SERVER_DOWN),
+    (r"No free connections|connection table full|shutting down", PbsError.SERVER_DOWN),
+    (r"Communication failure|End of File|Premature end of message", PbsError.SERVER_DOWN),
+    (r"Maximum number of .*jobs|would exceed .*limit", PbsError.QUEUE_FULL),
+    (r"Queue is not enabled|temporarily unavailable", PbsError.CLOSED),
+    (r"Unknown (queue|resource|node)|Illegal attribute|Undefined attribute", PbsError.REFUSED),
+    (r"violates queue|resource limits|Resource limit exceeds", PbsError.REFUSED),
+    (r"Invalid (Account|Job Dependency|request)|No default queue", PbsError.REFUSED),
+    (r"illegal -\w|invalid option|directive error|Resource invalid|hook", PbsError.REFUSED),
+    (r"node\(s\) specification|rejected by all possible destinations", PbsError.REFUSED),
+    (r"cannot be used with|usage: qsub|script file|name is too long", PbsError.REFUSED),
+    (r"Bad (UID|GID)|Access to queue|Unauthorized|not allowed", PbsError.NOT_PERMITTED),
+)
+#: The server was never reached.
+_NOT_REACHED = re.compile(r"cannot connect to server|Connection refused")
+#: What qdel and qstat say of jobs that are not there any more.
+_GONE = re.compile(r"Unknown Job Id|Job has finished|Delete already in progress")
+_ACCEPTED = re.compile(r"^(\d{1,12})\.[\w.-]+$", re.ASCII | re.MULTILINE)
+
+_IDS_IN_A_CALL = 1_000
+#: Passwords, which jobs get otherwise.
+_SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
+#: What changes how a program prints, or what qsub takes for options.
+_SETTINGS = re.compile(r"PBS_DPREFIX|PBS_O_\w+|LC_ALL|TZ")
+
+
+class PbsFault(SchedulerFault):
+    """A program of PBS gave no answer, or qsub no number."""
+
+    def __init__(self, message: str, error: PbsError, *, perhaps_accepted: bool = False) -> None:
+        notices = (PbsError.QUEUE_FULL, PbsError.CLOSED)
+        super().__init__(
+            message,
+            hint=_HINTS[error],
+            transient=error not in _LASTING,
+            notice=error.value if error in notices else "",
+            perhaps_accepted=perhaps_accepted,
+            is_full=error is PbsError.QUEUE_FULL,
+        )
+        self.error = error
+
+
+def _classify_error(output: str) -> PbsError:
+    return next((e for text, e in _MESSAGES if re.search(text, output)), PbsError.OTHER)
+
+
+def _fault(program: str, done: process.Completed, output: str, timeout_s: float) -> PbsFault:
+    """The fault of a program that failed, in its own words; silence is the server's."""
+    error = _classify_error(output)
+    said = " ".join(output.split())[-300:] or f"exit status {done.exit_code}"
+    if done.timed_out:
+        silent = PbsError.SERVER_DOWN if error is PbsError.OTHER else error
+        return PbsFault(f"{program}: no answer within {timeout_s:g} s", silent)
+    return PbsFault(f"{program}: {error.value}: {said}", error)
+
+
+def _full_id(job: str) -> str:
+    found = JOB_ID.fullmatch(job)
+    if not found:
+        raise UserError(f"{job!r} is not a PBS job id", hint="ids look like 1234 or 1234.server")
+    return found[1]
+
+
+@dataclass(frozen=True)
+class PbsScheduler:
+    """Implements ``cluster.scheduler.Scheduler``.
+
+    PBS's accounts are files of its server's, which users can't read: what it remembers of jobs
+    that are over (``job_history_enable``) is a part of ``poll``, and ``account`` tells nothing.
+    """
+
+    #: What to call PBS's programs in. Jobs inherit nothing of it.
+    environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
+    #: Name of the user whose jobs these are.
+    user: str = field(default_factory=lambda: pwd.getpwuid(os.getuid()).pw_name)
+    timeout_s: float = 60.0  # seconds that a call may take
+    keeps_accounts: bool = field(default=False, init=False)
+
+    @property
+    def name(self) -> str:
+        return "PBS"
+
+    def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
+        waiting = ["-W", f"depend=afterany:{_full_id(after)}"] if after else []
+        # -f: a process that it leaves in the background would be ended as a stray of ours.
+        done = self._run(["qsub", "-f", *waiting, str(script.absolute())], folder)
+        if numbers := _ACCEPTED.findall(done.output):
+            return str(numbers[-1])
+        fault = _fault("qsub", done, done.output, self.timeout_s)
+        never = fault.error in _NEVER_ACCEPTED or _NOT_REACHED.search(done.output)
+        fault.perhaps_accepted = done.timed_out or not never
+        raise fault
+
+    def end_submission(self, script: Path) -> None:
+        process.end_running("qsub", str(script.absolute()))
+
+    def cancel(self, jobs: Collection[str]) -> None:
+        for ids in _in_calls(sorted({_full_id(job) for job in jobs})):
+            self._ask(["qdel", *ids], ignored=_GONE)
+
+    def let_requeue(self, job: str, allowed: bool) -> None:
+        self._ask(["qalter", "-r", "y" if allowed else "n", _full_id(job)])
+
+    def requeue(self, job: str) -> None:
+        """Only for operators of PBS; others get a ``PbsFault``."""
+        self._ask(["qrerun", _full_id(job)])
+
+    def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
+        """Jobs that are over are in it for as long as PBS keeps their history."""
+        if jobs is None:
+            # All of the user's; qstat itself has no such choice in a form for programs.
+            jobs = self._ask(["qselect", "-x", "-u", self.user]).split()
+        found: list[QueuedJob] = []
+        complete = True
+        for ids in _in_calls(sorted({_full_id(job) for job in jobs})):
+            question = ["qstat", "-x", "-f", "-F", "dsv", "-D", FIELD, *ids]
+            some, is_whole = read_jobs(self._ask(question, ignored=_GONE))
+            found += some
+            complete = complete and is_whole
+        return QueueSnapshot(tuple(found), complete)
+
+    def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
+        del jobs, since
+        return ()
+
+    def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
+        if not nodes:
+            return frozenset()
+        unknown = re.compile(r"Unknown node")
+        said = self._ask(["pbsnodes", *sorted(nodes)], ignored=unknown)
+        return read_failed_nodes(said) & set(nodes)
+
+    def release_command(self, job: str) -> str:
+        return f"qrls {job}"
+
+    def describe_site(self) -> Site:
+        """What PBS says of where we are.
+
+        Raises:
+            MissingComponent: there is no PBS here.
+            PbsFault: it gives no answer.
+        """
+        printed = self._ask(["qstat", "-B", "-f", "-F", "dsv", "-D", FIELD])
+        name, said = next(read_records(printed), ("", {}))
+        return Site(
+            name=name,
+            version=said.get("pbs_version", ""),
+            topology=Topology({}),
+            keeps_accounts=False,
+        )
+
+    def _ask(self, arguments: Sequence[str], ignored: re.Pattern[str] | None = None) -> str:
+        """What a program prints; lines with what is to be ignored are no fault, and left out."""
+        done = self._run(arguments)
+        lines = done.output.splitlines()
+        kept = [line for line in lines if not (ignored and ignored.search(line))]
+        said = [line for line in kept if line.startswith(f"{arguments[0]}: ")]
+        # A part of the answer is printed even where it fails for one of several jobs.
+        if done.timed_out or said or (not done.ok and len(kept) == len(lines)):
+            raise _fault(arguments[0], done, "\n".join(kept), self.timeout_s)
+        return "\n".join(kept)
+
+    def _run(self, arguments: Sequence[str], folder: Path | None = None) -> process.Completed:
+        return process.run_process(
+            arguments,
+            environment=_asking_environment(self.environment),
+            timeout_s=self.timeout_s,
+            cwd=folder,
+            whole_output=True,
+        )
+
+
+def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
+    """The given environment without passwords and settings; times are printed in UTC."""
+    dropped = (_SECRET, _SETTINGS)
+    kept = {n: v for n, v in inherited.items() if not any(kind.fullmatch(n) for kind in dropped)}
+    return {**kept, "LC_ALL": "C", "TZ": "UTC0"}
+
+
+def _in_calls(ids: Sequence[str]) -> Iterable[Sequence[str]]:
+    return (ids[start : start + _IDS_IN_A_CALL] for start in range(0, len(ids), _IDS_IN_A_CALL))
