@@ -81,7 +81,10 @@ def _standing(system: System) -> Iterator[str]:
 def _use(system: System) -> list[str]:
     if system.scheduler:
         kind = system.scheduler.kind.upper()
-        return [f"Jobs are run by {kind}. It is described only: campaigns use Slurm.", ""]
+        use = "Campaigns use it by [`pbs`](../pbs.md); not tried on this machine."
+        if system.scheduler.kind != "pbs":
+            use = "It is described only: campaigns use Slurm or PBS."
+        return [f"Jobs are run by {kind}. {use}", ""]
     account = "{account: YOURS}" if system.jobs.account == "required" else "{}"
     space = _space(system)
     return [

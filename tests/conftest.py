@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 
 _SUPPORT = Path(__file__).parent / "support"
-sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "stored", "runs")]
+sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "pbs", "stored", "runs")]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 from mpi_fixture import executable, mpi  # noqa: E402
+from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
     migrated_postgresql,
     new_postgresql_url,
@@ -83,8 +84,10 @@ __all__ = [
     "migrated_postgresql",
     "mpi",
     "new_postgresql_url",
+    "pbs",
     "postgresql_socket",
     "postgresql_url",
+    "shared_pbs",
     "shared_slurm",
     "slurm",
 ]

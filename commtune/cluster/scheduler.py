@@ -158,6 +158,7 @@ class Site:
     version: str  # the scheduler's
     topology: Topology  # where nodes stand; empty where the site didn't describe it
     keeps_accounts: bool  # whether there are accounts to ask
+    remembers: bool = True  # whether jobs that are over can be asked about for a while
 
 
 class Scheduler(Protocol):

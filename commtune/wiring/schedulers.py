@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 from commtune.cluster.pbs.client import PbsScheduler
 from commtune.cluster.pbs.launching import MpiLauncher
-from commtune.cluster.scheduler import Scheduler, Site, StepLauncher
+from commtune.cluster.scheduler import Scheduler, SchedulerFault, Site, StepLauncher
 from commtune.cluster.slurm.allocation import Srun
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.cluster.slurm.site import describe_site as describe_slurm
 from commtune.errors import MissingComponent
 from commtune.model import JobScheduler
+
+#: What to look at where no run works.
+LOOK_AT = {
+    JobScheduler.SLURM: "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for "
+    "Open MPI; 'srun --mpi=list'), 'modules', 'before'\n"
+    "'commtune submit --dry-run --block FILE' shows the script of a job",
+    JobScheduler.PBS: "look at 'pbs:' in the campaign file: 'launcher_options' (how the MPI "
+    "starts processes on other nodes), 'modules', 'before'\n"
+    "'commtune submit --dry-run --block FILE' shows the script of a job",
+}
 
 
 def scheduler_of(
@@ -29,6 +42,30 @@ def scheduler_of(
     return SlurmScheduler(
         clean_environment(os.environ), keeps_accounts=keeps_accounts, timeout_s=timeout_s
     )
+
+
+def polled(scheduler: Scheduler, folder: Path, cluster: str, period_s: float) -> Scheduler:
+    """The scheduler as many controllers may ask it: with Slurm, once for all of a user's.
+
+    Args:
+        folder: for files of all campaigns.
+        period_s: how long an answer will do, seconds.
+    """
+    if isinstance(scheduler, SlurmScheduler):
+        return replace(scheduler, shared=SharedAnswer.of_queue(folder, cluster, period_s))
+    return scheduler
+
+
+def failed_nodes_of(scheduler: Scheduler) -> Callable[[Sequence[str]], Collection[str]]:
+    """Which of a job's nodes PBS calls failed, where runs failed; srun says it by itself."""
+
+    def ask(nodes: Sequence[str]) -> Collection[str]:
+        try:
+            return scheduler.failed_nodes(nodes)
+        except SchedulerFault:
+            return ()
+
+    return ask if isinstance(scheduler, PbsScheduler) else lambda _: ()
 
 
 def launcher_of(kind: JobScheduler) -> StepLauncher:

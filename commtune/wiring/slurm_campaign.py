@@ -6,12 +6,12 @@ import os
 import random
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
@@ -34,10 +34,15 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
+from commtune.cluster.scheduler import (
+    Allocation,
+    PollBackoff,
+    Scheduler,
+    Site,
+    StepLauncher,
+)
 from commtune.cluster.slurm.allocation import topology_of
 from commtune.cluster.slurm.client import SlurmScheduler
-from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
@@ -51,11 +56,18 @@ from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.detection.recognition import recognize_system, surest_matches
 from commtune.systems.loading import list_systems, load_system
+from commtune.systems.schema import Slurm
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring.allocations import allocation_script
 from commtune.wiring.job_handover import COPIES, guards_here
-from commtune.wiring.schedulers import launcher_of, scheduler_of
+from commtune.wiring.schedulers import (
+    LOOK_AT,
+    failed_nodes_of,
+    launcher_of,
+    polled,
+    scheduler_of,
+)
 
 #: What the end of a campaign takes of its nodes' time, seconds.
 _ENDING_S = 3.0
@@ -66,17 +78,6 @@ _EXAMPLES = 3
 @dataclass(frozen=True)
 class SlurmCampaign:
     """A campaign on Slurm, with what both ways share."""
-
-    #: What to look at where no run works, by scheduler.
-    _LOOK_AT: ClassVar[Mapping[str, str]] = {
-        JobScheduler.SLURM: "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, "
-        "pmix for Open MPI; "
-        "'srun --mpi=list'), 'modules', 'before'\n"
-        "'commtune submit --dry-run --block FILE' shows the script of a job",
-        JobScheduler.PBS: "look at 'pbs:' in the campaign file: 'launcher_options' (by what the "
-        "MPI reaches other nodes: pbs_tmrsh, where it was not built for PBS), 'modules', "
-        "'before'\n'commtune submit --dry-run --block FILE' shows the script of a job",
-    }
 
     spec: CampaignSpec
     request: JobRequest
@@ -98,7 +99,7 @@ class SlurmCampaign:
 
     @property
     def look_at(self) -> str:
-        return self._LOOK_AT[self.kind]
+        return LOOK_AT[self.kind]
 
     @property
     def kind(self) -> JobScheduler:
@@ -107,15 +108,6 @@ class SlurmCampaign:
     @property
     def scheduler(self) -> Scheduler:
         return scheduler_of(self.kind, keeps_accounts=self.site.keeps_accounts)
-
-    @property
-    def _polled(self) -> Scheduler:
-        """What is asked for all campaigns of the user at once, where that is possible."""
-        scheduler = self.scheduler
-        if not isinstance(scheduler, SlurmScheduler):
-            return scheduler
-        shared = SharedAnswer.of_queue(self.folder.parents[1], self.site.name, self.request.poll_s)
-        return replace(scheduler, shared=shared)
 
     @property
     def _launcher(self) -> StepLauncher:
@@ -128,7 +120,11 @@ class SlurmCampaign:
 
     @property
     def _switch_is_group(self) -> bool:
-        return bool(self.spec.system and self.spec.system.jobs.switches == "group")
+        return self._described is not None and self._described.switches == "group"
+
+    @property
+    def _described(self) -> Slurm | None:
+        return self.spec.system.slurm if self.spec.system else None
 
     @property
     def _libraries(self) -> tuple[str, ...]:
@@ -154,6 +150,7 @@ class SlurmCampaign:
             topology=self.site.topology,
             launcher=self._launcher,
             switch_is_group=self._switch_is_group,
+            failed_nodes=failed_nodes_of(scheduler),
             aggressor=self._aggressor,
         )
         return BlockJobs(
@@ -170,7 +167,7 @@ class SlurmCampaign:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                self._polled,
+                polled(scheduler, self.folder.parents[1], self.site.name, self.request.poll_s),
                 self._backoff,
                 time.time,
                 self.say,
@@ -337,8 +334,7 @@ class SlurmCampaign:
 
     def what(self) -> dict[str, Any]:
         """What stands in the place of a machine: results on other nodes of it compare."""
-        request, system = self.request, self.spec.system
-        jobs = system.jobs if system else None
+        request, system, jobs = self.request, self.spec.system, self._described
         return {
             "cluster": self.site.name,
             "system": system.name if system else "",

@@ -114,7 +114,7 @@ def test_a_system_where_pbs_runs_jobs(tmp_path: Path, capsys: pytest.CaptureFixt
     file = written(tmp_path, BY_PBS)
     command.systems_show_command(str(file), json_output=False)
     shown = capsys.readouterr().out
-    assert "PBS: described only, commtune submits to Slurm" in shown
+    assert "PBS (campaigns: 'pbs')" in shown
     assert "queue prod" in shown
     assert "oneccl 2021.15, between nodes by cxi [me]" in shown
 

@@ -207,7 +207,7 @@ class BlockJobs:
             tracked.update(detail=end.why)
         if end.state is JobState.TIMED_OUT or any(_TIME_OVER in r.detail for r in results):
             self._stretch = min(8.0, 2 * self._stretch)
-        self.stop_policy.take_end(tracked, end, nodes, self.reader.lost_nodes(results))
+        self.stop_policy.take_end(tracked, end, nodes, self.reader.lost_nodes(results, nodes))
         return results
 
     def _done_with(self, tracked: TrackedJob) -> None:

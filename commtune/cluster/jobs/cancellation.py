@@ -30,6 +30,7 @@ _DETAIL = "ended by 'commtune cancel'"
 class Cancelled:
     numbers: tuple[str, ...]  # the scheduler's numbers of the jobs
     gone: int  # how many jobs of the book the scheduler no longer had
+    scheduler: str  # what people call it
     problem: str = ""  # why the book does not say so
 
 
@@ -91,7 +92,7 @@ def cancel_all(
     except DatabaseFault as fault:
         problem = fault.message
     numbers = sorted({job.number for job in ended.values()}, key=int)
-    return Cancelled(tuple(numbers), len(keys) - len(ended), problem)
+    return Cancelled(tuple(numbers), len(keys) - len(ended), scheduler.name, problem)
 
 
 def _own_jobs(scheduler: Scheduler) -> dict[str, QueuedJob]:

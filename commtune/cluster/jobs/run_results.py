@@ -6,7 +6,7 @@ A run with an exit file ended by itself; the first one without was under way whe
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -34,6 +34,8 @@ _LOST = {
 }
 #: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
 _MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
+#: What runs come to where a node was lost, whether or not anybody said so.
+_HITS = (*_MAY_HANG, Outcome.NODE_FAILURE, Outcome.NEVER_STARTED)
 #: States in which the scheduler ends what still runs.
 _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
@@ -62,6 +64,8 @@ class ResultReader:
     topology: Topology  # where nodes stand, as far as the site described it
     launcher: StepLauncher  # what starts the runs in jobs
     switch_is_group: bool = False  # see ``placement.find_distance``
+    #: Which of a job's nodes the scheduler calls failed, for launchers that don't say it.
+    failed_nodes: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
     #: The aggressor beside each run; runs are on the nodes in front of its own.
     aggressor: AggressorLaunch | None = None
 
@@ -88,7 +92,7 @@ class ResultReader:
                     place = AggressorFiles.of_step(folder.step_output(request.position))
                     result = self.aggressor.checked(result, place)
             found.append(replace(result, nodes=nodes, distance=distance))
-        lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found))
+        lost_node = end.state is JobState.NODE_FAILURE or bool(self.lost_nodes(found, nodes))
         return _without_blame(found, lost_node)
 
     def has_files(self, tracked: TrackedJob) -> bool:
@@ -102,10 +106,17 @@ class ResultReader:
         good = [run for run, ending in endings if ending and ending.status == 0]
         return all((self.records / f"{run.run_id}.jsonl").exists() for run in good)
 
-    def lost_nodes(self, results: Sequence[RunResult]) -> frozenset[str]:
-        """Names of nodes that the launcher lost under runs, or could not reach."""
+    def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
+        """Names of nodes that the launcher lost under runs, or could not reach.
+
+        Args:
+            nodes: all of the job's.
+        """
         lost = [result.detail for result in results if result.outcome.is_lost]
-        return self.launcher.lost_nodes("\n".join(lost))
+        if found := self.launcher.lost_nodes("\n".join(lost)):
+            return found
+        is_hit = any(result.outcome in _HITS for result in results)
+        return frozenset(self.failed_nodes(nodes) if is_hit else ())
 
     def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
         """The names of a job's nodes; none where neither it nor the scheduler said."""

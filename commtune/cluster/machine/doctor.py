@@ -25,6 +25,8 @@ from commtune.cluster.local.launch import LAUNCHER_NAMES
 from commtune.cluster.machine.description import Machine, describe_machine, load_now
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
+from commtune.cluster.pbs.client import PbsScheduler
+from commtune.cluster.scheduler import SchedulerFault
 from commtune.cluster.slurm.site import silent_daemon
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
@@ -121,6 +123,7 @@ def examine_machine(
         ("shm", partial(_check_shared_memory, Path("/dev/shm"))),
         ("gpu", partial(_check_gpus, machine)),
         ("slurm", partial(_check_slurm, machine, os.environ)),
+        ("pbs", partial(_check_pbs, os.environ)),
         ("database", lambda: _check_database_file(file, MOUNTINFO.read_text())),
         ("cache", partial(_check_cache, platformdirs.user_cache_path("commtune"))),
         ("environment", partial(_check_environment_settings, variables)),
@@ -223,6 +226,23 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
         without = f"{silent} does not answer {_WITHOUT[silent]}"
         return Check("slurm", Status.WARNING, f"{what}: {without}")
     return Check("slurm", Status.OK, what)
+
+
+def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
+    """Nothing is said of it where there is no PBS."""
+    try:
+        site = PbsScheduler(environment, timeout_s=10.0).describe_site()
+    except MissingComponent:
+        return
+    except SchedulerFault as fault:
+        yield Check("pbs", Status.WARNING, f"{fault.message}: it takes no jobs now")
+        return
+    what = f"PBS {site.version}, server {site.name}"
+    if site.remembers:
+        yield Check("pbs", Status.OK, what)
+    else:
+        forgets = "it forgets at once how jobs ended (job_history_enable is off)"
+        yield Check("pbs", Status.WARNING, f"{what}: {forgets}")
 
 
 def _check_database_file(file: Path, mountinfo: str) -> Check:

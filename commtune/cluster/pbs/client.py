@@ -202,6 +202,7 @@ class PbsScheduler:
             version=said.get("pbs_version", ""),
             topology=Topology({}),
             keeps_accounts=False,
+            remembers=said.get("job_history_enable") == "True",
         )
 
     def _ask(self, arguments: Sequence[str], ignored: re.Pattern[str] | None = None) -> str:

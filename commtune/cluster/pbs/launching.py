@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from commtune.cluster.placement import Topology
 from commtune.model import Outcome
 
-#: hydra's and PBS's words for a node on which nothing could be started, or that was lost.
-_NOT_LAUNCHED = re.compile(
-    r"((?:pbs_tmrsh|tm_\w+): .*|.*(?:unable to launch|launch proxy|error waiting for event).*)"
+#: Words of hydra and of PBS where nothing could be started on a node.
+_NOT_LAUNCHED = re.compile(r"(.*(?:pbs_tmrsh|tm_\w+): .*|.*(?:Launch proxy|launch proxy).*)")
+#: Words of hydra and of Open MPI for a node whose helper is gone; a rank's own end has others.
+_NODE_FAILED = re.compile(
+    r"(.*assert \(!closed\) failed|.*lost communication with a remote daemon.*)"
 )
-_LOST = re.compile(r"(?:proxy \S+ (?:at|on) host|connection to (?:host )?)\s*([\w.-]+)")
 
 
 @dataclass(frozen=True)
@@ -23,12 +24,16 @@ class MpiLauncher:
         self, output: str, began: bool, timed_out: bool
     ) -> tuple[Outcome, str] | None:
         del timed_out
+        if said := _NODE_FAILED.search(output):
+            return Outcome.NODE_FAILURE, f"the launcher lost a node: {said[1].strip()}"
         if not began and (said := _NOT_LAUNCHED.search(output)):
             return Outcome.NEVER_STARTED, f"not started: {said[1].strip()}"
         return None
 
     def lost_nodes(self, output: str) -> frozenset[str]:
-        return frozenset(_LOST.findall(output))
+        """None: which nodes it lost, PBS is asked."""
+        del output
+        return frozenset()
 
     def end_steps(self, job: str) -> None:
         """The job's script ends itself after a launch that had to be killed; so do its ranks."""

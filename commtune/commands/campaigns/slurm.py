@@ -63,7 +63,7 @@ def cancel_command(
     program, ended = called_as(), tuning.cancel_campaign(campaign, db)
     jobs = "jobs" if len(ended.numbers) > 1 else "job"
     numbers = f"{jobs} {', '.join(ended.numbers)} ended; what was measured is kept"
-    print(f"{campaign}: {numbers if ended.numbers else 'it has no jobs in Slurm'}")
+    print(f"{campaign}: {numbers if ended.numbers else f'it has no jobs in {ended.scheduler}'}")
     if ended.problem:
         raise EnvironmentFault(
             f"that {campaign} was cancelled could not be written down: {ended.problem}",

@@ -209,7 +209,8 @@ def _nominal_data(fabric: Fabric) -> list[dict[str, Any]]:
 def _jobs(system: System) -> Iterator[str]:
     if other := system.scheduler:
         queue = f"; queue {other.queue}" if other.queue else ""
-        yield f"\n{other.kind.upper()}: described only, commtune submits to Slurm"
+        used = "campaigns: 'pbs'" if other.kind == "pbs" else "described only"
+        yield f"\n{other.kind.upper()} ({used})"
         yield _fact(f"jobs are run by {other.kind.upper()}{queue}", other)
     if system.slurm is not None:
         yield from _slurm(system.slurm)

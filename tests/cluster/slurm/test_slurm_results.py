@@ -195,7 +195,7 @@ def test_who_hung_on_a_dead_node_is_not_blamed(job: Job) -> None:
         Outcome.NEVER_STARTED,
     ]
     assert found[1].detail == "its job lost a node; over its 60.0 s, with 0 sizes finished"
-    assert job.reader.lost_nodes(found) == {"n2"}
+    assert job.reader.lost_nodes(found, ["n1", "n2"]) == {"n2"}
 
 
 def test_who_was_over_time_and_left_no_room_for_others_is_not_blamed(job: Job) -> None:

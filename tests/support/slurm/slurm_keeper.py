@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Protocol
 
 import psutil
 from slurm_config import NODES, Place, write_files
@@ -30,6 +30,17 @@ from slurm_nodes import (
     ends_with_us,
     private_memory,
 )
+
+
+class Orders(Protocol):
+    """What a keeper can be told."""
+
+    def start(self, daemon: str) -> None: ...
+    def stop(self, daemon: str) -> None: ...
+    def pause(self, daemon: str) -> None: ...
+    def resume(self, daemon: str) -> None: ...
+    def kill(self, node: str) -> None: ...
+    def revive(self, node: str) -> None: ...
 
 
 class Keeper:
@@ -179,7 +190,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def _claimed_number() -> Iterator[int]:
+def claimed_number() -> Iterator[int]:
     """A number that no other cluster on this machine has; the kernel frees it when we end."""
     for number in range(200):
         place = Place(Path(), number, isolated=False)
@@ -218,11 +229,11 @@ def _make_nodes(place: Place, log: IO[bytes]) -> tuple[Place, Nodes, str]:
     return place, isolated, ""
 
 
-def _answer(**words: object) -> None:
+def answer(**words: object) -> None:
     print(json.dumps(words), flush=True)
 
 
-def _serve(keeper: Keeper) -> None:
+def serve(keeper: Orders) -> None:
     orders: dict[str, Callable[[str], None]] = {
         "start": keeper.start,
         "stop": keeper.stop,
@@ -236,22 +247,22 @@ def _serve(keeper: Keeper) -> None:
         try:
             orders[order](whom)
         except Exception as error:  # whoever gave the order gets it
-            _answer(error=f"{line.strip()}: {error!r}")
+            answer(error=f"{line.strip()}: {error!r}")
         else:
-            _answer()
+            answer()
 
 
 def main() -> None:
     """Keeps a cluster in the folder that is named first; isolated unless told ``plain``."""
     folder, isolated = Path(sys.argv[1]), sys.argv[2:] != ["plain"]
     becomes(SUBREAPER, 1)
-    with (folder / "daemons.log").open("wb") as log, _claimed_number() as number:
+    with (folder / "daemons.log").open("wb") as log, claimed_number() as number:
         place, nodes, why_plain = _make_nodes(Place(folder, number, isolated), log)
         keeper = Keeper(place, nodes, log)
         try:
             keeper.start_all()
-            _answer(isolated=place.isolated, why_plain=why_plain)
-            _serve(keeper)
+            answer(isolated=place.isolated, why_plain=why_plain)
+            serve(keeper)
         finally:
             keeper.end_all()
 

@@ -1,0 +1,204 @@
+"""A real OpenPBS of three nodes on this machine, for the tests; needs root and an OpenPBS.
+
+The server, its scheduler and its database are on this host; each node is isolated as those of the
+tests' Slurm are (see ``slurm_nodes``). Jobs are an ordinary user's, whom only the cluster knows.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from pbs_config import PBS, USER_NUMBER, environment
+from slurm_config import NODES
+
+ROOT = Path(__file__).parents[3]
+#: What undoes an order to the keeper.
+_MENDS = {"stop": "start", "pause": "resume", "kill": "revive"}
+_SERVER = "pbs_server.bin"
+
+
+def has_pbs() -> bool:
+    """Whether this machine has all that the cluster needs."""
+    return os.getuid() == 0 and (PBS / "sbin" / _SERVER).exists()
+
+
+class Cluster:
+    """The running cluster.
+
+    Attributes:
+        environment: what to call PBS's programs in, as the user.
+        as_user: words before a command that is the user's, and sees what the cluster sees.
+    """
+
+    def __init__(self, folder: Path, keeper: subprocess.Popen[str]) -> None:
+        self.folder = folder
+        self.conf = str(folder / "pbs.conf")
+        self._keeper = keeper
+        self._to_mend: set[str] = set()
+        self._answer()
+        self.inside = ("nsenter", f"--mount=/proc/{keeper.pid}/ns/mnt", "--")
+        number = str(USER_NUMBER)
+        self.as_user = (
+            *self.inside, "setpriv", "--reuid", number, "--regid", number, "--clear-groups",
+        )  # fmt: skip
+        self.environment = {
+            "PATH": f"{PBS}/bin:/usr/bin:/bin",
+            "HOME": str(folder / "user"),
+            "PBS_CONF_FILE": self.conf,
+        }
+
+    @property
+    def for_root(self) -> dict[str, str]:
+        """What to call PBS's programs in from a process of root's: they are the user's all the
+        same.
+        """
+        programs = self.folder / "programs"
+        if not programs.exists():
+            programs.mkdir()
+            before = " ".join(self.as_user)
+            for program in ("qsub", "qdel", "qselect", "qstat", "pbsnodes"):
+                text = f'#!/bin/sh\nexec {before} {PBS}/bin/{program} "$@"\n'
+                (programs / program).write_text(text)
+                (programs / program).chmod(0o755)
+        return {**self.environment, "PATH": f"{programs}:/usr/bin:/bin"}
+
+    def user_folder(self) -> Path:
+        """A new folder that is the user's."""
+        folder = Path(tempfile.mkdtemp(dir=self.folder / "user"))
+        folder.chmod(0o755)
+        shutil.chown(folder, USER_NUMBER, USER_NUMBER)
+        return folder
+
+    def call(self, *arguments: str) -> str:
+        """What a program prints to the user; it must succeed."""
+        return self._call([*self.as_user, *arguments], self.environment)
+
+    def order(self, *arguments: str) -> str:
+        """What a program prints to the administrator."""
+        return self._call([*self.inside, *arguments], environment(Path(self.conf)))
+
+    def _call(self, arguments: list[str], variables: dict[str, str]) -> str:
+        done = subprocess.run(
+            arguments,
+            env=variables,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{arguments}: {done.stdout}"
+        return done.stdout
+
+    def stop_server(self) -> None:
+        """Ends the server; jobs that run go on."""
+        self.tell(f"stop {_SERVER}")
+
+    def start_server(self) -> None:
+        """Starts it again, with all that it knew."""
+        self.tell(f"start {_SERVER}")
+
+    def fail_node(self, name: str) -> None:
+        """A node dies with all that runs on it."""
+        self.tell(f"kill {name}")
+
+    def restore_node(self, name: str) -> None:
+        """A node that died is back and accepts jobs again."""
+        self.tell(f"revive {name}")
+
+    def limit_jobs(self, most: int | None) -> None:
+        """The most jobs that a user may have waiting and running; ``None`` for no limit."""
+        limit = f'set server max_queued = "[u:PBS_GENERIC={most}]"'
+        self.order("qmgr", "-c", limit if most else "unset server max_queued")
+
+    def open_queue(self, is_open: bool) -> None:
+        """Whether the queue takes jobs; those there stay."""
+        self.order("qmgr", "-c", f"set queue workq enabled={is_open}")
+
+    def start_jobs(self, does_start: bool) -> None:
+        """Whether jobs that wait are started."""
+        self.order("qmgr", "-c", f"set queue workq started={does_start}")
+
+    def tidy(self) -> None:
+        """For the next test: all faults are mended, nothing runs or waits, all nodes take jobs."""
+        for order in sorted(self._to_mend, reverse=True):
+            self.tell(order)
+        self.limit_jobs(None)
+        self.open_queue(True)
+        self.start_jobs(True)
+        if there := self.order("qselect").split():
+            with contextlib.suppress(AssertionError):  # one may have ended
+                self.order("qdel", "-W", "force", *there)
+        self.until(lambda: not self.order("qselect").split(), "the jobs to end")
+        for node in NODES:
+            self.order("pbsnodes", "-r", node)
+        self.until(lambda: self.order("pbsnodes", "-a").count("state = free") == 3, "nodes")
+
+    def until(self, condition: Callable[[], object], what: str) -> None:
+        deadline = time.monotonic() + 90
+        while not condition():
+            assert time.monotonic() < deadline, f"waited 90 s for {what}"
+            time.sleep(0.2)
+
+    def tell(self, order: str) -> None:
+        """Gives the keeper an order, which ``tidy`` undoes."""
+        assert self._keeper.stdin
+        self._keeper.stdin.write(f"{order}\n")
+        self._keeper.stdin.flush()
+        answer = self._answer()
+        assert "error" not in answer, answer["error"]
+        verb, _, whom = order.partition(" ")
+        self._to_mend.discard(order)
+        if verb in _MENDS:
+            self._to_mend.add(f"{_MENDS[verb]} {whom}")
+
+    def _answer(self) -> dict[str, object]:
+        assert self._keeper.stdout
+        line = self._keeper.stdout.readline()
+        if not line:
+            log = self.folder.with_suffix(".log").read_text(errors="replace")
+            raise AssertionError(f"the cluster did not start, or ended: {log[-4000:]}")
+        answer: dict[str, object] = json.loads(line)
+        return answer
+
+
+@contextlib.contextmanager
+def running_cluster() -> Iterator[Cluster]:
+    """A cluster that lives as long as the context."""
+    # PBS refuses a home that anybody could replace a folder of, such as one below /tmp.
+    folder = Path(tempfile.mkdtemp(prefix="ctpbs", dir="/var/spool"))
+    folder.chmod(0o755)
+    program = [
+        sys.executable,
+        str(Path(__file__).parent / "pbs_keeper.py"),
+        str(folder),
+        str(ROOT),
+    ]
+    log = folder.with_suffix(".log")
+    with log.open("w") as errors:
+        keeper = subprocess.Popen(
+            program,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    try:
+        yield Cluster(folder, keeper)
+    finally:
+        with keeper:  # closes its input, by which it ends
+            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                keeper.communicate(timeout=30)
+            keeper.kill()
+        shutil.rmtree(folder, ignore_errors=True)
+        log.unlink()

@@ -1,0 +1,203 @@
+"""The process that the daemons of the tests' PBS run below; see ``pbs_cluster``.
+
+It adopts what they leave behind. Orders come as lines on its standard input, each is answered by
+a line of JSON on its standard output; when the input ends, so does the cluster.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "slurm"))
+
+from pbs_config import (
+    DATABASE_PROGRAMS,
+    PBS,
+    USER,
+    USER_NUMBER,
+    environment,
+    write_files,
+    write_node,
+)
+from slurm_config import NODES, Place
+from slurm_keeper import answer, claimed_number, serve
+from slurm_nodes import (
+    SUBREAPER,
+    IsolatedNodes,
+    becomes,
+    ends_with_us,
+    private_memory,
+)
+
+
+class Keeper:
+    """Starts the daemons in their order; ends all of them and what they started."""
+
+    def __init__(self, place: Place, nodes: IsolatedNodes, log: IO[bytes]) -> None:
+        self.place = place
+        self.nodes = nodes
+        self._log = log
+        self.environment = environment(place.folder / "pbs.conf")
+
+    def start_all(self) -> None:
+        """Starts everything, and tells the server of its nodes and queue."""
+        self._call(f"{PBS}/libexec/pbs_db_utility", "install_db")
+        self.nodes.make(NODES)
+        self._start("pbs_comm", "-N")
+        self._start("pbs_server.bin", "-t", "create")
+        self._until("qstat", "-B", holds="Active")
+        self._start("pbs_sched", "-N")
+        for name in NODES:
+            self._launch(name)
+        for order in (
+            *(f"create node {name}" for name in NODES),
+            "create queue workq queue_type=execution",
+            "set queue workq enabled=true, started=true",
+            "set server default_queue=workq, scheduling=true, job_history_enable=true",
+            # All of it is much longer by default: these are tests.
+            "set server scheduler_iteration=1, node_fail_requeue=3",
+            *(f"set node {name} resources_available.ncpus=2" for name in NODES),
+        ):
+            self._call("qmgr", "-c", order)
+        for name in NODES:
+            self._until("pbsnodes", name, holds="state = free")
+
+    def start(self, daemon: str) -> None:
+        """Starts the server again, with all that it knew."""
+        self._start(daemon)
+        self._until("qstat", "-B", holds="Active")
+
+    def stop(self, daemon: str) -> None:
+        """Ends the server in order; jobs that run go on."""
+        self._call("qterm", "-t", "quick")
+        psutil.wait_procs(self._named(daemon), timeout=60)
+
+    def pause(self, daemon: str) -> None:
+        """From now on the server takes questions and gives no answers."""
+        self._signal(daemon, signal.SIGSTOP)
+
+    def resume(self, daemon: str) -> None:
+        """The server goes on, also with what it was asked meanwhile."""
+        self._signal(daemon, signal.SIGCONT)
+
+    def kill(self, node: str) -> None:
+        """A node dies; PBS isn't told."""
+        self.nodes.kill(node)
+
+    def revive(self, node: str) -> None:
+        """A node that died is switched on."""
+        self.nodes.make([node])
+        self._launch(node)
+        self._until("pbsnodes", node, holds="state = free")
+
+    def end_all(self) -> None:
+        for node in NODES:
+            self.nodes.kill(node)
+        while found := self._living():
+            for process in found:
+                with contextlib.suppress(psutil.Error):
+                    process.kill()
+            psutil.wait_procs(found, timeout=3)
+
+    def _signal(self, daemon: str, number: signal.Signals) -> None:
+        for process in self._named(daemon):
+            process.send_signal(number)
+
+    def _named(self, daemon: str) -> list[psutil.Process]:
+        psutil.wait_procs(living := self._living(), timeout=0)  # collects those that ended
+        return [process for process in living if process.is_running() and process.name() == daemon]
+
+    def _living(self) -> list[psutil.Process]:
+        return psutil.Process().children(recursive=True)
+
+    def _launch(self, node: str) -> None:
+        conf = write_node(self.place, node)
+        self.nodes.launch(node, ["pbs_mom", "-N"], environment(conf))
+
+    def _start(self, *arguments: str) -> None:
+        subprocess.Popen(
+            arguments,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=self._log,
+            stderr=self._log,
+            preexec_fn=ends_with_us,
+        )
+
+    def _call(self, *arguments: str) -> None:
+        done = self._run(*arguments)
+        assert done.returncode == 0, f"{arguments}: {done.stdout}"
+
+    def _until(self, *arguments: str, holds: str) -> None:
+        deadline = time.monotonic() + 90
+        while holds not in (done := self._run(*arguments)).stdout:
+            assert time.monotonic() < deadline, f"{arguments}: {done.stdout}"
+            time.sleep(0.2)
+
+    def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            arguments,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=90,
+            check=False,
+        )
+
+
+def _bind(what: Path, where: Path) -> None:
+    if what.is_dir():
+        where.mkdir(parents=True, exist_ok=True)
+    subprocess.run(["mount", "--bind", what.resolve(), where], check=True)
+
+
+def _make_place(folder: Path, repository: Path, number: int) -> Place:
+    """The cluster's files, and what its ordinary user needs, where that user can read it."""
+    place = Place(folder, number, isolated=True)
+    home = folder / "server"
+    home.mkdir()
+    assert private_memory(home), "no file systems of one's own can be mounted here"
+    home.chmod(0o755)
+    write_files(place)
+    _bind(Path(sys.base_prefix), folder / "python")
+    _bind(repository, folder / "repository")
+    _bind(Path(psutil.__file__).parents[1], folder / "packages")
+    for mpi in (repository / ".mpi").iterdir():
+        if mpi.is_dir():
+            _bind(mpi, folder / "mpi" / mpi.name)
+    for name in ("hosts", "passwd", "group"):
+        _bind(folder / "etc" / name, Path("/etc") / name)
+    shutil.chown(folder / "user", USER_NUMBER, USER_NUMBER)
+    return place
+
+
+def main() -> None:
+    """Keeps a cluster in the folder that is named first, for the repository named second."""
+    folder, repository = Path(sys.argv[1]), Path(sys.argv[2])
+    becomes(SUBREAPER, 1)
+    os.environ["PATH"] = f"{DATABASE_PROGRAMS}:{os.environ['PATH']}"
+    with folder.with_suffix(".log").open("ab") as log, claimed_number() as number:
+        place = _make_place(folder, repository, number)
+        keeper = Keeper(place, IsolatedNodes(place, log), log)
+        try:
+            keeper.start_all()
+            answer(user=USER)
+            serve(keeper)
+        finally:
+            keeper.end_all()
+
+
+if __name__ == "__main__":
+    main()
