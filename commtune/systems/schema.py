@@ -184,7 +184,7 @@ class Slurm(Sourced):
 
 
 class _OtherScheduler(Sourced):
-    """What runs jobs where Slurm doesn't. Campaigns use Slurm and PBS; others are described only."""
+    """What runs jobs where Slurm doesn't. Campaigns use PBS; others are described only."""
 
     kind: Literal["pbs", "lsf", "flux"]
     """Which one."""

@@ -58,7 +58,8 @@ def test_the_site_decides_what_is_left_out(tmp_path: Path) -> None:
 def test_what_is_asked_for_is_in_the_script(tmp_path: Path) -> None:
     script = _script(
         "pbs: {account: mine, queue: prod, chunk: 'ncpus=64:ngpus=4', place: scatter, "
-        "resources: ['filesystems=home:eagle'], launcher_options: [--depth=2], modules: [mpi/1]}\n",
+        "resources: ['filesystems=home:eagle'], launcher_options: [--depth=2], "
+        "modules: [mpi/1]}\n",
         tmp_path,
     )
     found = _directives(script)

@@ -15,6 +15,7 @@ from typer.core import TyperCommand, TyperGroup, TyperOption
 
 from commtune.campaign.loading import load_campaign
 from commtune.campaign.schema import CampaignFile
+from commtune.campaign.slurm import JobsPart
 from commtune.cli import make_app
 from commtune.spaces.loading import list_presets, load_space
 
@@ -127,8 +128,11 @@ def parts(model: type[BaseModel] = CampaignFile, at: str = "") -> dict[str, type
 def documented(part: str) -> dict[str, str]:
     """Keys and the cells with their defaults in the reference of the campaign file."""
     text = sections(DOCS / "campaign-file.md")[part or "Keys"]
-    rows = re.findall(r"^\| `([a-z_]+)` \|[^|]+\| *([^|]*?) *\|", text, re.MULTILINE)
-    return dict(rows)
+    rows = dict(re.findall(r"^\| `([a-z_]+)` \|[^|]+\| *([^|]*?) *\|", text, re.MULTILINE))
+    if part == "pbs":  # what both schedulers are asked stands under slurm; here it is named
+        named = set(re.findall(r"`([a-z_]+)`", text)) & JobsPart.model_fields.keys()
+        rows |= {name: cell for name, cell in documented("slurm").items() if name in named}
+    return rows
 
 
 @pytest.mark.parametrize("part", parts())
