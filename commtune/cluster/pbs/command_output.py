@@ -22,7 +22,7 @@ JOB_ID = re.compile(r"((\d{1,12})(?:\[\d{0,10}\])?)(?:\.[\w.-]+)?", re.ASCII)
 _STATES = {
     "B": JobState.RUNNING,  # an array of which something began
     "E": JobState.COMPLETING,
-    "H": JobState.NEVER_STARTED,
+    "H": JobState.PENDING,  # see `_is_held`
     "M": JobState.UNKNOWN,  # moved to another server
     "Q": JobState.PENDING,
     "R": JobState.RUNNING,
@@ -35,12 +35,11 @@ _OVER = ("F", "X")
 
 #: Substates of a job that is over: somebody deleted it.
 _TERMINATED = "91"
-#: Exit statuses by which PBS says that it ended a job for what it used; else it was PBS itself,
-#: or a node, that could not go on with the job.
+#: Exit statuses below zero are PBS's own (src/include/job.h). By these, it ended the job for what
+#: it used, or lost one of its nodes; by others it could not run the job, or took its nodes.
 _TIME = -29
 _MEMORY = (-26, -27)
-#: Of the script alone: 256 and the signal's number.
-_SIGNALLED = 256
+_NODE = (-4, -5, -6, -20, -30)
 
 #: What the scheduler says of a job that waits, in the order in which it is looked for.
 _REASONS = (
@@ -125,14 +124,17 @@ def _read_state(said: Mapping[str, str], started_at: float | None) -> ObservedSt
     if letter in _OVER:
         return ObservedState(_how_ended(said), letter, _why_ended(said), None, started_at)
     state = _STATES.get(letter, JobState.UNKNOWN)
-    if letter == "H" and "depend" in said and said.get("Hold_Types") == "s":
-        state = JobState.PENDING  # for another job, not for a person
-    pending = None
-    if state in (JobState.PENDING, JobState.NEVER_STARTED):
-        pending = PendingReason.HELD
-        if state is JobState.PENDING:
-            pending = classify_reason(comment)
-    return ObservedState(state, letter, comment, None, started_at, pending=pending)
+    if state is not JobState.PENDING:
+        return ObservedState(state, letter, comment, None, started_at)
+    pending = PendingReason.HELD if _is_held(said) else classify_reason(comment)
+    state = JobState.NEVER_STARTED if pending.is_hopeless else state
+    return ObservedState(state, letter, comment, pending=pending)
+
+
+def _is_held(said: Mapping[str, str]) -> bool:
+    """Whether a person has to release it; the server's own hold may be for another job's end."""
+    waits_for_another = "depend" in said and said.get("Hold_Types") == "s"
+    return said["job_state"] == "H" and not waits_for_another
 
 
 def classify_reason(comment: str) -> PendingReason:
@@ -159,7 +161,7 @@ def _how_ended(said: Mapping[str, str]) -> JobState:
     if status in _MEMORY:
         return JobState.OUT_OF_MEMORY
     if status < 0:
-        return JobState.NODE_FAILURE
+        return JobState.NODE_FAILURE if status in _NODE else JobState.PREEMPTED
     return JobState.FAILED if status else JobState.COMPLETED
 
 

@@ -45,7 +45,8 @@ class Cluster:
         self._keeper = keeper
         self._to_mend: set[str] = set()
         self._answer()
-        self.inside = ("nsenter", f"--mount=/proc/{keeper.pid}/ns/mnt", "--")
+        spaces = f"/proc/{keeper.pid}/ns"
+        self.inside = ("nsenter", f"--mount={spaces}/mnt", f"--net={spaces}/net", "--")
         number = str(USER_NUMBER)
         self.as_user = (
             *self.inside, "setpriv", "--reuid", number, "--regid", number, "--clear-groups",

@@ -30,13 +30,14 @@ from pbs_config import (
     write_node,
 )
 from slurm_config import NODES, Place
-from slurm_keeper import answer, claimed_number, serve
+from slurm_keeper import answer, serve
 from slurm_nodes import (
     SUBREAPER,
     IsolatedNodes,
     becomes,
     ends_with_us,
     private_memory,
+    private_network,
 )
 
 
@@ -51,8 +52,8 @@ class Keeper:
 
     def start_all(self) -> None:
         """Starts everything, and tells the server of its nodes and queue."""
+        self.nodes.make(NODES)  # the database listens on an address of their network
         self._call(f"{PBS}/libexec/pbs_db_utility", "install_db")
-        self.nodes.make(NODES)
         self._start("pbs_comm", "-N")
         self._start("pbs_server.bin", "-t", "create")
         self._until("qstat", "-B", holds="Active")
@@ -163,9 +164,10 @@ def _bind(what: Path, where: Path) -> None:
     subprocess.run(["mount", "--bind", what.resolve(), where], check=True)
 
 
-def _make_place(folder: Path, repository: Path, number: int) -> Place:
+def _make_place(folder: Path, repository: Path) -> Place:
     """The cluster's files, and what its ordinary user needs, where that user can read it."""
-    place = Place(folder, number, isolated=True)
+    private_network()  # PBS's daemons always listen on the same ports
+    place = Place(folder, 0, isolated=True)
     home = folder / "server"
     home.mkdir()
     assert private_memory(home), "no file systems of one's own can be mounted here"
@@ -179,6 +181,10 @@ def _make_place(folder: Path, repository: Path, number: int) -> Place:
             _bind(mpi, folder / "mpi" / mpi.name)
     for name in ("hosts", "passwd", "group"):
         _bind(folder / "etc" / name, Path("/etc") / name)
+    # Debian's PostgreSQL puts its socket there, by a name that is always the same.
+    (folder / "sockets").mkdir()
+    (folder / "sockets").chmod(0o1777)
+    _bind(folder / "sockets", Path("/run/postgresql"))
     shutil.chown(folder / "user", USER_NUMBER, USER_NUMBER)
     return place
 
@@ -188,8 +194,8 @@ def main() -> None:
     folder, repository = Path(sys.argv[1]), Path(sys.argv[2])
     becomes(SUBREAPER, 1)
     os.environ["PATH"] = f"{DATABASE_PROGRAMS}:{os.environ['PATH']}"
-    with folder.with_suffix(".log").open("ab") as log, claimed_number() as number:
-        place = _make_place(folder, repository, number)
+    with folder.with_suffix(".log").open("ab") as log:
+        place = _make_place(folder, repository)
         keeper = Keeper(place, IsolatedNodes(place, log), log)
         try:
             keeper.start_all()

@@ -190,7 +190,7 @@ class Keeper:
 
 
 @contextlib.contextmanager
-def claimed_number() -> Iterator[int]:
+def _claimed_number() -> Iterator[int]:
     """A number that no other cluster on this machine has; the kernel frees it when we end."""
     for number in range(200):
         place = Place(Path(), number, isolated=False)
@@ -256,7 +256,7 @@ def main() -> None:
     """Keeps a cluster in the folder that is named first; isolated unless told ``plain``."""
     folder, isolated = Path(sys.argv[1]), sys.argv[2:] != ["plain"]
     becomes(SUBREAPER, 1)
-    with (folder / "daemons.log").open("wb") as log, claimed_number() as number:
+    with (folder / "daemons.log").open("wb") as log, _claimed_number() as number:
         place, nodes, why_plain = _make_nodes(Place(folder, number, isolated), log)
         keeper = Keeper(place, nodes, log)
         try:
