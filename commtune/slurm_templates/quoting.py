@@ -102,18 +102,18 @@ def quote_words(values: Sequence[object]) -> QuotedText:
 
 
 def quote_directive(value: object) -> QuotedText:
-    """A value of an #SBATCH option; filter ``directive``.
+    """A value in an #SBATCH or #PBS line; filter ``directive``.
 
     Raises:
-        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch would
-            read something else.
+        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch or qsub
+            would read something else.
     """
     text = "" if isinstance(value, bool) else str(value)
     if not _DIRECTIVE.match(text):
         wrong = next((c for c in text if not _DIRECTIVE.match(c)), None)
         said = f"holds {_named(wrong)}" if wrong else "is empty"
         raise UserError(
-            f"{quote_value(value)} can't be the value of an #SBATCH option: it {said}",
+            f"{quote_value(value)} can't be the value of a job's option: it {said}",
             hint="use letters, digits and . , : = + @ / ~ ^ * & | ( ) [ ] - _",
         )
     return QuotedText(text)
@@ -147,7 +147,7 @@ def check_options(options: Mapping[str, object]) -> None:
 def _check_length(text: str, most: int) -> None:
     if len(text) > most:
         raise UserError(
-            f"{quote_value(text)} has {len(text)} characters, and Slurm takes {most}",
+            f"{quote_value(text)} has {len(text)} characters, and {most} is the most",
             hint="choose something shorter",
         )
 

@@ -63,7 +63,7 @@ class Job:
     after: ShellCode = NO_CODE
 
 
-#: What of a job becomes the value of an #SBATCH option.
+#: What of a job becomes the value of an option.
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
     "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",

@@ -13,7 +13,7 @@ from jinja2 import nodes
 
 from commtune.errors import UserError
 
-#: Filters whose result is meant for #SBATCH lines, and for nowhere else.
+#: Filters whose result is meant for #SBATCH and #PBS lines, and for nowhere else.
 _FOR_DIRECTIVES = frozenset({"directive", "slurm_time", "whole_seconds"})
 #: Sections whose text is read at another place.
 _ELSEWHERE = frozenset({"block", "call", "include", "macro"})
@@ -40,7 +40,7 @@ _PLACES = {
     "single": "inside single quotes",
     "double": "inside double quotes",
     "backtick": "inside backticks",
-    "directive": "in an #SBATCH line",
+    "directive": "in an #SBATCH or #PBS line",
     "comment": "in a comment",
     "arithmetic": "in arithmetic",
     "here": "in a here-document",
@@ -148,6 +148,6 @@ def _check_value(
         )
     elif _FOR_DIRECTIVES & {found.name for found in tree.find_all(nodes.Filter)}:
         raise UserError(
-            f"{where}: {shown} has a filter for #SBATCH lines",
+            f"{where}: {shown} has a filter for #SBATCH or #PBS lines",
             hint="leave the filter out; the value is quoted by itself",
         )

@@ -232,13 +232,13 @@ REFUSED = {
     ),
     "what sbatch would read otherwise": (
         "slurm:\n  partition: a b\n",
-        "night.yaml:5: slurm.partition: 'a b' can't be the value of an #SBATCH option: it holds "
+        "night.yaml:5: slurm.partition: 'a b' can't be the value of a job's option: it holds "
         "a blank",
         "use letters, digits and . , : = + @ / ~ ^ * & | ( ) [ ] - _",
     ),
     "a name of a node": (
         "slurm:\n  exclude: [n1, 'n$(x)']\n",
-        "night.yaml:5: slurm.exclude: 'n$(x)' can't be the value of an #SBATCH option: it holds "
+        "night.yaml:5: slurm.exclude: 'n$(x)' can't be the value of a job's option: it holds "
         "'$'",
         "use letters, digits and . , : = + @ / ~ ^ * & | ( ) [ ] - _",
     ),

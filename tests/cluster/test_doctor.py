@@ -171,6 +171,36 @@ def test_no_gpu_and_no_slurm_are_fine(machine: Machine) -> None:
     assert "no cluster" in doctor._check_slurm(replace(machine, slurm="unknown version"), {}).what
 
 
+_SERVER = (Path(__file__).parent / "pbs" / "recorded" / "server.txt").read_text()
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "wanted"),
+    [
+        (_SERVER, 0, [(Status.OK, "PBS 23.06.06, server vm")]),
+        (
+            _SERVER.replace("history_enable=True", "history_enable=False"), 0,
+            [(Status.WARNING, "it forgets at once how jobs ended (job_history_enable is off)")],
+        ),
+        (
+            "qstat: cannot connect to server vm (errno=15010)\n", 1,
+            [(Status.WARNING, "the PBS server does not answer")],
+        ),
+        ("Unknown option: B\nUsage: qstat [-f] [-a|-i|-r]\n", 1, []),  # Slurm's, or Grid Engine's
+    ],
+)  # fmt: skip
+def test_a_pbs_is_said_where_there_is_one(
+    tmp_path: Path, said: str, code: int, wanted: list[tuple[Status, str]]
+) -> None:
+    (tmp_path / "said").write_text(said)
+    (tmp_path / "qstat").write_text(f"#!/bin/sh\ncat '{tmp_path}/said'\nexit {code}\n")
+    (tmp_path / "qstat").chmod(0o755)
+    found = list(doctor._check_pbs({"PATH": f"{tmp_path}:{os.environ['PATH']}"}))
+    assert [check.status for check in found] == [status for status, _ in wanted]
+    assert all(words in check.what for check, (_, words) in zip(found, wanted, strict=True))
+    assert list(doctor._check_pbs({"PATH": "/nowhere"})) == []
+
+
 def test_shared_memory(tmp_path: Path) -> None:
     assert "free of" in doctor._check_shared_memory(tmp_path).what
     assert doctor._check_shared_memory(tmp_path / "none").status is Status.MISSING

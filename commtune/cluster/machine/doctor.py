@@ -25,8 +25,7 @@ from commtune.cluster.local.launch import LAUNCHER_NAMES
 from commtune.cluster.machine.description import Machine, describe_machine, load_now
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
-from commtune.cluster.pbs.client import PbsScheduler
-from commtune.cluster.scheduler import SchedulerFault
+from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
 from commtune.cluster.slurm.site import silent_daemon
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
@@ -234,8 +233,9 @@ def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
         site = PbsScheduler(environment, timeout_s=10.0).describe_site()
     except MissingComponent:
         return
-    except SchedulerFault as fault:
-        yield Check("pbs", Status.WARNING, f"{fault.message}: it takes no jobs now")
+    except PbsFault as fault:
+        if fault.error is not PbsError.OTHER:  # else it is another scheduler's qstat
+            yield Check("pbs", Status.WARNING, f"{fault.message}: it takes no jobs now")
         return
     what = f"PBS {site.version}, server {site.name}"
     if site.remembers:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 
 import psutil
@@ -61,17 +62,22 @@ def test_a_node_dies_under_a_run(campaign: OnPbs) -> None:
 def test_the_queue_is_closed_and_full_for_a_while_and_a_job_is_held(campaign: OnPbs) -> None:
     _write(campaign, ONE_CANDIDATE)
     cluster = campaign.cluster
+    campaign.close_gate()
     with campaign.tuning() as tuning:
-        tuning.until_running()
+        tuning.until(campaign.at_gate, "the first job ran")
         cluster.open_queue(False)
+        campaign.open_gate()
         tuning.until_said("PBS accepts no jobs there now; trying again\n")
         cluster.open_queue(True)
         tuning.until_said("PBS accepts jobs again\n")
-        tuning.until_measuring("confirm")
-        cluster.limit_jobs(1)
-        tuning.until_said("PBS accepts no more jobs from you now; trying again\n")
-        cluster.limit_jobs(None)
         tuning.until_at_gate("confirm")
+        cluster.limit_jobs(1)
+        campaign.open_gate()
+        tuning.until_said("PBS accepts no more jobs from you now; trying again\n")
+        campaign.close_gate()
+        cluster.limit_jobs(None)
+        tuning.until_said("PBS accepts jobs again\n")
+        tuning.until(campaign.at_gate, "the next job ran")
         held = tuning.until_one(
             lambda: [job.number for job in campaign.jobs() if job.word == "PENDING"], "one waits"
         )
@@ -122,7 +128,7 @@ def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnPbs) -> None:
         tuning.ended()
     campaign.check_whole()
     found = campaign.query(
-        "SELECT outcome, detail FROM runs JOIN jobs ON jobs.block = runs.block "
+        "SELECT outcome, runs.detail FROM runs JOIN jobs ON jobs.block = runs.block "
         f"WHERE number = '{number}' ORDER BY position"
     )
     why = f"job {number}: F (exceeded resource walltime)"
@@ -150,9 +156,9 @@ def test_cancel_ends_the_campaigns_jobs_and_no_other(campaign: OnPbs) -> None:
     foreign = campaign.folder / "foreign"
     foreign.write_text(f"#PBS -N commtune-small-{'0' * 16}\n#PBS -l walltime=600\nsleep 600\n")
     with campaign.tuning() as tuning:
-        tuning.until_at_gate("confirm")
+        number = tuning.until_at_gate("confirm")
         other = campaign.cluster.call("qsub", "-f", str(foreign)).partition(".")[0]
-        assert "1 job in flight" in (shown := campaign("status").out) or "jobs in flight" in shown
+        assert re.search(r"small: [1-4] jobs? in flight; ", campaign("status").out)
         ended = campaign("cancel", "small")
         assert ended.code == 0, ended.err
         assert "commtune: the campaign stops: 'commtune cancel' ended it" in tuning.ended(3)
@@ -164,8 +170,9 @@ def test_cancel_ends_the_campaigns_jobs_and_no_other(campaign: OnPbs) -> None:
         tuning.ended()
     campaign.check_whole()
     assert other in campaign.cluster.call("qselect")
-    hours = campaign.query("SELECT min(node_hours) > 0 FROM jobs WHERE kind = 'block'")
-    assert hours == [(1,)]
+    # Of a job that ended within a second PBS says that it took none.
+    hours = f"SELECT node_hours > 0, word FROM jobs WHERE number = '{number}'"
+    assert campaign.query(hours) == [(1, "F")]
 
 
 #: In the order in which a campaign comes to them: each is the death of one controller.
