@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
+from commtune.campaign.job_keys import JobsPart
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
 from commtune.campaign.slurm import (
-    JobsPart,
     check_asked,
     network_words,
     pin_by_system,

@@ -8,9 +8,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from commtune.campaign.job_keys import PbsPart, SlurmPart
 from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
-from commtune.campaign.slurm import AggressorPart, PbsPart, SlurmPart
+from commtune.campaign.slurm import AggressorPart
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
 from commtune.campaign.workload import WorkloadPart, parse_sizes

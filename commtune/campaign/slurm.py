@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import BeforeValidator
 
 from commtune.campaign import value_types
+from commtune.campaign.job_keys import JobsPart, PbsPart, SlurmPart, Span
 from commtune.documents.files import resolve_path
-from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
+from commtune.documents.quantities import parse_bytes
 from commtune.documents.yaml_document import Document
-from commtune.errors import DocumentError, UserError
+from commtune.errors import DocumentError
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern, JobScheduler
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.quoting import ShellCode, quote_directive
-from commtune.spaces.schema import Text, Truth, Whole
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.spaces.schema import Whole
 from commtune.spaces.space import Space
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
@@ -40,91 +40,7 @@ _OF_VERBS, _WITHOUT_VERBS = ("NCCL_IB_", "UCX_IB_"), "Slingshot"
 _MOST_IN_A_RANK = 2**30
 
 
-#: A comma that doesn't stand in brackets: n[1,3],n7 are two words.
-_BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
-
-
-def _nodes(written: Any) -> tuple[str, ...]:
-    names = [
-        name
-        for word in value_types.parse_words(written)
-        for name in _BETWEEN_NODES.split(word)
-        if name
-    ]
-    return tuple(_option(name) for name in names)
-
-
-def _option(text: str) -> str:
-    try:
-        return str(quote_directive(text)) if text else text
-    except UserError as e:
-        raise QuantityError(e.message, hint=e.hint) from e
-
-
-#: A time that may be none.
-Span = Annotated[float, BeforeValidator(parse_seconds)]
 _Bytes = Annotated[int, BeforeValidator(parse_bytes)]
-#: The value of one of sbatch's options.
-Option = Annotated[Text, AfterValidator(_option)]
-_Options = Annotated[
-    tuple[Option, ...], BeforeValidator(value_types.parse_words), value_types.WORDS_SCHEMA
-]
-#: Names of nodes, also as n[1-3].
-_Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_SCHEMA]
-
-
-class JobsPart(value_types.Part):
-    """What is asked of every scheduler."""
-
-    account: Option = ""
-    launcher_options: value_types.Words = ()
-    modules: value_types.Words = ()
-    container: Text = ""
-    container_command: value_types.Words = ("apptainer", "exec")
-    prefix: value_types.Words = ()
-    before: Text = ""
-    after: Text = ""
-    templates: Text = ""
-    jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
-    block_time: value_types.Seconds | None = None
-    pending_time: value_types.Seconds | None = None
-    poll: value_types.Seconds = 5.0
-    late_files: Span = 60.0
-
-
-class SlurmPart(JobsPart):
-    """What is asked of Slurm; empty where the system's description decides, or the site."""
-
-    partition: Option = ""
-    qos: Option = ""
-    constraint: Option = ""
-    reservation: Option = ""
-    network: Option = ""
-    gres: Option = ""
-    gpus_per_node: Annotated[Whole, value_types.require_within(0, 1024)] = 0
-    cpus_per_rank: Annotated[Whole, value_types.require_within(0, 4096)] = 0
-    memory: Option = ""
-    exclusive: Truth | None = None
-    launcher: job_request.Launcher = ""
-    mpi: job_request.Mpi = ""
-    cpu_bind: Text = ""
-    gpu_bind: Text = ""
-    uenv: Option = ""
-    view: Option = ""
-    mail_user: Option = ""
-    placement: job_request.Placement = "any"
-    exclude: _Nodes = ()
-    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
-
-
-class PbsPart(JobsPart):
-    """What is asked of PBS; empty where the system's description decides, or the site."""
-
-    queue: Option = ""
-    chunk: Option = Field(default="", description="resources of each node: ncpus=64:ngpus=4")
-    place: Option = "scatter:excl"
-    resources: _Options = Field(default=(), description="options -l of the job: filesystems=home")
-    launcher: Literal["", "mpirun", "mpiexec"] = ""
 
 
 class AggressorPart(value_types.Part):
@@ -230,14 +146,28 @@ def request_of(
     if part is None:
         # A system is enough: its description says what jobs ask for.
         part = PbsPart() if system and system.scheduler else SlurmPart()
+    scheduler = JobScheduler.PBS if isinstance(part, PbsPart) else JobScheduler.SLURM
+    _check_scheduler(document, scheduler, system)
     names = type(part).model_fields
     asked = {_RENAMED.get(name, name): getattr(part, name) for name in names}
-    asked |= {"scheduler": JobScheduler.PBS if isinstance(part, PbsPart) else JobScheduler.SLURM}
+    asked |= {"scheduler": scheduler}
     asked |= {"nodes": nodes, "ranks_per_node": ranks // nodes}
     asked |= {"before": ShellCode(part.before), "after": ShellCode(part.after)}
-    asked |= {"templates": _templates(document, asked["scheduler"], part.templates, folder)}
+    asked |= {"templates": _templates(document, scheduler, part.templates, folder)}
     asked |= {"container": _image(part.container, folder)}
     return job_request.JobRequest(**asked)
+
+
+def _check_scheduler(document: Document, asked: JobScheduler, system: System | None) -> None:
+    if system is None:
+        return
+    has = JobScheduler.PBS if system.scheduler else JobScheduler.SLURM
+    if asked is not has:
+        raise document.error(
+            f"jobs of {system.name} are run by {has.label}, not by {asked.label}",
+            (asked,),
+            hint=f"write '{has}' in the place of '{asked}'",
+        )
 
 
 def pin_by_system(document: Document, space: Space, system: System | None) -> Space:

@@ -105,8 +105,8 @@ def quote_directive(value: object) -> QuotedText:
     """A value in an #SBATCH or #PBS line; filter ``directive``.
 
     Raises:
-        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch or qsub
-            would read something else.
+        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch or
+            qsub would read something else.
     """
     text = "" if isinstance(value, bool) else str(value)
     if not _DIRECTIVE.match(text):

@@ -84,6 +84,13 @@ def test_a_described_system_supplies_its_queue(tmp_path: Path, name: str) -> Non
         ("pbs: {partition: a}\n", "partition"),
         ("pbs: {chunk: 'ncpus=4 -q other'}\n", "a blank"),
         ("pbs: {resources: ['a=b c']}\n", "a blank"),
+        ("pbs: {chunk: '2:ncpus=4'}\n", "'2:ncpus=4' is not a list of resources"),
+        ("pbs: {chunk: 'ncpus=4+1:ncpus=8'}\n", "is not a list of resources"),
+        ("pbs: {chunk: 'ncpus=4:mpiprocs=2'}\n", "'mpiprocs' follows from the workload's"),
+        ("pbs: {resources: [home]}\n", "'home' is not a resource"),
+        ("pbs: {resources: ['walltime=600']}\n", "use 'block_time'"),
+        ("system: lumi\npbs: {account: a}\n", "jobs of lumi are run by Slurm, not by PBS"),
+        ("system: aurora\nslurm: {}\n", "write 'pbs' in the place of 'slurm'"),
         ("pbs: {container_command: [a]}\n", "a container command without a container"),
         (
             "pbs: {}\naggressor: {pattern: alltoall, nodes: 2}\n",

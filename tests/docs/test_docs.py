@@ -13,9 +13,9 @@ import yaml
 from pydantic import BaseModel
 from typer.core import TyperCommand, TyperGroup, TyperOption
 
+from commtune.campaign.job_keys import JobsPart
 from commtune.campaign.loading import load_campaign
 from commtune.campaign.schema import CampaignFile
-from commtune.campaign.slurm import JobsPart
 from commtune.cli import make_app
 from commtune.spaces.loading import list_presets, load_space
 
