@@ -64,7 +64,7 @@ def test_the_queue_is_closed_and_full_for_a_while_and_a_job_is_held(campaign: On
     cluster = campaign.cluster
     campaign.close_gate()
     with campaign.tuning() as tuning:
-        tuning.until(campaign.at_gate, "the first job ran")
+        tuning.until_running()
         cluster.open_queue(False)
         campaign.open_gate()
         tuning.until_said("PBS accepts no jobs there now; trying again\n")
