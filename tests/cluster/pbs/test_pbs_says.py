@@ -145,7 +145,7 @@ def _pbs_that_says(folder: Path, program: str, text: str, code: int) -> PbsSched
 def test_why_qsub_gave_no_number(
     tmp_path: Path, name: str, transient: bool, is_full: bool, perhaps: bool
 ) -> None:
-    scheduler = _pbs_that_says(tmp_path, "qsub", _said(f"qsub-{name}"), 1)
+    scheduler = _pbs_that_says(tmp_path, "qsub", _said(f"qsub/{name}"), 1)
     with pytest.raises(PbsFault) as caught:
         scheduler.submit(tmp_path / "script.sh", folder=tmp_path)
     fault = caught.value

@@ -81,21 +81,21 @@ def _record_refusals(cluster: Cluster) -> None:
         "bad-place": ("-l", "select=1", "-l", "place=foo"),
         "bad-option": ("-Z", "x"),
     }.items():
-        _write(f"qsub-{name}", _submit(cluster, "true", *options).stdout)
+        _write(f"qsub/{name}", _submit(cluster, "true", *options).stdout)
     cluster.limit_jobs(1)
     _submit(cluster, "exec sleep 60")
-    _write("qsub-full", _submit(cluster, "true").stdout)
+    _write("qsub/full", _submit(cluster, "true").stdout)
     cluster.limit_jobs(None)
     cluster.open_queue(False)
-    _write("qsub-closed", _submit(cluster, "true").stdout)
+    _write("qsub/closed", _submit(cluster, "true").stdout)
     cluster.open_queue(True)
     limit = "queue workq resources_max.walltime"
     cluster.order("qmgr", "-c", f"set {limit}=10")
-    _write("qsub-too-long", _submit(cluster, "true", "-l", "walltime=60").stdout)
+    _write("qsub/too-long", _submit(cluster, "true", "-l", "walltime=60").stdout)
     cluster.order("qmgr", "-c", f"unset {limit}")
     _write("server", cluster.call("qstat", "-B", "-f", "-F", "dsv", "-D", "\x1f"))
     cluster.stop_server()
-    _write("qsub-down", _submit(cluster, "true").stdout)
+    _write("qsub/down", _submit(cluster, "true").stdout)
     cluster.start_server()
 
 
