@@ -223,3 +223,8 @@ def one_line(line: str) -> str:
     """No control characters, and no backslash at the end: it would join a comment to a setting."""
     printable = "".join(c if c.isprintable() else " " for c in line)
     return printable.rstrip().rstrip("\\")
+
+
+def comment_lines(lines: Sequence[str], mark: str) -> str:
+    """Lines as comments."""
+    return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)

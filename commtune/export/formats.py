@@ -16,7 +16,8 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from commtune.export.document import ExportDocument, Format, GuardVerdict, one_line
+from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
+from commtune.export.modules import MODULE_FILES, Module, ModuleFile
 from commtune.formatting import without_infinities
 
 # systemd's EnvironmentFile and the ``.`` of a shell read such values the same; nearly all are.
@@ -24,10 +25,6 @@ _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
 _LITERAL = "Values are literal, without quotes or escapes: for docker --env-file and the like."
 _NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these values differently."
 _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
-
-
-def _comment_lines(lines: list[str], mark: str) -> str:
-    return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)
 
 
 def _writer(setting: str, quoted: Callable[[str], str]) -> _Writer:
@@ -38,7 +35,7 @@ def _writer(setting: str, quoted: Callable[[str], str]) -> _Writer:
             setting.format(name=name, value=quoted(value)) + "\n"
             for name, value in document.variables().items()
         )
-        return _comment_lines(lines, "#") + "".join(settings)
+        return comment_lines(lines, "#") + "".join(settings)
 
     return write
 
@@ -62,7 +59,7 @@ def _quoted_fish(value: str) -> str:
 def _write_env(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
     variables = document.variables()
     plain = all(_SAFE.fullmatch(value) for value in variables.values())
-    head = _comment_lines([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
+    head = comment_lines([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
     return head + "".join(f"{name}={value}\n" for name, value in variables.items())
 
 
@@ -110,96 +107,14 @@ def _profile_values(document: ExportDocument) -> dict[str, Any]:
     return values
 
 
-_SPECIAL = '\\"$[]{}'
-# pushenv rather than setenv: unloading then brings back a value that the user had. family keeps
-# two profiles from being loaded together, of which neither would be what was measured.
-# Versions of Environment Modules before 5.1 have no pushenv, and that of Lmod 8.6 for Tcl files
-# saves the new value as the old one, so that it would stay: there setenv must do, and the variable
-# is unset after unloading.
-_CHOOSE = """\
-if {[llength [info commands family]]} {
-    family commtune
-}
-if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
-    set commtune_set pushenv
-} else {
-    set commtune_set setenv
-}
-"""
+def _module(name: str, file: ModuleFile) -> Format:
+    def write(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+        named = "commtune profile " + document.profile.name
+        scope = tuple(document.scope(guards))
+        return file.write(Module(named, document.title, scope, lines, document.variables()))
 
-
-def _write_lmod(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-    settings = [
-        f"pushenv({_quoted_lmod(n)}, {_quoted_lmod(v)})" for n, v in document.variables().items()
-    ]
-    name = _quoted_lmod(one_line("Name: commtune profile " + document.profile.name))
-    body = [
-        f"help({_long_bracket(lines)})",
-        f"whatis({name})",
-        f"whatis({_quoted_lmod('Description: ' + document.title)})",
-        f"whatis({_quoted_lmod('Scope: ' + ' '.join(document.scope(guards)))})",
-        'family("commtune")',
-        *settings,
-    ]
-    return (
-        _comment_lines([document.title, "module help shows what it is good for."], "--")
-        + "\n".join(body)
-        + "\n"
-    )
-
-
-def _quoted_lmod(text: str) -> str:
-    """A Lua string of printable text."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{escaped}"'
-
-
-def _unfit_lmod(value: str) -> str:
-    """What Lmod 8.6 doesn't bring unchanged into sh, csh and fish (it quotes by itself)."""
-    if not value.isprintable():
-        return "Lmod does not quote control characters"
-    return "Lmod does not quote '{', '}' or '!' for csh" if set(value) & set("{}!") else ""
-
-
-def _long_bracket(lines: list[str]) -> str:
-    """A long bracket of a level that doesn't occur in the text."""
-    text = "\n".join(lines)
-    level = next("=" * n for n in range(1, 99) if f"]{'=' * n}]" not in text)
-    return f"[{level}[\n{text}\n]{level}]"
-
-
-def _write_tcl(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
-    settings = (f"$commtune_set {n} {_quoted_tcl(v)}\n" for n, v in document.variables().items())
-    helping = "".join(f"    puts stderr {_quoted_tcl(line)}\n" for line in lines)
-    about = (document.title, " ".join(document.scope(guards)))
-    return (
-        "#%Module1.0\n"
-        + _comment_lines([document.title, "module help shows what it is good for."], "#")
-        + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
-        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in about)
-        + _CHOOSE
-        + "".join(settings)
-    )
-
-
-def _quoted_tcl(text: str) -> str:
-    """A Tcl word in double quotes. Braces are escaped too: they are counted inside a proc."""
-    return '"' + "".join("\\" + sign if sign in _SPECIAL else sign for sign in text) + '"'
-
-
-def _unfit_tcl(value: str) -> str:
-    """What Environment Modules 5.2, or Lmod 8.6 reading Tcl, garbles in some shell."""
-    if not (value.isascii() and value.isprintable()):
-        return "module systems carry printable ASCII only, whatever the locale"
-    if value.startswith("~") or value.endswith(" "):
-        return "module systems change a leading '~' and spaces at the end"
-    wrong = sorted(set(value) & set("{}[]!"))
-    return f"module systems do not quote {' '.join(wrong)} for csh or fish" if wrong else ""
-
-
-def _module(name: str, write: _Writer, unfit: Callable[[str], str], file: str) -> Format:
-    load = f"module use FOLDER; module load FILE, for FOLDER/{file}"
-    return Format(name, write, load, lambda _: "module unload FILE", unfit, general=True)
+    load = f"module use FOLDER; module load FILE, for FOLDER/FILE{file.suffix}"
+    return Format(name, write, load, lambda _: "module unload FILE", file.unfit, general=True)
 
 
 _MCA = "OMPI_MCA_"
@@ -220,7 +135,7 @@ def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -
 
 def _write_mca(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
     settings = document.variables().items()
-    return _comment_lines(lines, "#") + "".join(
+    return comment_lines(lines, "#") + "".join(
         f"{name.removeprefix(_MCA)} = {value}\n" for name, value in settings
     )
 
@@ -257,8 +172,7 @@ FORMATS = (
         "read .environment",
         lambda names: "start without " + ", ".join(names),
     ),
-    _module("lmod", _write_lmod, _unfit_lmod, "FILE.lua"),
-    _module("tcl", _write_tcl, _unfit_tcl, "FILE"),
+    *(_module(name, file) for name, file in MODULE_FILES.items()),
     _settings(
         "nccl-conf",
         ("NCCL_",),

@@ -1,0 +1,130 @@
+"""Module files: Lua for Lmod, and Tcl for Environment Modules, which Lmod reads as well.
+
+pushenv rather than setenv: unloading then brings back a value that the user had. family keeps two
+profiles from being loaded together, of which neither would be what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from commtune.export.document import comment_lines, one_line
+
+
+@dataclass(frozen=True)
+class Module:
+    """What a module file says and sets.
+
+    Attributes:
+        name, title: what it is, in short and in one line.
+        scope: what it is good for, in sentences.
+        lines: its help.
+    """
+
+    name: str
+    title: str
+    scope: tuple[str, ...]
+    lines: list[str]
+    variables: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class ModuleFile:
+    """A form of module files.
+
+    Attributes:
+        suffix: how the names of such files end.
+        unfit: why the form can't carry a value; empty where it can.
+    """
+
+    suffix: str
+    write: Callable[[Module], str]
+    unfit: Callable[[str], str]
+
+
+_HELP = "module help shows what it is good for."
+
+
+def _write_lmod(module: Module) -> str:
+    body = [
+        f"help({_long_bracket(module.lines)})",
+        f"whatis({_quoted_lmod(one_line('Name: ' + module.name))})",
+        f"whatis({_quoted_lmod('Description: ' + module.title)})",
+        f"whatis({_quoted_lmod('Scope: ' + ' '.join(module.scope))})",
+        'family("commtune")',
+        *(f"pushenv({_quoted_lmod(n)}, {_quoted_lmod(v)})" for n, v in module.variables.items()),
+    ]
+    return comment_lines([module.title, _HELP], "--") + "\n".join(body) + "\n"
+
+
+def _quoted_lmod(text: str) -> str:
+    """A Lua string of printable text."""
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _unfit_lmod(value: str) -> str:
+    """What Lmod 8.6 doesn't bring unchanged into sh, csh and fish (it quotes by itself)."""
+    if not value.isprintable():
+        return "Lmod does not quote control characters"
+    return "Lmod does not quote '{', '}' or '!' for csh" if set(value) & set("{}!") else ""
+
+
+def _long_bracket(lines: list[str]) -> str:
+    """A long bracket of a level that doesn't occur in the text."""
+    text = "\n".join(lines)
+    level = next("=" * n for n in range(1, 99) if f"]{'=' * n}]" not in text)
+    return f"[{level}[\n{text}\n]{level}]"
+
+
+_SPECIAL = '\\"$[]{}'
+# Versions of Environment Modules before 5.1 have no pushenv, and that of Lmod 8.6 for Tcl files
+# saves the new value as the old one, so that it would stay: there setenv must do, and the variable
+# is unset after unloading.
+_CHOOSE = """\
+if {[llength [info commands family]]} {
+    family commtune
+}
+if {[llength [info commands pushenv]] && ![info exists ::env(LMOD_VERSION)]} {
+    set commtune_set pushenv
+} else {
+    set commtune_set setenv
+}
+"""
+
+
+def _write_tcl(module: Module) -> str:
+    settings = (f"$commtune_set {n} {_quoted_tcl(v)}\n" for n, v in module.variables.items())
+    helping = "".join(f"    puts stderr {_quoted_tcl(line)}\n" for line in module.lines)
+    about = (module.title, " ".join(module.scope))
+    return (
+        "#%Module1.0\n"
+        + comment_lines([module.title, _HELP], "#")
+        + f"proc ModulesHelp {{ }} {{\n{helping}}}\n"
+        + "".join(f"module-whatis {_quoted_tcl(text)}\n" for text in about)
+        + _CHOOSE
+        + "".join(settings)
+    )
+
+
+def _quoted_tcl(text: str) -> str:
+    """A Tcl word in double quotes. Braces are escaped too: they are counted inside a proc."""
+    return '"' + "".join("\\" + sign if sign in _SPECIAL else sign for sign in text) + '"'
+
+
+def _unfit_tcl(value: str) -> str:
+    """What Environment Modules 5.2, or Lmod 8.6 reading Tcl, garbles in some shell."""
+    if not (value.isascii() and value.isprintable()):
+        return "module systems carry printable ASCII only, whatever the locale"
+    if value.startswith("~") or value.endswith(" "):
+        return "module systems change a leading '~' and spaces at the end"
+    wrong = sorted(set(value) & set("{}[]!"))
+    return f"module systems do not quote {' '.join(wrong)} for csh or fish" if wrong else ""
+
+
+#: By the names of their formats.
+MODULE_FILES = {
+    "lmod": ModuleFile(".lua", _write_lmod, _unfit_lmod),
+    "tcl": ModuleFile("", _write_tcl, _unfit_tcl),
+}
