@@ -55,6 +55,8 @@ _COMMANDS = {
         "export": "profiles.use",
         "run": "profiles.use",
         "verify": "profiles.verify",
+        "install": "profiles.install",
+        "uninstall": "profiles.install",
     },
     "Inspect": {
         "results": "campaigns.results",

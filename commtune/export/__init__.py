@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 
 from commtune.errors import ExportRefused, UnknownName
 from commtune.export.document import ExportDocument, Format, GuardVerdict, profile_remarks
 from commtune.export.formats import FORMATS
+from commtune.export.modules import MODULE_FILES, Module
 from commtune.export.rules import RULE_FORMATS
+from commtune.export.rules.rule_file import RuleFormat, describe_rules
+from commtune.export.rules.table import RuleTable
 from commtune.formatting import format_size
 from commtune.model import Backend, Operation, Profile, Verdict
 from commtune.wording import INCONCLUSIVE, describe_verdict, format_speedup
 
-__all__ = ["ExportDocument", "render_profile"]
+__all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
 _FORMATS = {chosen.name: chosen for chosen in FORMATS}
 #: A guard operation may be slower by this share, at the lower end of its interval.
@@ -60,6 +64,42 @@ def render_profile(
     lines = profile_remarks(document, guards, chosen.load, undo)
     warnings = [*(_NOT_PROVEN if is_likely else []), *(_UNGUARDED if unguarded else [])]
     return chosen.write(document, [*warnings, *lines], guards)
+
+
+def render_rule_module(
+    format: str,
+    rules: RuleFormat,
+    table: RuleTable,
+    load: Mapping[str, str],
+    file: str,
+    *,
+    allow_unguarded: bool = False,
+) -> str:
+    """The text of a module file that loads files of rules from where they lie.
+
+    Args:
+        format: ``lmod`` or ``tcl``.
+        file: where the main one lies.
+        load: the variables that name the files, and those beside them.
+
+    Raises:
+        ExportRefused: as of a profile's module, for any profile behind the rules.
+    """
+    judged = [(d, GuardVerdict.judge(d.profile, _TOLERANCE)) for d in table.documents]
+    unguarded = [(d.profile, guards) for d, guards in judged if not guards.hold]
+    if unguarded and not allow_unguarded:
+        raise _without_guards(*unguarded[0])
+    _refuse_unfit(_FORMATS[format], dict(load))
+    lines = describe_rules(table, rules)
+    scope = (lines[1], "The variables beside the files hold for the whole process.")
+    said = [
+        *(_UNGUARDED if unguarded else []),
+        *lines,
+        f"Verify: {rules.verify.replace('FILE', file)}",
+    ]
+    campaign = table.documents[0].campaign
+    module = Module(f"commtune rules of {campaign}", lines[0], scope, said, load)
+    return MODULE_FILES[format].write(module)
 
 
 _NOT_PROVEN = [

@@ -20,6 +20,8 @@ from commtune.kernels.build_steps import (
 from commtune.model import content_key
 from commtune.progress import ON_STEP
 
+#: By which NCCL is told of a plugin.
+PLUGIN_VARIABLE = "NCCL_TUNER_PLUGIN"
 TUNER_LIBRARY = "libnccl-tuner-commtune.so"
 _SOURCES = Path(__file__).parent / "tuner"
 _LOG = "build.log"

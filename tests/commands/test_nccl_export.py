@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import ctypes
+import shutil
 from pathlib import Path
 
 import database_values as given
 import pytest
+from components import require_component
+from module_systems import MODULE_SHELLS, environment_after, modules_line
 
 from commtune.app.profiles.rule_files import prepare_rules, read_rules, write_rules
 from commtune.app.profiles.rule_verification import verify_rules
+from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.progress import LineReporter
 from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
@@ -79,3 +84,18 @@ def test_a_range_that_keeps_the_default_has_no_rule(tmp_path: Path) -> None:
     url = _stored(tmp_path, {}, _SMALL, {})
     (file,) = prepare_rules("one", "nccl-tuner", db=url).export.files
     assert file.text.endswith("# rules: 1\nallreduce,91,2048,tree,ll,0,2,2\n")
+
+
+def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:
+    require_component("g++", shutil.which("g++") is not None)
+    url = _stored(tmp_path, {**_SMALL}, {**_SMALL}, {**_LARGE})
+    with pytest.raises(ExportRefused, match="no other operation was measured under it"):
+        install_campaign("one", tmp_path / "site", db=url)
+    done = install_campaign("one", tmp_path / "site", db=url, allow_unguarded=True)
+    assert done.modules[-1] == "commtune-one/rules"
+    loaded, _ = environment_after(
+        MODULE_SHELLS["bash"], modules_line("bash", "load commtune-one/rules"), tmp_path,
+        MODULEPATH=str(done.folder),
+    )  # fmt: skip
+    ctypes.CDLL(loaded["NCCL_TUNER_PLUGIN"]).ncclTunerPlugin_v5  # noqa: B018
+    assert "# rules: 2\n" in Path(loaded["COMMTUNE_TUNER_FILE"]).read_text()

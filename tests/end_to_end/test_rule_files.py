@@ -1,141 +1,22 @@
-"""Files of rules by size, as real MPI libraries read them.
-
-The campaigns are real and tiny; the profiles are put beside theirs, so that two algorithms meet at
-a border that is known. With 3 ranks the order of sums tells them apart.
-"""
+"""Files of rules by size, as real MPI libraries read them."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import closing
-from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from command_line import CACHE, ROOT, CommandLine
+from rule_campaigns import KIB, OPENMPI, Made, make
 from tracing_runs import traced_on
 
-from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules, write_rules
-from commtune.app.profiles.rule_verification import RuleProof, prove_rules, verify_rules
-from commtune.campaign.loading import load_campaign
-from commtune.cluster.machine.description import describe_machine
+from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules
+from commtune.app.profiles.rule_verification import prove_rules, verify_rules
 from commtune.commands.profiles.verify import verify_command
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import ExportRefused, UserError
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.wiring import benchmark_setup
-from commtune.wiring.campaign_records import record_of
-
-KIB = 1024
-CAMPAIGN = """\
-campaign: 1
-name: small
-space: {space}
-mpi: wheel:{library}
-workload: {{operation: {operation}, ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
-timing: {{max_samples: 10, time_cap: 2ms}}
-budget: {{search: 60s, ablation: 1s, confirmation: 1s, trials: 1}}
-"""
-OPENMPI, MPICH = "OMPI_MCA_coll_tuned_", "MPIR_CVAR_ALLREDUCE_"
-DYNAMIC = {f"{OPENMPI}use_dynamic_rules": "1"}
-
-
-def ruled(collective: str, algorithm: str) -> Mapping[str, str]:
-    return {**DYNAMIC, f"{OPENMPI}{collective}_algorithm": algorithm}
-
-
-#: Two algorithms, from 2 to 4 KiB and at 16 KiB; those of broadcast and allreduce are not the
-#: library's own choice there.
-ALGORITHMS: dict[tuple[str, str], tuple[Mapping[str, str], Mapping[str, str]]] = {
-    ("openmpi", "allreduce"): (
-        ruled("allreduce", "basic_linear"),
-        ruled("allreduce", "nonoverlapping"),
-    ),
-    ("openmpi", "broadcast"): (
-        ruled("bcast", "scatter_allgather"),
-        ruled("bcast", "split_binary_tree"),
-    ),
-    ("openmpi", "allgather"): (
-        ruled("allgather", "linear"),
-        ruled("allgather", "recursive_doubling"),
-    ),
-    ("mpich", "allreduce"): (
-        {f"{MPICH}POSIX_INTRA_ALGORITHM": "mpir", f"{MPICH}INTRA_ALGORITHM": "ring"},
-        {
-            f"{MPICH}POSIX_INTRA_ALGORITHM": "mpir",
-            f"{MPICH}INTRA_ALGORITHM": "k_reduce_scatter_allgather",
-            f"{MPICH}RECEXCH_KVAL": "3",
-        },
-    ),
-}
-FORMATS = {"openmpi": "openmpi-rules", "mpich": "mpich-json"}
-
-
-def stated(operation: str, low: int, high: int, settings: Mapping[str, str]) -> Profile:
-    gain = Interval(1.5, 1.4, 1.6, 20)
-    return Profile(
-        name=f"{operation}-{low}-{high}",
-        operation=operation,
-        backend="mpi-host",
-        ranks=3,
-        nodes=1,
-        bytes_low=low,
-        bytes_high=high,
-        configuration=Configuration(settings),
-        verdict=Verdict.FASTER,
-        points=tuple(
-            PointEvidence(operation, size, "all", 3e-6, 2e-6, gain, Verdict.FASTER)
-            for size in sorted({low, high})
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class Made:
-    """A campaign's database in a folder, and its rules in ``rules.txt``."""
-
-    library: str
-    folder: Path
-
-    @property
-    def file(self) -> Path:
-        return self.folder / "rules.txt"
-
-    @property
-    def database(self) -> str:
-        return str(self.folder / "c.db")
-
-    def prove(self) -> RuleProof:
-        rules = read_rules(self.file, db=self.database)
-        return prove_rules(self.file, rules, find_library(rules.stored, None))
-
-
-def make(library: str, folder: Path, operation: str = "allreduce", ranks: int = 3) -> Made:
-    """A campaign as it lies in the database before its first run, with two profiles."""
-    space = {"openmpi": "openmpi-host", "mpich": "mpich-host-allreduce"}[library]
-    where = {"operation": operation, "ranks": ranks}
-    text = CAMPAIGN.format(space=space, library=library, **where)
-    (folder / "campaign.yaml").write_text(text)
-    spec = load_campaign(folder / "campaign.yaml")
-    mpi = benchmark_setup.find_named_mpi(spec.mpi)
-    opened = open_database(f"sqlite:///{folder / 'c.db'}")
-    store = Store(opened)
-    handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
-    small, large = ALGORITHMS[library, operation]
-    profiles = [
-        stated(operation, 2 * KIB, 4 * KIB, small),
-        stated(operation, 16 * KIB, 16 * KIB, large),
-    ]
-    store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
-    store.finish_campaign(handle.id)
-    store.unlock_all()
-    opened.close()
-    found = Made(library, folder)
-    write_rules(prepare_rules("small", FORMATS[library], db=found.database), found.file)
-    return found
 
 
 @pytest.fixture(params=["openmpi", "mpich"])

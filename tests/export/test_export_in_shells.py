@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 from components import require_component
 from export_documents import nasty_values, with_values
+from module_systems import (
+    MODULE_SHELLS,
+    PRINT_ENVIRONMENT,
+    environment_after,
+    lmod_line,
+    modules_line,
+    require_system,
+)
 
 from commtune import process
 from commtune.errors import ExportRefused
 from commtune.export import render_profile
-
-#: A program that prints its environment with NUL after each entry, whatever the locale.
-_PRINT = f'{sys.executable} -I -c \'import os; os.write(1, b"<<<" + ' + (
-    'b"\\0".join(k + b"=" + v for k, v in os.environb.items()) + b">>>")\''
-)
 
 
 @dataclass(frozen=True)
@@ -39,21 +41,6 @@ LOADERS = {
     "tcsh": Loader("csh", ("tcsh", "-f"), lines="source {file}\n"),
     "fish": Loader("fish", ("fish", "--no-config"), lines="source {file}\n"),
 }
-
-
-def environment_after(
-    arguments: tuple[str, ...], script: str, folder: Path, **more: str
-) -> tuple[dict[str, str], str]:
-    """The environment of a program that the script starts last, and all that was printed."""
-    file = folder / "script"
-    file.write_text(script + _PRINT + "\n")
-    base = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", **more}
-    done = process.run_process(
-        [*arguments, file], environment=base, timeout_s=60, cwd=folder, whole_output=True
-    )
-    assert "<<<" in done.output, done.output
-    body = done.output.partition("<<<")[2].rpartition(">>>")[0]
-    return dict(entry.split("=", 1) for entry in body.split("\0")), done.output
 
 
 def assert_same(found: dict[str, str], wanted: dict[str, str]) -> None:
@@ -92,34 +79,6 @@ def test_a_shell_gets_every_value_exactly_and_runs_none(
     assert not (tmp_path / "canary").exists()
 
 
-def lmod_command() -> str:
-    """Lmod's program: installed, or unpacked under /opt (Debian can't have both systems)."""
-    places = (os.environ.get("LMOD_CMD", ""), "/usr/share/lmod/lmod/libexec/lmod",
-              "/opt/lmod/usr/share/lmod/lmod/libexec/lmod")  # fmt: skip
-    return next((place for place in places if place and Path(place).is_file()), "")
-
-
-MODULE_SHELLS = {
-    "bash": ("bash", "--norc"),
-    "sh": ("dash",),
-    "tcsh": ("tcsh", "-f"),
-    "fish": ("fish", "--no-config"),
-}
-_INIT = Path("/usr/share/modules/init")
-
-
-def lmod_line(shell: str, words: str) -> str:
-    command = f"{lmod_command()} {shell} {words}"
-    if shell == "fish":
-        return f"{command} | source\n"
-    return f"eval `{command}`\n" if shell == "tcsh" else f'eval "$({command})"\n'
-
-
-def modules_line(shell: str, words: str) -> str:
-    dot = "source" if shell in ("tcsh", "fish") else "."
-    return f"{dot} {_INIT / shell}\nmodule {words}\n"
-
-
 def module_file(format: str, folder: Path, values: dict[str, str]) -> Path:
     """Writes a module named ``profile``; returns the folder for MODULEPATH."""
     place = folder / "modules"
@@ -134,12 +93,6 @@ SYSTEMS = {
     "lmod-reads-tcl": ("tcl", lmod_line),
     "modules": ("tcl", modules_line),
 }
-
-
-def require_system(system: str, shell: str) -> None:
-    found = bool(lmod_command()) if system.startswith("lmod") else _INIT.is_dir()
-    require_component("lmod" if system.startswith("lmod") else "environment-modules", found)
-    require_component(shell, shutil.which(MODULE_SHELLS[shell][0]) is not None)
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
@@ -221,7 +174,7 @@ def test_tclsh_reads_the_module_file_without_a_module_system(tmp_path: Path) -> 
     assert not (tmp_path / "canary").exists()
 
 
-_TCL_PRINT = _PRINT.replace("-c '", "-c {").removesuffix("'") + "}"
+_TCL_PRINT = PRINT_ENVIRONMENT.replace("-c '", "-c {").removesuffix("'") + "}"
 
 
 def test_the_env_file_is_read_literally_line_by_line(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rule_file import RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
+from commtune.spaces.loading import is_version_in
 from commtune.wiring import benchmark_setup
 
 _FIRST_LINE = re.compile(r"\W* commtune rules of campaign (\S+) \(([\w-]+)\): .*")
@@ -86,6 +87,19 @@ def prepare_rules(
     behind = {document.profile.name for document in table.documents}
     used = tuple(answer for answer in answers if answer.profile.name in behind)
     return CampaignRules(chosen, table, export, stored, used)
+
+
+def rule_format_of(campaign: str, db: str | None = None) -> str:
+    """The format that the campaign's library reads.
+
+    Raises:
+        ExportRefused: there is none.
+    """
+    library, version = _library(describe_campaign(database_url(db), campaign))
+    for name, chosen in RULE_FORMATS.items():
+        if chosen.library == library and is_version_in(version, chosen.versions):
+            return name
+    raise ExportRefused(f"{library} {version} reads no file of rules that commtune writes")
 
 
 def _library(stored: CampaignDescription) -> tuple[str, str]:

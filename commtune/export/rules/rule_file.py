@@ -105,11 +105,17 @@ def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
 
 def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
     """Origin, rules with their speedups, and how to load, verify and undo them."""
+    settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
+    verify = [f"Verify: {format.verify}", "Undo: start without these variables"]
+    return [*describe_rules(table, format), "Load:", *settings, *verify]
+
+
+def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
+    """Origin, rules, and their speedups; what they are and what for in the first two lines."""
     first = table.documents[0]
     rule = table.rules[0]
     where = text.format_ranks(rule.ranks, rule.nodes)
     operations = ", ".join(table.operations)
-    settings = [f"  export {name}={value}" for name, value in load.items()]
     is_likely = any(d.profile.verdict is Verdict.LIKELY for d in table.documents)
     lines = [
         f"commtune rules of campaign {first.campaign} ({format.name}): {operations}, {where}",
@@ -118,10 +124,6 @@ def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) 
         *(_NOT_PROVEN if is_likely else []),
         f"For communicators of {where} only; others, and other sizes, are left to the library.",
         *(line for document in table.documents for line in _evidence(document)),
-        "Load:",
-        *settings,
-        f"Verify: {format.verify}",
-        "Undo: start without these variables",
     ]
     return [one_line(line) for line in lines]
 

@@ -1,0 +1,126 @@
+"""What a campaign recommends as modules for all users of a site."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, rule_format_of
+from commtune.app.profiles.site_files import lay_files
+from commtune.app.profiles.use import export_profile
+from commtune.app.setup.installation import build_tuner
+from commtune.db.connection.location import database_url
+from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.errors import ExportRefused, NoAnswer
+from commtune.export import render_rule_module
+from commtune.export.modules import MODULE_FILES
+from commtune.kernels.tuner_build import PLUGIN_VARIABLE
+
+#: Below the folder: what goes into MODULEPATH, and what modules name.
+_MODULES, _RULES = "modulefiles", "rules"
+
+
+@dataclass(frozen=True)
+class Installation:
+    """What was laid, and why some of it was not.
+
+    Attributes:
+        folder: for ``module use``.
+        modules: names of modules.
+        refused: why, by name of a profile, or ``rules``.
+        removed: files of an earlier installation that the campaign has no more.
+    """
+
+    folder: Path
+    modules: list[str]
+    refused: Mapping[str, str]
+    removed: list[Path]
+
+
+def install_campaign(
+    campaign: str,
+    folder: Path,
+    *,
+    db: str | None = None,
+    mpi: str | None = None,
+    allow_unguarded: bool = False,
+    accept_likely: bool = False,
+) -> Installation:
+    """Lays a module for each profile of a campaign, and one for its rules by size, where it can.
+
+    Args:
+        folder: its parent has to be there.
+        mpi: the library, where files of rules copy something of it; the campaign's by default.
+
+    Raises:
+        NoAnswer: the campaign has no profiles.
+        ExportRefused: none of it can be laid; with why.
+        UserError, CampaignLocked: as ``lay_files``.
+    """
+    folder = folder.absolute()
+    files: dict[str, bytes] = {}
+    modules, refused = [], {}
+    asked = {"allow_unguarded": allow_unguarded, "accept_likely": accept_likely}
+    for name, number in _profiles(campaign, db).items():
+        try:
+            answer = load_profile(database_url(db), number, with_details=True)
+            made = {form: export_profile(answer, form, None, **asked) for form in MODULE_FILES}
+        except ExportRefused as error:
+            refused[name] = error.message
+        else:
+            modules.append(_add_module(files, campaign, name, made))
+    try:
+        rules = prepare_rules(
+            campaign, rule_format_of(campaign, db), db=db, mpi=mpi, accept_likely=accept_likely
+        )
+        files |= _rule_files(rules, folder, allow_unguarded=allow_unguarded)
+        modules.append(_module_name(campaign, "rules"))
+    except ExportRefused as error:
+        refused["rules"] = error.message
+    if not modules:
+        raise ExportRefused("\n".join(f"{name}: {why}" for name, why in refused.items()))
+    return Installation(folder / _MODULES, modules, refused, lay_files(folder, campaign, files))
+
+
+def _profiles(campaign: str, db: str | None) -> dict[str, str]:
+    """Names and numbers of a campaign's profiles."""
+    found = {one.name: str(one.id) for one in find_profiles(database_url(db), campaign)}
+    if not found:
+        raise NoAnswer(
+            f"campaign {campaign} has no profiles", hint="'commtune profiles' lists them"
+        )
+    return found
+
+
+def _module_name(campaign: str, name: str) -> str:
+    # Lists of loaded modules have colons between.
+    return f"commtune-{campaign}/{name.replace(':', '-')}"
+
+
+def _add_module(files: dict[str, bytes], campaign: str, name: str, made: Mapping[str, str]) -> str:
+    module = _module_name(campaign, name)
+    for form, text in made.items():
+        files[f"{_MODULES}/{module}{MODULE_FILES[form].suffix}"] = text.encode()
+    return module
+
+
+def _rule_files(rules: CampaignRules, folder: Path, *, allow_unguarded: bool) -> dict[str, bytes]:
+    """Files of rules, the plugin that reads NCCL's, and the modules that load them."""
+    campaign = rules.stored.name
+    main = folder / _RULES / campaign / "rules.txt"
+    texts = zip(rules.export.paths(main), rules.export.files, strict=True)
+    files = {str(path.relative_to(folder)): one.text.encode() for path, one in texts}
+    load = rules.load(main)
+    if PLUGIN_VARIABLE in load:
+        plugin = f"{_RULES}/{campaign}/{load[PLUGIN_VARIABLE]}"
+        files[plugin] = build_tuner().read_bytes()
+        load[PLUGIN_VARIABLE] = str(folder / plugin)
+    made = {
+        form: render_rule_module(
+            form, rules.format, rules.table, load, str(main), allow_unguarded=allow_unguarded
+        )
+        for form in MODULE_FILES
+    }
+    _add_module(files, campaign, "rules", made)
+    return files

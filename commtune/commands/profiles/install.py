@@ -1,0 +1,53 @@
+"""``commtune install`` and ``uninstall``: modules and files of rules for a site."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from commtune.app.profiles.site_files import take_files
+from commtune.app.profiles.site_installation import install_campaign
+from commtune.commands.options import DbOption
+
+_Folder = Annotated[
+    Path, typer.Option("--system-wide", metavar="DIR", help="folder that all users can read")
+]
+
+
+def install_command(
+    campaign: Annotated[str, typer.Argument(help="whose profiles and rules")],
+    folder: _Folder,
+    allow_unguarded: Annotated[
+        bool, typer.Option("--allow-unguarded", help="modules without guard operations, too")
+    ] = False,
+    accept: Annotated[
+        Literal["proven", "likely"],
+        typer.Option(help="'likely': also profiles whose speedup is not proven"),
+    ] = "proven",
+    mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
+    db: DbOption = None,
+) -> None:
+    """Lay module files and files of rules of a campaign for all users of a site."""
+    done = install_campaign(
+        campaign, folder, db=db, mpi=mpi, allow_unguarded=allow_unguarded,
+        accept_likely=accept == "likely",
+    )  # fmt: skip
+    for name, why in done.refused.items():
+        print(f"left out: {name}: {why}")
+    for file in done.removed:
+        print(f"removed {file}")
+    print(f"module use {shlex.quote(str(done.folder))}")
+    for module in done.modules:
+        print(f"module load {module}")
+
+
+def uninstall_command(
+    folder: _Folder,
+    campaign: Annotated[str | None, typer.Argument(help="of this one only [all]")] = None,
+) -> None:
+    """Take away what install laid; files that were changed since are refused."""
+    for file in take_files(folder.absolute(), campaign):
+        print(f"removed {file}")
