@@ -7,9 +7,13 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 import commtune
+from commtune import process
+from commtune.errors import UserError
 from commtune.kernels.build_steps import (
     BuildLog,
     BuildSteps,
@@ -22,7 +26,22 @@ from commtune.progress import ON_STEP
 
 #: By which NCCL is told of a plugin.
 PLUGIN_VARIABLE = "NCCL_TUNER_PLUGIN"
+#: What ours calls itself.
+OWN_PLUGIN = "commtune"
 TUNER_LIBRARY = "libnccl-tuner-commtune.so"
+#: What a plugin's tables of functions begin with is its name. NCCL takes the newest that it knows.
+_ASKING = """\
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+for version in (6, 5, 4, 3, 2):
+    try:
+        name = ctypes.c_char_p.in_dll(library, f"ncclTunerPlugin_v{version}").value
+    except ValueError:
+        continue
+    print("found", name.decode(errors="replace"))
+    break
+"""
+_ASKING_LIMIT_S = 30.0
 _SOURCES = Path(__file__).parent / "tuner"
 _LOG = "build.log"
 _WORDS = "building the tuner plugin"
@@ -61,6 +80,30 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
         (made / TUNER_LIBRARY).replace(library)
     ON_STEP.get()(_WORDS, 1, 1)
     return library
+
+
+def find_plugin_name(written: str, environment: Mapping[str, str]) -> str:
+    """What the plugin calls itself that NCCL loads; ``commtune`` for ours.
+
+    Args:
+        written: the value of NCCL_TUNER_PLUGIN: a path, a library's name, or the end of one.
+
+    Raises:
+        UserError: there is no such plugin; with what the loader says.
+    """
+    tried = (written,) if "/" in written else (written, f"libnccl-tuner-{written}.so")
+    for name in tried:
+        # In a process of its own: a library that is loaded may do anything.
+        asked = process.run_process(
+            [sys.executable, "-I", "-c", _ASKING, name],
+            environment=environment,
+            timeout_s=_ASKING_LIMIT_S,
+        )
+        lines = asked.output.strip().splitlines() or [""]
+        if asked.ok and lines[-1].startswith("found "):
+            return lines[-1].removeprefix("found ")
+        said = "it has no table of a tuner plugin" if asked.ok else lines[-1]
+    raise UserError(f"NCCL loads no tuner plugin by {PLUGIN_VARIABLE}={written}: {said}")
 
 
 def _key() -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import shutil
+import subprocess
 from pathlib import Path
 
 import database_values as given
@@ -15,6 +16,7 @@ from commtune.app.profiles.rule_files import prepare_rules, read_rules, write_ru
 from commtune.app.profiles.rule_verification import verify_rules
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.progress import LineReporter
+from commtune.app.setup.installation import build_tuner
 from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
 from commtune.db.storage.store import Store
@@ -67,8 +69,6 @@ def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) ->
     ]
     assert "#   export NCCL_SOCKET_NTHREADS=4" in lines
     assert read_rules(file, db=url).table == rules.table
-    with pytest.raises(UserError, match="rules of nccl, and verify can run those of MPI only"):
-        verify_rules(file, db=url, reporter=LineReporter(print))
 
 
 @pytest.mark.parametrize("other", [_SMALL, {}, {**_SMALL, "NCCL_SOCKET_NTHREADS": "8"}])
@@ -97,5 +97,52 @@ def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:
         MODULE_SHELLS["bash"], modules_line("bash", "load commtune-one/rules"), tmp_path,
         MODULEPATH=str(done.folder),
     )  # fmt: skip
-    ctypes.CDLL(loaded["NCCL_TUNER_PLUGIN"]).ncclTunerPlugin_v5  # noqa: B018
+    ctypes.c_char_p.in_dll(ctypes.CDLL(loaded["NCCL_TUNER_PLUGIN"]), "ncclTunerPlugin_v5")
     assert "# rules: 2\n" in Path(loaded["COMMTUNE_TUNER_FILE"]).read_text()
+
+
+#: A plugin as another site has it: NCCL loads it by its tables, whatever their functions do.
+_OTHER = """
+struct table { const char* name; void* functions[3]; };
+extern "C" const table ncclTunerPlugin_v4 = {"Example", {}};
+"""
+
+
+def _compile(folder: Path, text: str) -> str:
+    source, library = folder / "other.cpp", folder / "libnccl-tuner-other.so"
+    source.write_text(text)
+    subprocess.run(["g++", "-shared", "-fPIC", source, "-o", library], check=True)
+    return str(library)
+
+
+def test_what_keeps_nccl_from_its_rules_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    require_component("g++", shutil.which("g++") is not None)
+    url = _stored(tmp_path, {**_SMALL}, {**_SMALL}, {**_LARGE})
+    file = tmp_path / "rules.csv"
+    write_rules(prepare_rules("one", "nccl-tuner", db=url), file)
+
+    def refused(plugin: str | None, rules: str | None) -> str:
+        values = {"NCCL_TUNER_PLUGIN": plugin, "COMMTUNE_TUNER_FILE": rules}
+        for name, value in values.items():
+            monkeypatch.delenv(name, raising=False)
+            if value is not None:
+                monkeypatch.setenv(name, value)
+        with pytest.raises(UserError) as error:
+            verify_rules(file, db=url, reporter=LineReporter(print))
+        return error.value.message
+
+    own, other = str(build_tuner()), _compile(tmp_path, _OTHER)
+    assert "NCCL_TUNER_PLUGIN is not set" in refused(None, str(file))
+    assert "is the tuner plugin 'Example', and NCCL loads one only" in refused(other, str(file))
+    # As NCCL finds it, where its folder is searched.
+    monkeypatch.setenv("LD_LIBRARY_PATH", str(tmp_path))
+    assert "is the tuner plugin 'Example'" in refused("other", str(file))
+    assert "cannot open shared object file" in refused("none", str(file))
+    nothing = _compile(tmp_path, "int nothing;\n")
+    assert "no table of a tuner plugin" in refused(nothing, str(file))
+    assert "does not set COMMTUNE_TUNER_FILE" in refused(own, None)
+    assert "sets COMMTUNE_TUNER_FILE=/other" in refused(own, "/other")
+    said = refused(own, str(file))
+    assert "holds rules of nccl, and verify can run those of MPI only" in said

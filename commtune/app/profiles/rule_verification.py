@@ -26,6 +26,7 @@ from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export.rules.table import Span
 from commtune.formatting import format_size
+from commtune.kernels.tuner_build import OWN_PLUGIN, PLUGIN_VARIABLE, find_plugin_name
 from commtune.model import (
     Configuration,
     Execution,
@@ -83,6 +84,7 @@ def verify_rules(
     """
     rules = read_rules(file, db=db, mpi=mpi)
     if rules.format.library not in {flavour.library for flavour in MpiFlavour}:
+        _refuse_other_plugin(file, rules.load(file), os.environ)
         raise UserError(
             f"{file} holds rules of {rules.format.library}, and verify can run those of MPI only",
             hint=rules.format.verify,
@@ -157,6 +159,32 @@ def _refuse_overridden(
             "chooses for all sizes",
             hint=f"unset {' '.join(forcing)}",
         )
+
+
+def _refuse_other_plugin(
+    file: Path, load: Mapping[str, str], environment: Mapping[str, str]
+) -> None:
+    """Refuses an environment in which NCCL loads no plugin, another one, or other rules."""
+    if not (named := environment.get(PLUGIN_VARIABLE)):
+        raise UserError(
+            f"{file} is not used here: {PLUGIN_VARIABLE} is not set, so NCCL loads no plugin, or "
+            "its site's",
+            hint=f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)",
+        )
+    if (name := find_plugin_name(named, environment)) != OWN_PLUGIN:
+        raise UserError(
+            f"{file} is not used here: {PLUGIN_VARIABLE}={named} is the tuner plugin '{name}', "
+            "and NCCL loads one only",
+            hint=f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)",
+        )
+    rest = {n: value for n, value in load.items() if n != PLUGIN_VARIABLE}
+    for variable, value in rest.items():
+        if (own := environment.get(variable)) != value:
+            found = f"sets {variable}={own}" if own else f"does not set {variable}"
+            raise UserError(
+                f"{file} is not used here: your environment {found}",
+                hint=f"export {variable}={value}",
+            )
 
 
 def _prove(

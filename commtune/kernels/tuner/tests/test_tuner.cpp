@@ -1,5 +1,8 @@
 // The plugin as NCCL drives it.
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <string>
 #include <thread>
 #include <utility>
@@ -219,6 +222,20 @@ TEST(a_path_that_cannot_be_read_ends_the_start) {
     EXPECT(count_lines(reason) == 1);
     EXPECT(errors.empty());  // NCCL's log shows it
   }
+  unsetenv("NCCL_DEBUG");
+}
+
+TEST(a_file_without_permission_to_read_ends_the_start) {
+  setenv("NCCL_DEBUG", "WARN", 1);
+  const NamedFile file(kRules);
+  EXPECT(chmod(std::getenv("COMMTUNE_TUNER_FILE"), 0) == 0);
+  const Plugin plugin;
+  // To root, all files are open.
+  const bool is_root = geteuid() == 0;
+  if (is_root) EXPECT(seteuid(65534) == 0);
+  EXPECT(Communicator(plugin).result == nccl::kInvalidUsage);
+  if (is_root) EXPECT(seteuid(0) == 0);
+  EXPECT(count_lines(" can't be used: Permission denied. Mend the file on all nodes") == 1);
   unsetenv("NCCL_DEBUG");
 }
 

