@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import os
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,9 +13,12 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
+from rule_campaigns import stated
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
@@ -112,3 +116,51 @@ def test_a_program_of_the_standard_abi_is_refused(commtune: CommandLine) -> None
     )
     assert said.code == 2
     assert "programs of the standard MPI ABI (libmpi_abi) can't be counted" in said.err
+
+
+def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLine) -> None:
+    """From the program to a campaign, to a profile, to the program under it."""
+    launched = ["mpiexec", "-n", "2", sys.executable, program]
+    loading = replace(commtune, extra={"MPI4PY_LIBMPI": libmpi_of(_mpi("mpich"))})
+    mpi = "wheel:mpich"
+    said = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", *launched)
+    assert said.code == 0, said.err
+    assert "wrote my-solver.yaml my-solver.py" in said.err
+    again = loading("trace-messages", "--mpi", mpi, "-o", "my-solver.yaml", "--", "false")
+    assert (again.code, "my-solver.yaml is there already" in again.err) == (2, True)
+    pattern = (commtune.folder / "my-solver.py").read_text()
+    assert '\n    1024: {"allreduce": 1},\n' in pattern
+    four = '"allgather": 1, "alltoall": 1, "broadcast": 1, "reduce-scatter": 1'
+    assert f"\n    2048: {{{four}}},\n" in pattern
+    campaign = (commtune.folder / "my-solver.yaml").read_text()
+    assert "# Not in it: allreduce, 1 rank: 2 calls.\n" in campaign
+    assert "messages: {8: 50, 1024: 50, 2048: 1}\n" in campaign
+    (commtune.folder / "my-solver.yaml").write_text(
+        f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
+        "budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 2}\n"
+    )
+    tuned = commtune("tune", "my-solver.yaml")
+    assert tuned.code == 0, tuned.err
+    runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
+    outcomes = dict(commtune.query(runs))
+    assert outcomes.pop("ok") >= 10
+    sizes = "SELECT DISTINCT bytes FROM measurements ORDER BY bytes"
+    assert [row[0] for row in commtune.query(sizes)] == [8, 1024, 2048]
+    profile = stated("own:MySolver", 8, 2048, _SETTING)
+    opened = open_database(f"sqlite:///{commtune.database}")
+    ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")
+    Store(opened).save_profiles(number, [replace(profile, ranks=2, guards=())])
+    opened.close()
+    ((name, value),) = _SETTING.items()
+    exported = commtune("export", f"my-solver/{profile.name}", "--format", "sh", "-o", "p.sh")
+    assert exported.code == 0, exported.err
+    script = f". ./p.sh; echo {name} is ${name}; exec " + shlex.join(launched)
+    rerun = loading("trace-messages", "--mpi", mpi, "--json", "--", "sh", "-c", script)
+    assert f"{name} is {value}\n" in rerun.err
+    assert {(one["operation"], one["ranks"]) for one in json.loads(rerun.out)} >= {
+        ("allreduce", 2),
+        ("alltoall", 2),
+    }
+
+
+_SETTING = {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "recursive_doubling"}

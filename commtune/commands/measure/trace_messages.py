@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from commtune.app.measure.message_campaign import check_new_files, write_campaign
 from commtune.app.measure.message_tracing import count_messages
 from commtune.commands.options import JsonOption, print_json
 
@@ -15,11 +17,20 @@ from commtune.commands.options import JsonOption, print_json
 def trace_messages_command(
     command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
     mpi: Annotated[str, typer.Option(help="the program's MPI, as for tune")] = "auto",
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="write a campaign that tunes them: FILE.yaml"),
+    ] = None,
     json_output: JsonOption = False,
 ) -> None:
     """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
+    if output is not None:
+        check_new_files(output)
     found = count_messages(command_line, mpi)
     print(found.output, end="", file=sys.stderr)
+    if output is not None:
+        files = write_campaign(output, found, command_line, mpi)
+        print("wrote", *files, file=sys.stderr)
     if json_output:
         print_json(
             [

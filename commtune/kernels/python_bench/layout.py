@@ -13,7 +13,9 @@ WINDOW = 64
 
 _BETWEEN_TWO = ("ping-pong", "bidirectional", "stream")
 _TOTAL = ("alltoall", "allgather", "reduce-scatter")
-OPERATIONS = (*_BETWEEN_TWO, "allreduce", "reduce", "broadcast", "ring", *_TOTAL)
+#: What is done by the library's own call; the others are made of messages.
+CALLS = ("allreduce", "reduce", "broadcast", *_TOTAL)
+OPERATIONS = (*_BETWEEN_TWO, "ring", *CALLS)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Messages of a pattern, and the parts in which they are started and waited for."""
+"""Messages of a pattern, in the parts in which they are started and waited for; and its calls."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from commtune.kernels.python_bench.faults import UsageFault
+from commtune.kernels.python_bench.layout import CALLS
 
 if TYPE_CHECKING:
     from mpi4py import MPI
@@ -26,6 +27,15 @@ class Message:
     to_offset: int
     count: int
     part: int
+
+
+@dataclass(frozen=True)
+class Call:
+    """A collective of the library, so many times in a row; ``size`` as in docs/benchmark.md."""
+
+    operation: str
+    size: int
+    times: int
 
 
 def _unbound(*_: object) -> list[Any]:
@@ -74,10 +84,12 @@ class MessagePattern(Part):
         self._messages: list[Message] = []
         self._sent: dict[int, int] = defaultdict(int)
         self._received: dict[int, int] = defaultdict(int)
+        self._calls: list[Call] = []
+        self._make_calls: Callable[[], object] = _unbound
         self.define()
 
     def define(self) -> None:
-        """Adds the messages, by ``add`` and by ``part().add``. To be overridden."""
+        """Adds messages and calls, by ``add``, ``part().add`` and ``call``. To be overridden."""
         raise NotImplementedError(f"{type(self).__name__} has no define()")
 
     def part(self) -> Part:
@@ -86,14 +98,39 @@ class MessagePattern(Part):
         self._parts.append(made)
         return made
 
-    def run(self) -> None:
-        """One execution: what is timed. Parts follow each other unless it is overridden.
+    def call(self, operation: str, size: int, times: int = 1) -> None:
+        """Adds a collective of the library over all ranks; every rank adds the same ones.
 
-        When it returns, all messages of this rank must be complete.
+        Args:
+            operation: ``allreduce``, ``broadcast`` ...
+            size: bytes, as the operation counts them.
+            times: how often, one after the other.
+        """
+        if operation not in CALLS:
+            raise UsageFault(f"there is no call '{operation}'; calls are: {', '.join(CALLS)}")
+        if times < 1:
+            raise UsageFault(f"{operation} is to be called {times} times")
+        self._calls.append(Call(operation, int(size), int(times)))
+
+    def run_calls(self) -> None:
+        """Makes all calls, in the order in which they were added."""
+        self._make_calls()
+
+    def run(self) -> None:
+        """One execution: what is timed. Part after part, then the calls, unless overridden.
+
+        When it returns, all messages of this rank must be complete, and all calls made.
         """
         for part in self._parts:
             part.start()
             part.wait()
+        if self._calls:
+            self.run_calls()
+
+    @property
+    def calls(self) -> Sequence[Call]:
+        """All calls, in the order they were added."""
+        return self._calls
 
     @property
     def messages(self) -> Sequence[Message]:
@@ -122,9 +159,11 @@ class MessagePattern(Part):
         comm: MPI.Comm,
         begin_of: Callable[[Sequence[Message]], Callable[[], list[Any]]],
         wait_all: Callable[[list[Any]], object],
+        make_calls: Callable[[], object],
     ) -> None:
         """Gives every part what starts its messages, and what waits for their requests."""
         self.comm = comm
+        self._make_calls = make_calls
         for part in self._parts:
             part._begin = begin_of([m for m in self.messages if m.part == part._number])
             part._wait_all = wait_all

@@ -131,7 +131,7 @@ def _measure_all(
         denied = world.from_first(devices.denied_by(own.kind))
     else:
         memory = devices.HostMemory()
-    maker = Patterns(kind, options, world) if kind else Operations(options, world, denied)
+    maker = Patterns(kind, options, world, denied) if kind else Operations(options, world, denied)
     longest_send = max(layout.send_count for layout in maker.layouts)
     longest_received = max(layout.receive_count for layout in maker.layouts)
     send = memory.allocate(longest_send, options.dtype)

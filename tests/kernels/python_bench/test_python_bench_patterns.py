@@ -68,6 +68,36 @@ def test_ranks_that_do_not_find_each_other_are_warned(run_python: RunPython) -> 
     assert "Open MPI v5" in line
 
 
+_CALLS = """\
+def define(self):
+    for operation in ("allreduce", "reduce", "broadcast", "allgather", "alltoall"):
+        self.call(operation, self.size, times=3)
+    self.call("reduce-scatter", 2 * self.size)
+    self.add(0, self.ranks - 1, self.size)
+"""
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_calls_are_made_and_checked(run_python: RunPython, tmp_path: Path, ranks: int) -> None:
+    pattern = _pattern(tmp_path, _CALLS)
+    run = run_python(f"--python={pattern}", "--op=own:Mine", "--sizes=48,4800", ranks=ranks)
+    assert run.completed.exit_code == 0, run.completed.output
+    measurement = json.loads(run.lines[2])
+    assert measurement["wrong"] == 0
+    # Of each size, in elements: all ranks' sums, rank 0's alone, what others than the root get,
+    # all blocks of all ranks twice, a block of a sum twice as long; and a message. Twice checked.
+    whole = 1200
+    elements = whole * ranks + whole + whole * (ranks - 1) + 2 * whole * ranks + 2 * whole + whole
+    assert measurement["checked"] == 2 * elements
+    assert measurement["bytes_total"] == (15 + 2 + 1) * 4800
+
+
+def test_calls_that_run_does_not_make_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
+    body = "def define(self):\n    self.call('allreduce', 64)\ndef run(self):\n    pass\n"
+    run = run_python(f"--python={_pattern(tmp_path, body)}", "--op=own:Mine", "--sizes=64")
+    assert json.loads(run.lines[1])["wrong"] > 0
+
+
 def test_messages_that_run_does_not_send_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
     body = """\
 def define(self):
@@ -148,12 +178,20 @@ def test_messages_that_run_does_not_wait_for_are_an_error(
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ("def define(self):\n    pass", "Mine adds no messages at 8 bytes"),
+        (
+            "def define(self):\n    self.call('alltoal', 8)",
+            "there is no call 'alltoal'; calls are",
+        ),
+        (
+            "def define(self):\n    self.call('allreduce', 8, times=0)",
+            "allreduce is to be called 0 times",
+        ),
+        ("def define(self):\n    pass", "Mine adds no messages and no calls at 8 bytes"),
         ("def define(self):\n    self.add(0, 2, 8)", "names rank 2; ranks are 0 to 1"),
         ("def define(self):\n    self.add(0, 1, 2)", "less than one element (4 bytes)"),
         (
             "def define(self):\n    import os\n    self.add(0, 1, os.getpid() * 4)",
-            "different messages on different ranks",
+            "different messages or calls on different ranks",
         ),
     ],
 )

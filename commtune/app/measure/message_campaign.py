@@ -1,0 +1,170 @@
+"""A campaign whose benchmark is what a program sends: its collectives, in proportion."""
+
+from __future__ import annotations
+
+import keyword
+import math
+import re
+import shlex
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from commtune.app.measure.message_tracing import MessageCounts
+from commtune.campaign.schema import check_campaign_name
+from commtune.documents.files import replaced_file
+from commtune.errors import UserError
+from commtune.export.document import one_line
+from commtune.formatting import format_count, format_ranks
+from commtune.model import Backend, Operation
+from commtune.wiring import benchmark_setup, space_fitting
+
+#: Sizes that a run measures; with more, neighbours are measured together.
+_MOST_SIZES = 16
+#: An element of what the benchmark sends, in bytes.
+_ELEMENT = 4
+#: Calls of the most frequent operation in one execution.
+_MOST_CALLS = 100
+_PATTERN = '''\
+"""What a program called on {where}, as commtune trace-messages counted it:
+
+    {command}
+
+Calls stand in proportion. One that is rarer than 1 in 100 counts as 1 in 100.
+"""
+
+from commtune import Pattern
+
+#: By size (bytes): each operation, and how often it is called in one execution.
+CALLS = {{
+{calls}
+}}
+
+
+class {name}(Pattern):
+    """All calls of a size, one after the other."""
+
+    def define(self) -> None:
+        for operation, times in CALLS[self.size].items():
+            self.call(operation, self.size, times)
+'''
+_CAMPAIGN = """\
+# What a program sends, as commtune trace-messages counted it:
+#   {command}
+# One execution of a size makes all of its calls ({pattern}).
+{left_out}campaign: 1
+name: {name}
+space: {space}
+mpi: {mpi}
+benchmark: {{python: "{pattern}:{class_name}"}}
+workload: {{ranks: {ranks}, sizes: [{sizes}]}}
+messages: {{{messages}}}
+"""
+
+
+def write_campaign(
+    file: Path, counts: MessageCounts, command: Sequence[str], mpi: str
+) -> tuple[Path, Path]:
+    """Writes a campaign file, and beside it the pattern that the campaign measures.
+
+    Only communicators with the most ranks are in it: a run has one number of them.
+
+    Args:
+        mpi: as the campaign file is to name it.
+
+    Raises:
+        UserError: as ``check_new_files``; or one can't be written.
+    """
+    pattern = check_new_files(file)
+    ranks = max(ranks for _, ranks in counts.calls)
+    by_size = _group_sizes({op: calls for (op, n), calls in counts.calls.items() if n == ranks})
+    name, shown = _class_name(file.stem), one_line(shlex.join(command))
+    _write(pattern, _pattern_text(name, by_size, format_ranks(ranks, 1), shown))
+    found = benchmark_setup.find_named_mpi(mpi)
+    space = space_fitting.preset_for(found, Operation(f"own:{name}"), Backend.PYTHON_HOST)
+    executions = {size: _executions(calls) for size, calls in by_size.items()}
+    text = _CAMPAIGN.format(
+        command=shown,
+        pattern=pattern.name,
+        left_out="".join(_left_out(counts, ranks)),
+        name=file.stem,
+        space=space,
+        mpi=mpi,
+        class_name=name,
+        ranks=ranks,
+        sizes=", ".join(map(str, by_size)),
+        messages=", ".join(f"{size}: {number}" for size, number in executions.items()),
+    )
+    _write(file, text)
+    return file, pattern
+
+
+def _write(file: Path, text: str) -> None:
+    with replaced_file(file) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def check_new_files(file: Path) -> Path:
+    """The pattern's file, for a campaign file.
+
+    Raises:
+        UserError: one of both is there already, or has a name that no campaign has.
+    """
+    pattern = file.with_suffix(".py")
+    if file.suffix not in (".yaml", ".yml"):
+        raise UserError(f"{file} is to be a campaign file", hint="end its name in .yaml")
+    for path in (file, pattern):
+        if path.exists():
+            raise UserError(f"{path} is there already", hint="name another file: --output FILE")
+    check_campaign_name(file.stem)
+    return pattern
+
+
+def _class_name(stem: str) -> str:
+    name = "".join(word[:1].upper() + word[1:] for word in re.split(r"[^A-Za-z0-9]+", stem))
+    return name if name.isidentifier() and not keyword.iskeyword(name) else f"Of{name}"
+
+
+def _group_sizes(calls: Mapping[str, Mapping[int, int]]) -> dict[int, Counter[str]]:
+    """How often each operation is called, by size; of many sizes, by powers of two."""
+    sizes = {size for of_one in calls.values() for size in of_one}
+    is_many = len(sizes) > _MOST_SIZES
+    found: dict[int, Counter[str]] = {}
+    for operation, of_one in calls.items():
+        for size, number in of_one.items():
+            least = max(_ELEMENT, size)
+            taken = 2 ** round(math.log2(least)) if is_many else least
+            found.setdefault(taken, Counter())[operation] += number
+    return dict(sorted(found.items()))
+
+
+def _times(calls: Counter[str]) -> dict[str, int]:
+    """Calls of one execution, in proportion."""
+    divisor = max(math.gcd(*calls.values()), max(calls.values()) / _MOST_CALLS)
+    return {operation: max(1, round(n / divisor)) for operation, n in sorted(calls.items())}
+
+
+def _executions(calls: Counter[str]) -> int:
+    """How many executions are as many calls as the program made."""
+    return max(1, round(calls.total() / sum(_times(calls).values())))
+
+
+def _pattern_text(name: str, by_size: Mapping[int, Counter[str]], where: str, command: str) -> str:
+    lines = []
+    for size, calls in by_size.items():
+        words = ", ".join(f'"{operation}": {n}' for operation, n in _times(calls).items())
+        lines.append(f"    {size}: {{{words}}},")
+    return _PATTERN.format(
+        where=where,
+        command=command.replace("\\", "\\\\").replace('"""', '""\\"'),
+        calls="\n".join(lines),
+        name=name,
+    )
+
+
+def _left_out(counts: MessageCounts, ranks: int) -> list[str]:
+    return [
+        f"# Not in it: {operation}, {format_count(n, 'rank')}: {sum(calls.values()):,} calls.\n"
+        for (operation, n), calls in counts.calls.items()
+        if n != ranks
+    ]

@@ -1,0 +1,94 @@
+"""The campaign that ``trace-messages`` writes: calls in proportion, and what people name files."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from command_line import ROOT
+from components import require_component
+
+from commtune.app.measure.message_campaign import check_new_files, write_campaign
+from commtune.app.measure.message_tracing import MessageCounts
+from commtune.campaign.loading import load_campaign
+from commtune.errors import CommtuneError, UserError
+from commtune.kernels.python_bench import Pattern
+
+
+@pytest.fixture(autouse=True)
+def mpich(monkeypatch: pytest.MonkeyPatch) -> None:
+    there = (ROOT / ".mpi" / "mpich.installed").exists()
+    require_component("wheel:mpich (make .mpi/mpich.installed)", there)
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+
+
+def _write(
+    folder: Path, calls: dict[tuple[str, int], dict[int, int]], name: str = "solver.yaml",
+    command: tuple[str, ...] = ("./solver",),
+) -> tuple[Path, ModuleType]:  # fmt: skip
+    file, pattern = write_campaign(folder / name, MessageCounts("", calls), command, "wheel:mpich")
+    spec = importlib.util.spec_from_file_location("written", pattern)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return file, module
+
+
+def test_calls_stand_in_proportion_and_sizes_by_their_number(tmp_path: Path) -> None:
+    calls = {
+        ("allreduce", 4): {8: 30_000, 1024: 7},
+        ("broadcast", 4): {8: 10, 1024: 7},
+        ("broadcast", 2): {8: 5},
+    }
+    file, module = _write(tmp_path, calls)
+    assert module.CALLS == {
+        8: {"allreduce": 100, "broadcast": 1},
+        1024: {"allreduce": 1, "broadcast": 1},
+    }
+    made = module.Solver(4, 1024)
+    assert isinstance(made, Pattern)
+    assert [(c.operation, c.size, c.times) for c in made.calls] == [
+        ("allreduce", 1024, 1), ("broadcast", 1024, 1)
+    ]  # fmt: skip
+    spec = load_campaign(file)
+    assert spec.plan.workload.sizes == (8, 1024)
+    assert (spec.plan.workload.ranks, str(spec.plan.workload.operation)) == (4, "own:Solver")
+    # So many executions make as many calls as were counted, within their rounding.
+    assert spec.plan.messages == {8: 297, 1024: 7}
+    assert spec.plan.space.library == "mpich"
+
+
+def test_many_sizes_are_grouped(tmp_path: Path) -> None:
+    calls = {("broadcast", 2): dict.fromkeys(range(1, 5000), 1)}
+    file, module = _write(tmp_path, calls)
+    assert list(module.CALLS) == [2**power for power in range(2, 13)]
+    counted = load_campaign(file).plan.messages
+    assert sum(counted.values()) == 4999
+
+
+@pytest.mark.parametrize("name", ["2d-solver.v1.yaml", "class.yaml", "_.yml"])
+def test_any_campaign_has_a_pattern_with_a_name(name: str, tmp_path: Path) -> None:
+    calls = {("allreduce", 2): {8: 1}}
+    try:
+        file, _ = _write(tmp_path, calls, name)
+    except CommtuneError as error:
+        assert "can't name a campaign" in error.message
+        return
+    assert str(load_campaign(file).plan.workload.operation).startswith("own:")
+
+
+def test_no_command_line_gets_out_of_its_comment(tmp_path: Path) -> None:
+    command = ("sh", "-c", 'echo """\nraise SystemExit\n# \\', "a\\b")
+    file, module = _write(tmp_path, {("allreduce", 2): {8: 1}}, command=command)
+    assert module.CALLS == {8: {"allreduce": 1}}
+    assert load_campaign(file).plan.workload.sizes == (8,)
+
+
+def test_nothing_is_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("mine")
+    with pytest.raises(UserError, match=r"a.py is there already"):
+        check_new_files(tmp_path / "a.yaml")
+    with pytest.raises(UserError, match="is to be a campaign file"):
+        check_new_files(tmp_path / "b.py")
