@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CACHE, ROOT, CommandLine
+from components import require_component
 from rule_campaigns import KIB, OPENMPI, Made, make
 from tracing_runs import traced_on
 
@@ -33,7 +34,8 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("library", "operation"), [("mpich", "allreduce"), ("openmpi", "broadcast")]
+    ("library", "operation"),
+    [("mpich", "allreduce"), ("openmpi", "allreduce"), ("openmpi", "broadcast")],
 )
 def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     library: str, operation: str, tmp_path: Path
@@ -45,6 +47,18 @@ def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     assert {*proof.executed, *proof.alike} == ruled
     # One order of sums may be two algorithms'; at each border both sides are told apart.
     assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
+    assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
+
+
+def test_open_mpi_4_executes_rules_on_both_sides_of_every_border(tmp_path: Path) -> None:
+    """Debian's, by the order of sums; which tells reductions of 3 ranks apart."""
+    compiler = Path("/usr/bin/mpicxx.openmpi")
+    require_component("openmpi 4.1 (libopenmpi-dev)", compiler.exists())
+    made = make("openmpi", tmp_path, mpi_name=str(compiler))
+    assert "measured with 4.1." in made.file.read_text()
+    proof = made.prove()
+    assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= {*proof.executed, *proof.alike}
+    assert {8 * KIB + 4, 16 * KIB} <= set(proof.executed)
     assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
 
 

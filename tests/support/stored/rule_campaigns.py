@@ -25,7 +25,7 @@ CAMPAIGN = """\
 campaign: 1
 name: small
 space: {space}
-mpi: wheel:{library}
+mpi: {mpi}
 workload: {{operation: {operation}, ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
 timing: {{max_samples: 10, time_cap: 2ms}}
 budget: {{search: 60s, ablation: 1s, confirmation: 1s, trials: 1}}
@@ -111,11 +111,17 @@ class Made:
         return prove_rules(self.file, rules, find_library(rules.stored, None))
 
 
-def make(library: str, folder: Path, operation: str = "allreduce", ranks: int = 3) -> Made:
-    """A campaign as it lies in the database before its first run, with two profiles."""
+def make(
+    library: str, folder: Path, operation: str = "allreduce", ranks: int = 3, mpi_name: str = ""
+) -> Made:
+    """A campaign as it lies in the database before its first run, with two profiles.
+
+    Args:
+        mpi_name: as in a campaign file; empty for the library's wheel.
+    """
     space = {"openmpi": "openmpi-host", "mpich": "mpich-host-allreduce"}[library]
     where = {"operation": operation, "ranks": ranks}
-    text = CAMPAIGN.format(space=space, library=library, **where)
+    text = CAMPAIGN.format(space=space, mpi=mpi_name or f"wheel:{library}", **where)
     (folder / "campaign.yaml").write_text(text)
     spec = load_campaign(folder / "campaign.yaml")
     mpi = benchmark_setup.find_named_mpi(spec.mpi)
