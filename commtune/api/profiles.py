@@ -71,8 +71,8 @@ class Profile(Table, model.Profile):
 
         Args:
             file: where to write it; ``None`` only returns its text.
-            format: env, sh, csh, fish, json, lmod or tcl; by default what the file's name ends
-                in, else sh.
+            format: env, sh, csh, fish, json, task-prolog, lmod or tcl; by default what the
+                file's name ends in, else sh.
             allow_unguarded: write a module file though other operations may be slower.
             accept_likely: write it though its speedup is likely and not proven.
 

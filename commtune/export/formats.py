@@ -126,6 +126,16 @@ def _unfit_settings(value: str) -> str:
     return "" if _SETTING.fullmatch(value) else "it has other than letters, digits and _@%+=:,./-^"
 
 
+def _write_prolog(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
+    # Slurm takes what follows the = to the end of the line: no quotes may be in it.
+    settings = document.variables().items()
+    return (
+        "#!/bin/sh\n"
+        + comment_lines(lines, "#")
+        + "".join(f"echo 'export {name}={value}'\n" for name, value in settings)
+    )
+
+
 def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -> Format:
     """A library's own file of settings; the environment wins over what is in it."""
     return Format(
@@ -171,6 +181,13 @@ FORMATS = (
         _write_json,
         "read .environment",
         lambda names: "start without " + ", ".join(names),
+    ),
+    Format(
+        "task-prolog",
+        _write_prolog,
+        "srun --task-prolog=FILE, with its whole path, or a site's TaskProlog; chmod +x FILE",
+        lambda _: "start without this file",
+        _unfit_settings,
     ),
     *(_module(name, file) for name, file in MODULE_FILES.items()),
     _settings(

@@ -35,7 +35,7 @@ def export_profile(
     """The text of a file that sets a profile's variables, which is written where one is named.
 
     Args:
-        format: env, sh, csh, fish, json, lmod or tcl.
+        format: env, sh, csh, fish, json, task-prolog, lmod or tcl.
         allow_unguarded: a module file without guard operations, with a warning in it.
         accept_likely: a profile whose speedup is likely and not proven, with a warning in it.
 

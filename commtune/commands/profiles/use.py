@@ -25,7 +25,8 @@ def export_command(
         str,
         typer.Option(
             "--format",
-            help="env, sh, csh, fish, json, lmod or tcl; rules by size: openmpi-rules, "
+            help="env, sh, csh, fish, json, task-prolog, lmod or tcl; a library's file: "
+            "nccl-conf, rccl-conf, ucx-conf, mca-params; rules by size: openmpi-rules, "
             "mpich-json, nccl-tuner",
         ),
     ] = "sh",
