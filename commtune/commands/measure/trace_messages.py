@@ -10,13 +10,15 @@ from typing import Annotated
 import typer
 
 from commtune.app.measure.message_campaign import check_new_files, write_campaign
-from commtune.app.measure.message_tracing import count_messages
+from commtune.app.measure.message_tracing import count_messages, count_nccl_messages
 from commtune.commands.options import JsonOption, print_json
+from commtune.errors import UserError
 
 
 def trace_messages_command(
     command_line: Annotated[list[str], typer.Argument(help="the command and its arguments")],
     mpi: Annotated[str, typer.Option(help="the program's MPI, as for tune")] = "auto",
+    nccl: Annotated[bool, typer.Option("--nccl", help="those of NCCL or RCCL, not MPI's")] = False,
     output: Annotated[
         Path | None,
         typer.Option("--output", "-o", help="write a campaign that tunes them: FILE.yaml"),
@@ -25,8 +27,10 @@ def trace_messages_command(
 ) -> None:
     """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
     if output is not None:
+        if nccl:
+            raise UserError("a campaign can be written for calls of MPI only: leave --output out")
         check_new_files(output)
-    found = count_messages(command_line, mpi)
+    found = count_nccl_messages(command_line) if nccl else count_messages(command_line, mpi)
     print(found.output, end="", file=sys.stderr)
     if output is not None:
         files = write_campaign(output, found, command_line, mpi)
