@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,12 @@ def test_what_cannot_be_laid_is_told(made: Made) -> None:
     nothing = commtune("install", "other", "--system-wide", "site")
     assert nothing.code in (2, 4)
     assert "other" in nothing.err
+    gone = replace(commtune, extra={**commtune.extra, "COMMTUNE_MPI_PATH": "/nowhere"})
+    without = gone("install", "small", "--system-wide", "without")
+    assert without.code == 0, without.err
+    assert "left out: rules: " in without.out
+    assert "module load commtune-small/allreduce-2048-4096" in without.out
+    assert not (made.folder / "without" / "rules").exists()
     foreign = made.folder / "site" / "modulefiles" / "commtune-small"
     foreign.mkdir(parents=True)
     (foreign / "rules").write_text("mine")

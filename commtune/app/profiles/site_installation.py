@@ -12,7 +12,7 @@ from commtune.app.profiles.use import export_profile
 from commtune.app.setup.installation import build_tuner
 from commtune.db.connection.location import database_url
 from commtune.db.queries.profiles import find_profiles, load_profile
-from commtune.errors import ExportRefused, NoAnswer
+from commtune.errors import ExportRefused, MissingComponent, NoAnswer
 from commtune.export import render_rule_module
 from commtune.export.modules import MODULE_FILES
 from commtune.kernels.tuner_build import PLUGIN_VARIABLE
@@ -76,7 +76,7 @@ def install_campaign(
         )
         files |= _rule_files(rules, folder, allow_unguarded=allow_unguarded)
         modules.append(_module_name(campaign, "rules"))
-    except ExportRefused as error:
+    except (ExportRefused, MissingComponent) as error:
         refused["rules"] = error.message
     if not modules:
         raise ExportRefused("\n".join(f"{name}: {why}" for name, why in refused.items()))
