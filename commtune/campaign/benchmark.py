@@ -225,11 +225,9 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
             ("timing", "mode"),
             hint="remove it",
         )
-    if file.benchmark is not None and file.guard_operations:
+    if is_command and file.guard_operations:
         raise document.error(
-            "a benchmark of your own can't have guard operations",
-            ("guard_operations",),
-            hint="remove them",
+            "a command can't have guard operations", ("guard_operations",), hint="remove them"
         )
     if file.aggressor is not None:
         raise document.error(

@@ -191,10 +191,11 @@ _AS_IT_IS = "export it as sh or env for programs that need it"
 def _guard_hint(profile: Profile, measured: bool) -> str:
     if measured:
         return f"{_AS_IT_IS}, or add --allow-unguarded"
-    if Operation(profile.operation).is_own or profile.backend == Backend.COMMAND:
+    is_pattern = profile.backend in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
+    is_own = Operation(profile.operation).is_own
+    if profile.backend == Backend.COMMAND or (is_own and not is_pattern):
         return (
-            f"a benchmark of your own has no other operations to measure: {_AS_IT_IS}, or add "
-            "--allow-unguarded"
+            f"a command has no other operations to measure: {_AS_IT_IS}, or add --allow-unguarded"
         )
     wanted = (Operation.BROADCAST, Operation.ALLTOALL, Operation.ALLREDUCE)
     names = [name for name in wanted if name != profile.operation][:2]

@@ -49,7 +49,7 @@ class PythonProgram:
         workload, timing = request.workload, request.timing
         options = {
             "op": workload.operation,
-            "python": self.pattern,
+            "python": self.pattern if model.Operation(workload.operation).is_own else "",
             "sizes": ",".join(str(size) for size in workload.sizes),
             "dtype": workload.dtype,
             "reduction": workload.reduction,

@@ -155,14 +155,18 @@ def test_workloads_survive_being_stored(folder: Path, text: str) -> None:
         ),
         (
             f"{_COMMAND}}}\nworkload: {{backend: xccl}}\nguard_operations: [alltoall]",
-            "can't have guard operations",
+            "a command can't have guard operations",
         ),
         ("workload: {backend: command}", "needs a command"),
         ("workload: {ranks: 1}", "1 is out of range"),
         ("benchmark: {python: halo.py}\nworkload: {ranks: 1}", "1 is out of range"),
         (
-            "benchmark: {python: halo.py}\nguard_operations: [broadcast]",
-            "can't have guard operations",
+            "benchmark: {python: halo.py}\nworkload: {sizes: [1]}\nguard_operations: [broadcast]",
+            "1 B is less than one element of float32",
+        ),
+        (
+            "benchmark: {python: halo.py}\nguard_operations: [incast]",
+            "the backend python-host does not know the operation incast",
         ),
         ("workload: {backend: python-host}\ntiming: {mode: batched}", "has no batched mode"),
         (

@@ -52,12 +52,15 @@ def test_calls_stand_in_proportion_and_sizes_by_their_number(tmp_path: Path) -> 
     assert [(c.operation, c.size, c.times) for c in made.calls] == [
         ("allreduce", 1024, 1), ("broadcast", 1024, 1)
     ]  # fmt: skip
+    # Where what is best changes, campaigns measure between two sizes, too.
+    assert module.Solver(4, 500).calls[0].size == 500
     spec = load_campaign(file)
     assert spec.plan.workload.sizes == (8, 1024)
     assert (spec.plan.workload.ranks, str(spec.plan.workload.operation)) == (4, "own:Solver")
     # So many executions make as many calls as were counted, within their rounding.
     assert spec.plan.messages == {8: 297, 1024: 7}
     assert spec.plan.space.library == "mpich"
+    assert [str(guard) for guard in spec.plan.guards] == ["ping-pong", "reduce"]
 
 
 def test_many_sizes_are_grouped(tmp_path: Path) -> None:

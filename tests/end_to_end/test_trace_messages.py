@@ -135,6 +135,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     campaign = (commtune.folder / "my-solver.yaml").read_text()
     assert "# Not in it: allreduce, 1 rank: 2 calls.\n" in campaign
     assert "messages: {8: 50, 1024: 50, 2048: 1}\n" in campaign
+    assert "guard_operations: [ping-pong, reduce]\n" in campaign
     (commtune.folder / "my-solver.yaml").write_text(
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
         "budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 2}\n"
@@ -144,8 +145,8 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     runs = "SELECT outcome, COUNT(*) FROM runs GROUP BY outcome"
     outcomes = dict(commtune.query(runs))
     assert outcomes.pop("ok") >= 10
-    sizes = "SELECT DISTINCT bytes FROM measurements ORDER BY bytes"
-    assert [row[0] for row in commtune.query(sizes)] == [8, 1024, 2048]
+    assert not {"failed", "wrong-result", "malformed"} & set(outcomes)
+    assert {row[0] for row in commtune.query("SELECT bytes FROM measurements")} >= {8, 1024, 2048}
     profile = stated("own:MySolver", 8, 2048, _SETTING)
     opened = open_database(f"sqlite:///{commtune.database}")
     ((number,),) = commtune.query("SELECT id FROM campaigns WHERE name = 'my-solver'")

@@ -16,6 +16,7 @@ from commtune.documents.files import replaced_file
 from commtune.errors import UserError
 from commtune.export.document import one_line
 from commtune.formatting import format_count, format_ranks
+from commtune.kernels.python_bench.layout import CALLS
 from commtune.model import Backend, Operation
 from commtune.wiring import benchmark_setup, space_fitting
 
@@ -33,6 +34,8 @@ _PATTERN = '''\
 Calls stand in proportion. One that is rarer than 1 in 100 counts as 1 in 100.
 """
 
+import math
+
 from commtune import Pattern
 
 #: By size (bytes): each operation, and how often it is called in one execution.
@@ -42,10 +45,11 @@ CALLS = {{
 
 
 class {name}(Pattern):
-    """All calls of a size, one after the other."""
+    """All calls of a size, one after the other; between two sizes, those of the nearer one."""
 
     def define(self) -> None:
-        for operation, times in CALLS[self.size].items():
+        nearest = min(CALLS, key=lambda size: abs(math.log(size / self.size)))
+        for operation, times in CALLS[nearest].items():
             self.call(operation, self.size, times)
 '''
 _CAMPAIGN = """\
@@ -59,6 +63,8 @@ mpi: {mpi}
 benchmark: {{python: "{pattern}:{class_name}"}}
 workload: {{ranks: {ranks}, sizes: [{sizes}]}}
 messages: {{{messages}}}
+# What else a program may do: measured under what is recommended, against the default.
+guard_operations: [{guards}]
 """
 
 
@@ -93,6 +99,7 @@ def write_campaign(
         class_name=name,
         ranks=ranks,
         sizes=", ".join(map(str, by_size)),
+        guards=", ".join(_guards(counts)),
         messages=", ".join(f"{size}: {number}" for size, number in executions.items()),
     )
     _write(file, text)
@@ -147,6 +154,12 @@ def _times(calls: Counter[str]) -> dict[str, int]:
 def _executions(calls: Counter[str]) -> int:
     """How many executions are as many calls as the program made."""
     return max(1, round(calls.total() / sum(_times(calls).values())))
+
+
+def _guards(counts: MessageCounts) -> list[str]:
+    """Messages between two ranks, and a collective that the program does not call."""
+    called = {operation for operation, _ in counts.calls}
+    return ["ping-pong", *[one for one in CALLS if one not in called][:1]]
 
 
 def _pattern_text(name: str, by_size: Mapping[int, Counter[str]], where: str, command: str) -> str:

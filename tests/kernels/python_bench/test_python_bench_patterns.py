@@ -11,11 +11,11 @@ import pytest
 from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython, installed_mpi
 
-from commtune.kernels.programs import libmpi_of
+from commtune.kernels.programs import PythonProgram, libmpi_of
 from commtune.kernels.python_bench import Pattern
 from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.records import read_records
-from commtune.model import MpiFlavour
+from commtune.model import DEFAULT, Backend, MpiFlavour, Operation, RunRequest, Timing, Workload
 
 _EXAMPLE = Path(__file__).parents[3] / "examples" / "halo.py"
 _SCHEMA = Path(__file__).parents[3] / "commtune/kernels/contract/v1.schema.json"
@@ -90,6 +90,16 @@ def test_calls_are_made_and_checked(run_python: RunPython, tmp_path: Path, ranks
     elements = whole * ranks + whole + whole * (ranks - 1) + 2 * whole * ranks + 2 * whole + whole
     assert measurement["checked"] == 2 * elements
     assert measurement["bytes_total"] == (15 + 2 + 1) * 4800
+
+
+def test_guard_operations_of_a_pattern_are_the_benchmark_s_own() -> None:
+    program = PythonProgram("/opt/mpi/lib", "/home/me/mine.py:Mine")
+    for operation, is_pattern in (("own:Mine", True), ("broadcast", False)):
+        workload = Workload(Operation(operation), (8,), backend=Backend.PYTHON_HOST)
+        request = RunRequest("1", DEFAULT, workload, Timing())
+        words = program.arguments(request, Path("records"))
+        assert ("--python=/home/me/mine.py:Mine" in words) == is_pattern
+        assert f"--op={operation}" in words
 
 
 def test_calls_that_run_does_not_make_are_wrong(run_python: RunPython, tmp_path: Path) -> None:
