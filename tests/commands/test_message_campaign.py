@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -15,6 +16,8 @@ from commtune.app.measure.message_tracing import MessageCounts
 from commtune.campaign.loading import load_campaign
 from commtune.errors import CommtuneError, UserError
 from commtune.kernels.python_bench import Pattern
+from commtune.model import DEFAULT, Outcome, Phase, RunRequest
+from commtune.wiring import benchmark_setup
 
 
 @pytest.fixture(autouse=True)
@@ -95,3 +98,18 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         check_new_files(tmp_path / "a.yaml")
     with pytest.raises(UserError, match="is to be a campaign file"):
         check_new_files(tmp_path / "b.py")
+
+
+def test_guard_operations_are_measured_by_themselves(tmp_path: Path) -> None:
+    file, _ = _write(tmp_path, {("allreduce", 2): {1024: 5}})
+    spec = load_campaign(file)
+    mpi = benchmark_setup.find_named_mpi(spec.mpi)
+    own = spec.plan.workload
+    benchmark = benchmark_setup.prepare_benchmark(mpi, {}, (), own, tmp_path)
+    for number, guard in enumerate(spec.plan.guards):
+        workload = replace(own, operation=guard)
+        request = RunRequest(str(number), DEFAULT, workload, spec.plan.timing, Phase.GUARD)
+        result = benchmark.measure(request, 60.0)
+        assert (result.outcome, result.detail) == (Outcome.OK, "")
+        assert [one.bytes for one in result.measurements] == [1024]
+    assert not own.takes_several
