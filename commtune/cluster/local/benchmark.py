@@ -22,6 +22,10 @@ from commtune.tuner.ports import Program, Records
 #: How long before its last record a lost run may have made its shared memory, seconds.
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
+_HERE = (
+    "take the list of hosts from the launcher's settings, or measure on nodes: add `slurm: {}` to "
+    "the campaign"
+)
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,8 @@ class LocalBenchmark:
             completed = self._run(request, program, variables, time_limit_s, timed=False)
         except MissingComponent:
             return None
+        if completed.ok and (elsewhere := self._find_elsewhere(tracer.records(request))):
+            raise EnvironmentFault(elsewhere, hint=_HERE)
         return tracer.read(request, completed.output) if completed.ok else None
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
@@ -164,10 +170,21 @@ class LocalBenchmark:
         time_limit_s: float,
     ) -> model.RunResult:
         judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
+        if elsewhere := self._find_elsewhere(found):
+            judged = model.Outcome.MISSING_PROGRAM, f"{elsewhere}: {_HERE}"
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, judged, expected, self.watched)
         padding = padding_facts(request, self.environment, self.folder)
         return result_of(request, found, judged, started_at, completed, padding)
+
+    def _find_elsewhere(self, found: Records) -> str:
+        """On which other machines ranks were that are to be here, in words; else empty."""
+        ranks = (found.header or {}).get("rank_info") if self._launcher.is_local else None
+        names = [str(rank.get("host", "")) for rank in ranks] if isinstance(ranks, list) else []
+        hosts = list(dict.fromkeys(names))
+        if len(hosts) < 2:
+            return ""
+        return f"ranks ran on {len(hosts)} machines ({', '.join(hosts)}), and all are to be here"
 
 
 def make_folder(folder: Path) -> None:

@@ -90,8 +90,7 @@ class Tracer:
         Args:
             output: what the run printed.
         """
-        assert isinstance(self.program, _TracingProgram)
-        found = self.program.read(self._records(request), request)
+        found = self.records(request)
         if found.header is None or found.footer is None or found.problems:
             return None
         library = self._library(request)
@@ -107,6 +106,11 @@ class Tracer:
             did=verdict.did,
             notes=(*verdict.notes, *differing),
         )
+
+    def records(self, request: RunRequest) -> _TraceRecords:
+        """What the run wrote."""
+        assert isinstance(self.program, _TracingProgram)
+        return self.program.read(self._records(request), request)
 
     def _library(self, request: RunRequest) -> TracedLibrary:
         return _library_of(self.flavour, request.workload.backend)
