@@ -23,8 +23,8 @@ from commtune.tuner.ports import Program, Records
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
 _HERE = (
-    "take the list of hosts from the launcher's settings, or measure on nodes: add `slurm: {}` to "
-    "the campaign"
+    "take the list of hosts from the launcher's settings, or measure on nodes: add `slurm:` or "
+    "`pbs:` to the campaign"
 )
 
 
