@@ -103,10 +103,11 @@ def _space(system: System) -> str:
 
 
 def _workload(system: System, space: str) -> str:
-    """A rank for each GPU of a node, or of two where the space is for several."""
-    backend = "xccl" if space.startswith(("nccl", "rccl")) else "mpi-device"
+    """A rank for each GPU (or core) of a node, or of two where the space is for several."""
+    on_gpus = "xccl" if space.startswith(("nccl", "rccl")) else "mpi-device"
+    backend = on_gpus if system.gpus else "mpi-host"
     nodes = 1 if space.endswith("-node") else 2
-    ranks = nodes * (system.gpus.count if system.gpus else 1)
+    ranks = nodes * (system.gpus.count if system.gpus else system.node.cores)
     return f"{{backend: {backend}, nodes: {nodes}, ranks: {ranks}}}"
 
 

@@ -16,7 +16,7 @@ from commtune.slurm_templates.rendering import Job
 from commtune.systems.schema import Partition, Qos, Slurm, System
 
 Placement = Literal["any", "same-switch", "same-group"]
-Launcher = Literal["", "srun", "mpirun", "mpiexec"]
+Launcher = Literal["", "srun", "mpirun", "mpiexec", "ibrun"]
 Mpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
 
 

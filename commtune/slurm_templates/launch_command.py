@@ -51,7 +51,9 @@ def launch_words(
         words = [*_srun(system, request, first_node), *options]
     else:
         _check_no_srun(name, request, first_node)
-        words = [*_mpi(request, mpi_launcher or name, libraries), *options]
+        # TACC's ibrun takes nodes and ranks from the job, and finds the MPI by its module.
+        start = [name] if name == "ibrun" else _mpi(request, mpi_launcher or name, libraries)
+        words = [*start, *options]
     binding = system.binding if system else None
     own = [b for b in (binding.per_rank if binding else []) if applies_to(b.library, libraries)]
     local_rank = _OF_SRUN if name == "srun" else _OF_MPI

@@ -219,7 +219,7 @@ class _Library(Sourced):
 class _Launcher(Sourced):
     """What starts the ranks."""
 
-    command: Literal["srun", "mpirun", "mpiexec", "jsrun"]
+    command: Literal["srun", "mpirun", "mpiexec", "ibrun", "jsrun"]
     """The program."""
     mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
     """What --mpi is given; empty leaves it to the site's default."""

@@ -203,6 +203,14 @@ def test_what_only_srun_can_do_is_refused_for_others(wish: JobRequest) -> None:
         launch_words(None, replace(wish, launcher="mpiexec"), ("bench",))
 
 
+def test_a_launcher_that_takes_nodes_and_ranks_from_the_job() -> None:
+    wish = JobRequest(nodes=3, ranks_per_node=2, launcher="ibrun", launcher_options=("-v",))
+    words = launch_words(None, wish, ("bench",), ("openmpi",), "/opt/bin/mpirun")
+    assert words == ("ibrun", "-v", "bench")
+    with pytest.raises(UserError, match="ibrun can't begin on a node by its number"):
+        launch_words(None, wish, ("bench",), first_node=1)
+
+
 def test_options_of_another_launcher_are_left_out() -> None:
     known = LUMI.launcher.model_copy(update={"options": ["--of-srun"], "mpi": "cray_shasta"})
     system = LUMI.model_copy(update={"launcher": known})

@@ -31,11 +31,16 @@ LIBRARIES = {
     "dgx-a100": {"nccl"},
     "dgx-h100": {"nccl"},
     "dgx-h200": {"nccl"},
+    "frontera": {"intel-mpi"},
     "frontier": {"rccl"},
+    "isambard-ai": {"nccl"},
+    "jupiter": {"openmpi"},
     "leonardo": {"nccl"},
     "lumi": {"rccl"},
     "neuron": {"openmpi", "nccl"},
     "perlmutter": {"cray-mpich"},
+    "stampede3": {"intel-mpi"},
+    "vista": {"openmpi"},
 }
 #: Nodes that each machine has here.
 NODES = 3

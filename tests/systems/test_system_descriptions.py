@@ -40,6 +40,7 @@ REACHED = {
     "dgx-h100": (450, 450, 400),
     "dgx-h200": (450, 450, 400),
     "frontier": (200, 350, 100),
+    "jupiter": (150, 450, 100),
     "leonardo": (100, 300, 50),
     "lumi": (200, 350, 100),
     "perlmutter": (100, 300, 100),
@@ -54,11 +55,13 @@ NOT_ALL_JOINED = {
 }
 
 #: Out of a node, where no source says how its GPUs are joined.
-NOT_SAID = {"neuron": 100}
+NOT_SAID = {"isambard-ai": 100, "neuron": 100}
+#: Out of a node with one GPU, or none.
+NOTHING_TO_JOIN = {"frontera": 12.5, "stampede3": 12.5, "vista": 50}
 
 
 def test_the_shipped_ones() -> None:
-    assert list_systems() == sorted([*REACHED, *NOT_ALL_JOINED, *NOT_SAID])
+    assert list_systems() == sorted([*REACHED, *NOT_ALL_JOINED, *NOT_SAID, *NOTHING_TO_JOIN])
 
 
 @pytest.mark.parametrize("name", list_systems())
@@ -168,9 +171,17 @@ def test_what_no_source_says_is_left_out(name: str) -> None:
     system = load_system(name)
     assert not system.links
     assert _node_bandwidth(system) == NOT_SAID[name] * 10**9
-    # The study names a port to two GPUs; which, it doesn't, so neighbours are a guess.
+    # Which GPUs share a port, no source says, so neighbours are a guess.
     ports = fabric_of(system).ports
-    assert ports and ports.assumed and ports.of_gpu == (0, 0, 1, 1, 2, 2, 3, 3)
+    assert system.gpus and ports and ports.assumed
+    assert ports.of_gpu == tuple(gpu * 4 // system.gpus.count for gpu in range(system.gpus.count))
+
+
+@pytest.mark.parametrize("name", NOTHING_TO_JOIN)
+def test_a_node_without_links(name: str) -> None:
+    system = load_system(name)
+    assert not system.links
+    assert system.nics.count * system.nics.bandwidth == NOTHING_TO_JOIN[name] * 10**9
 
 
 def test_frontier_has_the_nodes_of_lumi() -> None:

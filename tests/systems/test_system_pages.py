@@ -76,8 +76,8 @@ def test_a_systems_campaign_is_one(name: str, pages: ModuleType, tmp_path: Path)
     file = tmp_path / "campaign.yaml"
     file.write_text(found[1], encoding="utf-8")
     spec = load_campaign(file)
-    gpus = load_system(name).gpus
-    assert gpus is not None
-    assert spec.plan.workload.ranks == gpus.count * spec.plan.workload.nodes
-    xccl = spec.plan.space.library in ("nccl", "rccl")
-    assert spec.plan.workload.backend == ("xccl" if xccl else "mpi-device")
+    gpus, cores = load_system(name).gpus, load_system(name).node.cores
+    ranks_per_node = gpus.count if gpus else cores
+    assert spec.plan.workload.ranks == ranks_per_node * spec.plan.workload.nodes
+    on_gpus = "xccl" if spec.plan.space.library in ("nccl", "rccl") else "mpi-device"
+    assert spec.plan.workload.backend == (on_gpus if gpus else "mpi-host")
