@@ -28,6 +28,7 @@ _SYSTEM_NAMES = {
     model.MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
     model.MpiFlavour.OPENMPI: ("libmpi.so.40",),
     model.MpiFlavour.INTEL: ("libmpi.so.12",),
+    model.MpiFlavour.MVAPICH: ("libmpi.so.12",),
     model.MpiFlavour.CRAY: ("libmpi_cray.so.12", "libmpi_gnu_123.so.12", "libmpi_gnu_91.so.12"),
 }
 

@@ -142,6 +142,7 @@ class MpiFlavour(StrEnum):
     OPENMPI = "openmpi"
     INTEL = "intel"
     CRAY = "cray-mpich"
+    MVAPICH = "mvapich"
     #: A user's own command of one process, where there is no MPI: it is started as it is.
     NONE = "none"
 

@@ -16,7 +16,7 @@ _LOCAL_RANK = "{local_rank}"
 _OF_SRUN = '"$SLURM_LOCALID"'
 _OF_MPI = '"${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID?no local rank}}"'
 #: Libraries, as search spaces call them, whose mpiexec is hydra.
-_HYDRA = frozenset({"mpich", "cray-mpich", "intel-mpi"})
+_HYDRA = frozenset({"mpich", "cray-mpich", "intel-mpi", "mvapich"})
 
 
 def launch_words(

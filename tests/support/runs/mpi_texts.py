@@ -58,11 +58,16 @@ INTEL_HEADER = """\
 """
 # Made up but for the name of Cray's macro, which programs look at: we have no Cray.
 CRAY_HEADER = '#define MPICH_VERSION "3.4a2"\n#define CRAY_MPICH_VERSION 8.1.29.4\n'
+# As programs look for the macros of MVAPICH2 and of MVAPICH 3; we have neither.
+MVAPICH2_HEADER = '#define MPICH_VERSION "3.2.1"\n#define MVAPICH2_VERSION "2.3.7"\n'
+MVAPICH_HEADER = '#define MPICH_VERSION "3.4.3"\n#define MVAPICH_VERSION "3.0"\n'
 HEADERS = [
     (MPICH_HEADER, _MpiIdentity(MpiFlavour.MPICH, "5.0.2")),
     (OPENMPI_HEADER, _MpiIdentity(MpiFlavour.OPENMPI, "4.1.4")),
     (INTEL_HEADER, _MpiIdentity(MpiFlavour.INTEL, "2021.18.1")),
     (CRAY_HEADER, _MpiIdentity(MpiFlavour.CRAY, "8.1.29.4")),
+    (MVAPICH2_HEADER, _MpiIdentity(MpiFlavour.MVAPICH, "2.3.7")),
+    (MVAPICH_HEADER, _MpiIdentity(MpiFlavour.MVAPICH, "3.0")),
 ]
 
 # What `mpicxx -show` printed.
