@@ -22,7 +22,7 @@ help:
 	@echo "make test-all  run all tests, whole campaigns too (TEST_ARGS=tests/tuner for some of them)"
 	@echo "make lint   all static checks"
 	@echo "make gpu-compile  compile the benchmark for CUDA and HIP; no GPU needed, but root, and 2.5 GB"
-	@echo "make libraries  fetch libraries that the tests ask for their variables (136 MB)"
+	@echo "make libraries  fetch libraries that the tests ask for their variables (441 MB)"
 	@echo "make docs   build the documentation, links checked"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 

