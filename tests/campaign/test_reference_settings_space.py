@@ -66,7 +66,8 @@ def _tried(name: str, space_name: str, set_name: str) -> tuple[Space, TriedFirst
         all_reference_settings()[set_name],
         load_space(space_name),
     )
-    if "CCL_ATL_TRANSPORT" in space.by_name and name == "aurora":  # the system pins what this space searches, so a campaign has to
+    # Aurora pins what the space of oneCCL searches, so a campaign has to.
+    if name == "aurora" and "CCL_ATL_TRANSPORT" in space.by_name:
         space = customize_space(space, pin={"CCL_ATL_TRANSPORT": "mpi"})
     sets = CampaignSets((one,), system)
     larger = sets.extend_space(space, one_node=False)
