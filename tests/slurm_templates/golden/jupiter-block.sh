@@ -13,7 +13,7 @@
 # Everything but ALL makes Slurm run the user's login profile, which costs a second a job.
 #SBATCH --export=ALL
 
-# A clean base: what Slurm sets and what the site gives everybody, nothing of the user's shell.
+# A clean base: what the scheduler sets and the site gives everybody, nothing of the user's shell.
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
