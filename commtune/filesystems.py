@@ -5,7 +5,11 @@ Standard library only: what answers from the shell imports this.
 
 from __future__ import annotations
 
+import errno
+import mmap
+import os
 import re
+from contextlib import suppress
 from pathlib import Path, PurePath
 
 #: Linux's table of what is mounted where, for this process.
@@ -20,6 +24,28 @@ _NETWORK = frozenset(
         *("fuse.beegfs", "fuse.ceph", "fuse.glusterfs", "fuse.sshfs"),
     )
 )
+
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+#: What a run writes, with much to spare, bytes.
+_ROOM = 2**18
+
+
+def has_room(folder: Path) -> bool:
+    """Whether files can be written into a folder: neither the disk is full nor a quota reached."""
+    probe = folder / f".room-{os.getpid()}"
+    try:
+        probe.write_bytes(bytes(_ROOM))
+    except OSError as error:
+        return error.errno not in _NO_ROOM
+    finally:
+        with suppress(OSError):
+            probe.unlink()
+    return True
+
+
+def has_small_blocks(folder: Path) -> bool:
+    """Whether a file system gives out less than a page of memory at a time (ext4 with 1 KiB)."""
+    return os.statvfs(folder).f_frsize < mmap.PAGESIZE
 
 
 def filesystem_type(folder: PurePath, mountinfo: str) -> str:

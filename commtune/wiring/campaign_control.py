@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
+from functools import partial
 
 from commtune import process
+from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database, open_readable
-from commtune.db.connection.location import database_url
+from commtune.db.connection.location import database_url, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.tuner.ports import Reporter
 
 
-def opened_database(option: str | None) -> closing[Database]:
-    """The database, to be used in a with statement, which closes it."""
-    return closing(open_database(database_url(option)))
+def opened_database(
+    option: str | None, say: Callable[[str], None] | None = None
+) -> closing[Database]:
+    """The database, to be used in a with statement, which closes it.
+
+    Args:
+        say: told of a full disk, which is then waited for.
+    """
+    patience = BusyRetry(wait_s() if say else 0.0, say)
+    return closing(patience.with_room(partial(open_database, database_url(option))))
 
 
 def readable_database(option: str | None) -> closing[Database]:

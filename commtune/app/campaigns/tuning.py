@@ -157,8 +157,10 @@ def _tune_on_slurm(
         with slurm_submission.in_allocation(
             on, book, opened.whole_url, finish, at_last.callback
         ) as steps:
-            left = on.left_s(book)
-            runner = Runner(plan, number, steps, store, most_left_s=left, look_at=on.look_at)
+            runner = Runner(
+                plan, number, steps, store,
+                clock=steps.used_s, most_left_s=on.left_s(book), look_at=on.look_at,
+            )  # fmt: skip
             return Campaign(plan, runner, reporter).run()
 
 

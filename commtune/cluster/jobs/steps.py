@@ -21,6 +21,7 @@ from commtune.cluster.scheduler import (
     StepLauncher,
 )
 from commtune.errors import AllocationOver, EnvironmentFault
+from commtune.filesystems import has_room
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates.background_command import launch_with
 
@@ -94,6 +95,7 @@ class Steps:
     def __post_init__(self) -> None:
         self._walls: list[float] = []
         self._alone = 0
+        self._waited_s = 0.0
         self._lost: list[RunResult] = []
         self._is_begun = False
 
@@ -101,6 +103,10 @@ class Steps:
     def nodes(self) -> tuple[str, ...]:
         count = self.aggressor.job_request.nodes if self.aggressor else None
         return self.allocation.nodes[:count]
+
+    def used_s(self) -> float:
+        """A clock for budgets, seconds: it stands still while no run can be started."""
+        return self.clock() - self._waited_s
 
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end.
@@ -120,6 +126,8 @@ class Steps:
             self._end_steps()
             raise
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
+        if result.outcome is Outcome.NEVER_STARTED:
+            self._waited_s += result.wall_s
         if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
             self._end_steps()
         if self.aggressor is not None:
@@ -158,7 +166,7 @@ class Steps:
         self._is_begun = True
 
     def _after_lost(self) -> None:
-        """After a run that was not started: waits until the scheduler answers, if it doesn't.
+        """After a run that was lost: waits until the scheduler answers, and the disk has room.
 
         Raises ``AllocationOver`` if that takes too long, ``EnvironmentFault`` after run upon run.
         """
@@ -173,18 +181,22 @@ class Steps:
                 f"{last.output_tail.strip()}",
                 hint="what was measured is kept; once that is fixed, the same command continues",
             )
-        looks = 0
-        while fault := self._fault():
+        looks, first, began = 0, self._fault(), self.clock()
+        while fault := self._fault() if looks else first:
             if not looks:
                 self.say(f"{fault.message}; waiting for it")
             self.allocation.check_time(0.0, self.clock())
             self.sleep(self.backoff.wait_s(looks, looks))
             looks += 1
-        if looks:
-            self.say(f"{self.scheduler.name} answers again")
+        if first:
+            self._waited_s += self.clock() - began
+            answers = isinstance(first, SchedulerFault)
+            self.say(f"{self.scheduler.name} answers again" if answers else "there is room again")
 
-    def _fault(self) -> SchedulerFault | None:
-        """Why the scheduler gives no answer now; ``None`` if it does."""
+    def _fault(self) -> EnvironmentFault | None:
+        """Why no run can be made now: no answer of the scheduler, no room; ``None`` if one can."""
+        if not has_room(self.inner.folder):
+            return EnvironmentFault(f"the disk of {self.inner.folder} is full")
         try:
             self.scheduler.poll([self.allocation.number])
         except SchedulerFault as fault:

@@ -132,7 +132,7 @@ def _tune(
     with (
         _ended_cleanly(spec, db),
         open_reporter() as tell,
-        campaign_control.opened_database(db) as opened,
+        campaign_control.opened_database(db, tell.say) as opened,
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))

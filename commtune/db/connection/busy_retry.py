@@ -1,4 +1,4 @@
-"""Waiting for a database that another program holds: a backup, or an open shell."""
+"""Waiting for a database that another program holds (a backup, an open shell), or for room."""
 
 from __future__ import annotations
 
@@ -10,17 +10,20 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from commtune.db.connection.location import explain_fault
+from commtune.db.connection.location import NoRoom, explain_fault
 from commtune.errors import DatabaseFault
+from commtune.interrupts import Interrupts
 
 _T = TypeVar("_T")
 #: Between two attempts, each of which waits by itself, seconds.
 _PAUSE_S = 0.1
+#: Between two attempts on a full disk, seconds.
+_ROOM_PAUSE_S = 1.0
 
 
 @dataclass
 class BusyRetry:
-    """What a writer does while an SQLite file is held by another program.
+    """What a writer does while an SQLite file is held by another program, or its disk is full.
 
     Attributes:
         wait_s: how long it tries again, seconds; one attempt is always made.
@@ -62,17 +65,40 @@ class BusyRetry:
                 self.is_spent = False
                 return done
             if is_first:
-                self._announce(shown)
+                self._announce(f"the database {shown} is busy: another program writes")
             is_first = False
             pause(_PAUSE_S)
 
-    def _announce(self, shown: str) -> None:
+    def with_room(self, attempt: Callable[[], _T]) -> _T:
+        """What the attempt returns, made again while the disk is full.
+
+        Args:
+            attempt: stores all or nothing.
+
+        Raises:
+            NoRoom: there was none for all the time.
+        """
+        until = time.monotonic() + (0.0 if self.is_spent else self.wait_s)
+        is_first = True
+        while True:
+            try:
+                done = attempt()
+            except NoRoom as fault:
+                self.is_spent = True  # until it succeeds
+                if time.monotonic() >= until:
+                    raise
+                if is_first:
+                    self._announce(fault.message)
+            else:
+                return done
+            is_first = False
+            with Interrupts() as interrupts, interrupts.let_through():
+                time.sleep(_ROOM_PAUSE_S)
+
+    def _announce(self, trouble: str) -> None:
         self.is_spent = True  # until it succeeds
         if self.say:
-            self.say(
-                f"note: the database {shown} is busy: another program writes; "
-                f"waiting for it, at most {self.wait_s:.0f} s"
-            )
+            self.say(f"note: {trouble}; waiting for it, at most {self.wait_s:.0f} s")
 
 
 def _is_busy(error: OperationalError) -> bool:

@@ -292,12 +292,15 @@ def _settle_journal(engine: Engine, network: str) -> list[str]:
     """Sets SQLite's journal mode, which the file remembers; returns warnings."""
     if engine.dialect.name != "sqlite":
         return []
-    wanted = "delete" if network else "wal"
+    path = engine.url.database
+    # SQLite maps the log's index page by page, and the kernel ends us (SIGBUS) where the rest of
+    # a page finds no block on a full disk.
+    small = bool(path) and filesystems.has_small_blocks(Path(path or "").parent)
+    wanted = "delete" if network or small else "wal"
     with closing(engine.raw_connection()) as connection:
         cursor = connection.cursor()
         cursor.execute(f"PRAGMA journal_mode={wanted}")
         got = "".join(str(value) for value in cursor.fetchone() or ())
-    path = engine.url.database
     if network:
         return [
             f"the database {path} is on {network}, a network file system: it is used without "

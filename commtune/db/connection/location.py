@@ -176,6 +176,10 @@ class OtherSchema(DatabaseFault):
     """The database is sound, and an older or newer version's."""
 
 
+class NoRoom(DatabaseFault):
+    """The disk is full, or a quota reached: nothing of the transaction was stored."""
+
+
 def _check_schema(revision: object, shown: str) -> None:
     """Refuses a database of another schema than ours; revisions are ordered by their number.
 
@@ -231,9 +235,12 @@ class _Meaning:
     words: str
     hint: str
     transient: bool = False
+    fault: type[DatabaseFault] = DatabaseFault
 
 
 _ELSEWHERE = "name another database with --db or COMMTUNE_DB"
+_FREE = "free some space"
+_DISK = "check the disk, and your quota"
 _SERVER = "check that the server runs, and the host, port and user in the URL"
 
 _MEANINGS = (
@@ -242,10 +249,11 @@ _MEANINGS = (
     _Meaning("read-only transaction", "is read-only for you", _ELSEWHERE),
     _Meaning("file is not a database", "is not an SQLite database", _ELSEWHERE),
     _Meaning("malformed", "is damaged", "commtune db repair keeps what can be read"),
-    _Meaning("disk is full", "can't grow: the disk is full", "free some space", True),
-    _Meaning("no space left", "can't grow: the disk is full", "free some space", True),
-    _Meaning("could not extend file", "can't grow: the disk is full", "free some space", True),
-    _Meaning("disk i/o error", "can't be read or written: I/O error", "check the disk", True),
+    _Meaning("disk is full", "can't grow: the disk is full", _FREE, True, NoRoom),
+    _Meaning("no space left", "can't grow: the disk is full", _FREE, True, NoRoom),
+    _Meaning("could not extend file", "can't grow: the disk is full", _FREE, True, NoRoom),
+    # SQLite's word for a quota as well.
+    _Meaning("disk i/o error", "can't be read or written: I/O error", _DISK, True, NoRoom),
     _Meaning("database is locked", "is busy: another program writes", "try again later", True),
     _Meaning("lock timeout", "is busy: another program writes", "try again later", True),
     _Meaning("no such table", "has tables missing", _ELSEWHERE),
@@ -271,7 +279,7 @@ def explain_fault(text: str, shown: str, *, transient: bool = False) -> Database
     lowered = text.lower()
     for meaning in _MEANINGS:
         if meaning.needle in lowered:
-            return DatabaseFault(
+            return meaning.fault(
                 f"the database {shown} {meaning.words} ({first})",
                 hint=meaning.hint,
                 transient=meaning.transient,

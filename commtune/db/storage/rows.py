@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from functools import cache
-from typing import Any
+from functools import cache, partial, wraps
+from typing import Any, TypeVar, cast
 
 from sqlalchemy import Connection, Executable, Insert, Select, bindparam, insert, select
 from sqlalchemy.exc import IntegrityError
@@ -17,6 +17,18 @@ from commtune.db.connection.engine import Database
 from commtune.db.locks import LockOwner, refresh_lock
 from commtune.db.tables import Base, ConfigurationRow
 from commtune.model import Configuration
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def waits_for_room(method: _Method) -> _Method:
+    """A method of one transaction that is made again while the disk is full."""
+
+    @wraps(method)
+    def waiting(self: Transactions, *args: Any, **kwargs: Any) -> Any:
+        return self._patience.with_room(partial(method, self, *args, **kwargs))
+
+    return cast(_Method, waiting)
 
 
 class Transactions:

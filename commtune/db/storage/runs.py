@@ -27,7 +27,12 @@ from commtune import model
 from commtune.db import codec
 from commtune.db.checked_columns import is_json, is_number, sound_rows
 from commtune.db.damage import Damage
-from commtune.db.storage.rows import Transactions, configuration_row, ensure_row
+from commtune.db.storage.rows import (
+    Transactions,
+    configuration_row,
+    ensure_row,
+    waits_for_room,
+)
 from commtune.db.tables import Base, ConfigurationRow, MeasurementRecord, Run, Trial
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
@@ -62,6 +67,7 @@ _ADD_MEASUREMENTS = insert(Base.metadata.tables[MeasurementRecord.__tablename__]
 class StoredRuns(Transactions):
     """The trials and runs of campaigns; a part of ``Store``."""
 
+    @waits_for_room
     def add_trial(
         self,
         campaign_id: int,
@@ -106,6 +112,7 @@ class StoredRuns(Transactions):
         )
         return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
 
+    @waits_for_room
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         """Registers runs as running before they are launched, all of them or none.
 
@@ -118,6 +125,7 @@ class StoredRuns(Transactions):
             for request in requests:
                 _register(connection, campaign_id, request, session)
 
+    @waits_for_room
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
         """Stores a run's result and measurements in one transaction.
 
@@ -144,6 +152,7 @@ class StoredRuns(Transactions):
                 connection.execute(_ADD_MEASUREMENTS, rows)
             return True
 
+    @waits_for_room
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
         """Forgets a run that has no result; one that is stored already stays.
 
@@ -155,6 +164,7 @@ class StoredRuns(Transactions):
             is_open = Run.run_id == run_id, Run.state != "stored"
             connection.execute(delete(Run).where(Run.campaign_id == campaign_id, *is_open))
 
+    @waits_for_room
     def mark_interrupted(self, run_id: str, detail: str) -> None:
         """Closes a run that left no result; one that is stored already stays as it is.
 

@@ -25,6 +25,7 @@ from commtune.db.locks import LockOwner
 from commtune.db.records import BestGain, CampaignHandle, CampaignRecord, CampaignSummary
 from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.results import StoredCourse, StoredJobs
+from commtune.db.storage.rows import waits_for_room
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.tables import Campaign, Job, ProfilePoint, ProfileRow, Run, Stack, System, Trial
 from commtune.model import Verdict
@@ -52,6 +53,7 @@ class Store(StoredRuns, StoredCourse):
         super().__init__(database, BusyRetry(location.wait_s() if wait_s is None else wait_s, say))
         self._say = say or (lambda _: None)
 
+    @waits_for_room
     def begin(
         self,
         spec: CampaignRecord,
@@ -81,6 +83,7 @@ class Store(StoredRuns, StoredCourse):
         self._tell(handle)
         return handle, reason
 
+    @waits_for_room
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
         """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
 
@@ -118,6 +121,7 @@ class Store(StoredRuns, StoredCourse):
         # The moment it was created: a name may change, and is the same on many machines.
         return str(row.seed if row.simulated else row.created)
 
+    @waits_for_room
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now, and gives the lock back: both or none."""
         owner = self._owners.get(campaign_id)
@@ -128,6 +132,7 @@ class Store(StoredRuns, StoredCourse):
             if owner is not None:
                 owner.release(connection, campaign_id)
 
+    @waits_for_room
     def lock(
         self,
         campaign_id: int,
@@ -161,6 +166,7 @@ class Store(StoredRuns, StoredCourse):
         with self.database.read() as connection:
             return LockOwner.holding(connection, campaign_id)
 
+    @waits_for_room
     def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
 
@@ -173,6 +179,7 @@ class Store(StoredRuns, StoredCourse):
         with self._write() as connection:
             locks.refresh_lock(connection, campaign_id, owner or self._owners.get(campaign_id))
 
+    @waits_for_room
     def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Gives the lock back; does nothing if another holds it."""
         owner = owner or self._owners.get(campaign_id)

@@ -8,7 +8,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Execution, Phase, PointEvidence, Run, Verdict
+from commtune.model import (
+    Configuration,
+    Execution,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Run,
+    Verdict,
+)
 from commtune.tuner.execution.reruns import Reruns
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Progress, Reporter
@@ -28,7 +36,11 @@ class Timer:
         self.budget_s = budget_s
         self._runner = runner
         self._clock = runner.batches.used_s
-        before = (run.wall_s for run in runner.evidence.of(phase) if run.block >= since)
+        before = (
+            run.wall_s
+            for run in runner.evidence.of(phase)
+            if run.block >= since and run.outcome is not Outcome.NEVER_STARTED
+        )
         self._before_s = runner.cost() * math.fsum(before)
         self._started = self._clock()
 

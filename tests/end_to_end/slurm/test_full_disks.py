@@ -1,0 +1,60 @@
+"""A disk that fills while a campaign runs in an allocation, and is cleaned."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+from slurm_campaigns import ONE_CANDIDATE, OnSlurm, with_long_runs
+from slurm_cluster import Cluster, running_cluster
+
+
+@contextmanager
+def _small_disk(cluster: Cluster, folder: Path) -> Iterator[Path]:
+    """A disk of 32 MiB at a folder; nodes that are made later see it, too."""
+    folder.mkdir()
+    cluster.call("mount", "-t", "tmpfs", "-o", "size=32m", "none", str(folder))
+    try:
+        yield folder
+    finally:
+        cluster.call("umount", "--lazy", str(folder))
+
+
+def _fill(disk: Path) -> Path:
+    file = disk / "full"
+    with suppress(OSError), file.open("wb", buffering=0) as full:
+        while full.write(bytes(4096)):
+            pass
+    return file
+
+
+@pytest.fixture
+def on_small_disk(campaign: OnSlurm) -> Iterator[OnSlurm]:
+    """The command line with its data on a small disk, and a cluster that was started after it."""
+    with _small_disk(campaign.cluster, campaign.folder / "data"), running_cluster() as cluster:
+        settings = {"SLURM_CONF": cluster.environment["SLURM_CONF"]}
+        yield OnSlurm(campaign.folder, settings, cluster=cluster)
+
+
+def test_an_allocation_waits_for_room_at_its_start_and_later(on_small_disk: OnSlurm) -> None:
+    campaign = on_small_disk
+    campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
+    campaign.close_gate()
+    assert campaign("submit", "campaign.yaml").code == 0
+    full = _fill(campaign.folder / "data")
+    campaign.open_gate()
+    campaign.pause(5)
+    assert campaign.running(), campaign.printed()
+    full.unlink()
+    campaign.until(lambda: len(campaign.records()) > 3, "some runs")
+    _fill(campaign.folder / "data")
+    campaign.pause(5)
+    # What it says of itself would stand on the same disk.
+    assert campaign.running(), campaign.printed()
+    full.unlink()
+    campaign.until_over()
+    campaign.check_whole()
+    # No configuration is blamed, and what was lost is made again.
+    assert campaign.outcomes()["ok"] >= 19
