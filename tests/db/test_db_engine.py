@@ -11,14 +11,13 @@ from pathlib import Path
 
 import database_values as given
 import pytest
-from sqlalchemy import create_engine, event, text
+from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
 from commtune.db.connection.engine import Database, open_database, open_readable, upgrade_database
 from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, install_command
-from commtune.model import DEFAULT
 
 OPENER = """
 import sys
@@ -168,30 +167,6 @@ def test_an_attempt_waits_no_longer_than_asked(
         with pytest.raises(DatabaseFault, match="another program writes"):
             open_database(f"sqlite:///{path}")
         assert time.monotonic() - began < 8  # it was 10 s whatever was asked
-
-
-def test_a_full_disk_is_said_and_may_pass(tmp_path: Path) -> None:
-    database = open_database(f"sqlite:///{tmp_path}/commtune.db")
-    store = Store(database)
-    campaign_id = store.open_campaign(given.campaign()).id
-    store.add_trial(campaign_id, 1, DEFAULT, "baseline")
-    store.start_runs(campaign_id, [given.request()], "s1")
-    measurements = given.result().measurements * 100
-    with database.read() as connection:
-        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
-
-    def fill(driver: sqlite3.Connection, _record: object) -> None:
-        driver.execute(f"PRAGMA max_page_count={pages}")
-
-    database.close()
-    event.listen(database.engine, "connect", fill)
-    with pytest.raises(DatabaseFault, match="the disk is full") as refusal:
-        store.finish_run(campaign_id, given.result(measurements=measurements), "allreduce")
-    assert refusal.value.transient
-    database.close()
-    event.remove(database.engine, "connect", fill)
-    assert store.finish_run(campaign_id, given.result(measurements=measurements), "allreduce")
-    database.close()
 
 
 def test_a_busy_database_is_said_and_may_pass(

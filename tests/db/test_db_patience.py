@@ -5,12 +5,13 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import database_values as given
 import pytest
+from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
 from commtune.db.connection import location
@@ -18,6 +19,7 @@ from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, UserError
+from commtune.model import DEFAULT
 from commtune.model.conclusion import Conclusion
 
 HOLDER = """
@@ -162,3 +164,52 @@ def test_without_a_log_a_commit_waits_for_no_reader(sqlite_url: str) -> None:
             reader.execute("SELECT count(*) FROM campaigns")
         assert reader.execute("SELECT count(*) FROM campaigns").fetchone() == (0,)
     database.close()
+
+
+@pytest.fixture
+def full(file: Database) -> Iterator[Callable[[], None]]:
+    """A file that can't grow until this is called; there is a run in it that has begun."""
+    store = Store(file)
+    campaign_id = store.open_campaign(given.campaign()).id
+    store.add_trial(campaign_id, 1, DEFAULT, "baseline")
+    store.start_runs(campaign_id, [given.request()], "s1")
+    with file.read() as connection:
+        pages = connection.exec_driver_sql("PRAGMA page_count").scalar()
+
+    def fill(driver: sqlite3.Connection, _record: object) -> None:
+        driver.execute(f"PRAGMA max_page_count={pages}")
+
+    def clean() -> None:
+        event.remove(file.engine, "connect", fill)
+        file.close()
+
+    file.close()
+    event.listen(file.engine, "connect", fill)
+    yield clean
+
+
+_LARGE = given.result(measurements=given.result().measurements * 100)
+
+
+def test_a_full_disk_is_waited_for_and_said_once(file: Database, full: Callable[[], None]) -> None:
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        said.append(words)
+        full()
+
+    assert Store(file, wait_s=60, say=say).finish_run(1, _LARGE, "allreduce")
+    assert len(said) == 1
+    assert "can't grow: the disk is full" in said[0]
+    assert said[0].endswith("; waiting for it, at most 60 s")
+
+
+def test_a_disk_that_stays_full_is_said_and_the_same_call_can_be_made_again(
+    file: Database, full: Callable[[], None]
+) -> None:
+    store = Store(file, wait_s=0)
+    with pytest.raises(DatabaseFault, match="the disk is full") as refusal:
+        store.finish_run(1, _LARGE, "allreduce")
+    assert refusal.value.transient
+    full()
+    assert store.finish_run(1, _LARGE, "allreduce")

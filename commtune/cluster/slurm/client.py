@@ -304,12 +304,13 @@ class SlurmScheduler:
         """
         if not self.keeps_accounts:
             return ()
-        start = f"--starttime=uts{int(since)}"
+        # sacct ends at this machine's time, which may be before Slurm's.
+        period = [f"--starttime=uts{int(since)}", "--endtime=now+1day"]
         if jobs is None:
-            return read_accounts(self._ask_accounts([f"--user={self.user}", start]))
+            return read_accounts(self._ask_accounts([f"--user={self.user}", *period]))
         found: list[AccountedJob] = []
         for ids in _id_lists(jobs):
-            found += read_accounts(self._ask_accounts([f"--jobs={ids}", start]))
+            found += read_accounts(self._ask_accounts([f"--jobs={ids}", *period]))
         return tuple(found)
 
     def has_accounts(self) -> bool:

@@ -255,7 +255,8 @@ def _time(moment: float | None, unknown: str = "N/A") -> str:
 def sacct(words: list[str], state: Json) -> str:
     """Lists what the accounts have of jobs, every attempt of each."""
     known = (
-        "allocations duplicates noheader parsable2 delimiter format jobs starttime user clusters"
+        "allocations duplicates noheader parsable2 delimiter format jobs starttime endtime "
+        "user clusters"
     )
     options = _known(words, "sacct", known)
     if state["accounts"] == "off":
