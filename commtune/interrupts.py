@@ -89,6 +89,12 @@ def is_time_nearly_over() -> bool:
     return _warned
 
 
+def ignore_interrupts() -> None:
+    """From now on nothing interrupts this process, which ends by itself in a moment."""
+    for number in _NUMBERS:
+        signal.signal(number, signal.SIG_IGN)
+
+
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
     """SIGTERM, a lost terminal and a warning interrupt like Ctrl-C: runs in progress are ended."""

@@ -54,7 +54,8 @@ def judge_run(
     Args:
         judge_launcher: tells from its output whether the launcher is to blame.
     """
-    if judge_launcher is not None and not completed.ok:
+    # srun ends with 0 where a node died under a step.
+    if judge_launcher is not None and not (completed.ok and found.footer):
         began = found.header is not None
         if lost := judge_launcher(completed.output, began, completed.timed_out):
             return lost

@@ -35,7 +35,7 @@ from commtune.errors import (
     UserError,
 )
 from commtune.formatting import format_duration
-from commtune.interrupts import is_time_nearly_over
+from commtune.interrupts import ignore_interrupts, is_time_nearly_over
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
@@ -223,16 +223,19 @@ def in_allocation(
     on.cancel_request.check()
     chain = on.chain(book, database)
     chain.began(on.key, on.allocation, os.environ.get(AFTER_VARIABLE, ""))
-    goes_on = False
+    goes_on = interrupted = False
     try:
         yield on.steps(chain)
     except (AllocationOver, KeyboardInterrupt) as end:
         goes_on = isinstance(end, AllocationOver) or is_time_nearly_over()
+        interrupted = not goes_on
         raise
     finally:
-        chain.ended(on.key, on.allocation, is_done=not goes_on)
+        chain.ended(on.key, on.allocation, is_done=not goes_on, interrupted=interrupted)
         if goes_on:
             at_last(partial(chain.go_on, on.allocation))
+            # What is added last is called first: whose job is requeued is ended by Slurm, too.
+            at_last(ignore_interrupts)
     # In this order: if we are killed in between, the next one does what is left to do.
     finish()
     chain.take_back(on.key)

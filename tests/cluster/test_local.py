@@ -109,6 +109,12 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             Outcome.NODE_FAILURE,
             "Node failure on n2",
         ),
+        (  # as srun ends where Slurm requeues the job at once
+            Records(header={"record": "header"}),
+            completed(0, "srun: error: Node failure on n2\nsrun: got SIGCONT\n"),
+            Outcome.NODE_FAILURE,
+            "Node failure on n2",
+        ),
         (
             Records(header={"record": "header"}),
             completed(

@@ -172,7 +172,7 @@ class AllocationChain:
                     reason="",
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
-                    node_hours=job.node_hours + self._cut_short(job, allocation),
+                    node_hours=self._used_before(job, allocation),
                 )
                 self.book.put_job(running)
         try:
@@ -192,15 +192,18 @@ class AllocationChain:
                 if attempts and attempts[-1].observed.state.is_over:
                     self.book.put_job(replace(job, node_hours=sum_node_hours(attempts)))
 
-    def _cut_short(self, job: JobRecord, allocation: Allocation) -> float:
-        """Node-hours of an attempt of this job that had no time to put them down: a node died."""
-        if job.started_at is None or job.started_at >= allocation.began_at:
+    def _used_before(self, job: JobRecord, allocation: Allocation) -> float:
+        """Node-hours of this job's earlier attempts, also of those that a dead node ended."""
+        if job.started_at is None and not job.node_hours:
             return 0.0
-        began_at = job.started_at - 1  # accounts know whole seconds
-        return sum_node_hours(
-            attempt
-            for attempt in self._accounts(job)
-            if began_at <= (attempt.observed.started_at or 0.0) < allocation.began_at - 1
+        before = allocation.began_at - 1  # accounts know whole seconds
+        return max(
+            job.node_hours,
+            sum_node_hours(
+                attempt
+                for attempt in self._accounts(job)
+                if (attempt.observed.started_at or before) < before
+            ),
         )
 
     def worked(self, allocation: Allocation) -> None:
@@ -232,11 +235,14 @@ class AllocationChain:
         except SchedulerFault:
             return  # after the next run, then
 
-    def ended(self, own: str, allocation: Allocation, *, is_done: bool = True) -> None:
+    def ended(
+        self, own: str, allocation: Allocation, *, is_done: bool = True, interrupted: bool = False
+    ) -> None:
         """Puts down what this allocation used.
 
         Args:
             is_done: whether nothing is left to do that this job could continue with.
+            interrupted: whether somebody ended it: perhaps the scheduler, which requeues it.
         """
         now = self.clock()
         for job in self.book.open_jobs():
@@ -247,7 +253,8 @@ class AllocationChain:
                     job, stage=JobStage.OVER, word="", ended_at=ended_at, node_hours=hours
                 )
                 self._over = over
-                self.book.put_job(over if is_done or not self._will_requeue else _waiting(over))
+                goes_on = interrupted or (not is_done and self._will_requeue)
+                self.book.put_job(_waiting(over) if goes_on else over)
         waits = self._next
         if waits is not None and not waits.job.number and not waits.perhaps_known:
             self.book.put_job(waits.update(stage=JobStage.OVER, detail=self._problem))

@@ -246,6 +246,22 @@ def test_an_attempt_that_a_dead_node_ended_counts_by_the_accounts(chain: Chain) 
     assert chain.job("1001").node_hours == pytest.approx(1.0)
 
 
+def test_one_that_slurm_interrupts_and_requeues_adds_up_what_it_used(chain: Chain) -> None:
+    flight = chain.controller().submit()
+    for _ in range(2):
+        controller, allocation = chain.runs(flight)
+        chain.fake.answers("sbatch", FULL)
+        controller.worked(allocation)
+        chain.fake.advance(900)
+        controller.ended(flight.job.key, allocation, interrupted=True)
+        SlurmScheduler(chain.fake.environment).requeue("1001")  # as Slurm does by itself
+        chain.fake.advance(600)
+    controller, allocation = chain.runs(flight)
+    chain.fake.advance(900)
+    controller.ended(flight.job.key, allocation)
+    assert chain.job("1001").node_hours == pytest.approx(1.5)
+
+
 @pytest.mark.parametrize("ahead_s", [-60, 60])
 def test_a_nodes_clock_that_differs_costs_nothing(chain: Chain, ahead_s: float) -> None:
     flight = chain.controller().submit()

@@ -123,15 +123,42 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     said = campaign.printed()
     assert "commtune: the time of this job is nearly over; everything measured is kept" in said
     assert " lost, " not in said
+    # Slurm ends who asks it to requeue the job: nothing is interrupted by that.
+    assert "Traceback" not in said and "interrupted" not in said
     assert (
         f"job {job.number} is requeued, and continues: Slurm accepts no more jobs from you for now"
         in said
     )
+    _check_node_hours(campaign, attempts=2)
+
+
+def _check_node_hours(campaign: OnSlurm, *, attempts: int) -> None:
+    """The one job's node-hours are those of the accounts, which count whole seconds."""
     accounts = ("sacct", "--duplicates", "--allocations", "--noheader", "--format=ElapsedRaw")
-    attempts = campaign.cluster.call(*accounts, f"--jobs={job.number}").split()
-    ((hours,),) = campaign.query("SELECT node_hours FROM jobs WHERE number != ''")
-    assert len(attempts) == 2
-    assert abs(hours - sum(map(int, attempts)) * 2 / 3600) < 0.0015
+    ((number, hours),) = campaign.query("SELECT number, node_hours FROM jobs WHERE number != ''")
+    made = campaign.cluster.call(*accounts, f"--jobs={number}").split()
+    assert len(made) == attempts
+    assert abs(hours - sum(map(int, made)) * 2 / 3600) < 0.0015
+
+
+def test_a_node_dies_where_clocks_are_behind(campaign: OnSlurm, tmp_path: Path) -> None:
+    clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=-120)}; "
+    text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{clock}")
+    campaign.write(text)
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) == 2, "its second run")
+    campaign.until(
+        lambda: (
+            "Requeue=1" in campaign.cluster.call("scontrol", "show", "job", campaign.running())
+        ),
+        "that Slurm may requeue it",
+    )
+    campaign.cluster.fail_node("n2")
+    campaign.cluster.restore_node("n2")
+    campaign.until_over()
+    campaign.check_whole()
+    _check_node_hours(campaign, attempts=2)
 
 
 def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
