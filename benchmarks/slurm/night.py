@@ -1,6 +1,6 @@
 """A night of a campaign on Slurm in compressed time, with what may befall it, and what must hold.
 
-    .venv/bin/python benchmarks/slurm/night.py [--jobs 30] [--minutes 2]
+    .venv/bin/python benchmarks/slurm/night.py [--jobs 30] [--minutes 3]
 
 Needs root, as ``make slurm-demo`` does, and MPICH in ``.mpi``. One job at a time may be with Slurm
 (MaxSubmitJobs=1), so each is requeued for the next one. Two nodes have clocks that are a minute
@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 
 _ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(_ROOT / "tests/support"), str(_ROOT / "tests/support/slurm")]
@@ -185,6 +186,7 @@ class Accounts:
     states: Counter[str]  # of the job's attempts
     allocated_s: float
     in_steps_s: float
+    start_s: float  # from an attempt's start to that of its first step, not times nodes: median
 
     @classmethod
     def of(cls, cluster: Cluster) -> Accounts:
@@ -194,17 +196,19 @@ class Accounts:
         while "RUNNING" in (said := cluster.call(*asked, columns, environment=seconds)):
             time.sleep(1)
         states: Counter[str] = Counter()
-        allocated_s = in_steps_s = 0.0
+        allocated_s = in_steps_s = began_at = 0.0
+        starts: list[float] = []
         for text in said.splitlines():  # steps follow their attempt
             number, state, *times, nodes = text.split("|")
             began, ended = map(float, times)
             if number.isdigit():
-                ends = ended  # a step whose node died is closed later
+                began_at, ends = began, ended  # a step whose node died is closed later
                 states[state.split()[0]] += 1
                 allocated_s += int(nodes) * (ended - began)
             elif number.rpartition(".")[2].isdigit():
+                starts += [began - began_at] if number.endswith(".0") else []
                 in_steps_s += int(nodes) * (min(ended, ends) - began)
-        return cls(states, allocated_s, in_steps_s)
+        return cls(states, allocated_s, in_steps_s, median(starts))
 
 
 def _findings(night: Night) -> Iterator[tuple[bool, str]]:
@@ -228,7 +232,8 @@ def _findings(night: Night) -> Iterator[tuple[bool, str]]:
     yield (
         share >= 0.95,
         f"{share:.1%} of {accounts.allocated_s / 2:.0f} allocated s in steps, "
-        f"{2 * run_s / accounts.allocated_s:.1%} in runs that are results",
+        f"{2 * run_s / accounts.allocated_s:.1%} in runs that are results; "
+        f"a job's first step begins after {accounts.start_s:.0f} s",
     )
     ((hours,),) = line.query("SELECT sum(node_hours) FROM jobs")
     off = hours / (accounts.allocated_s / 3600) - 1
@@ -275,7 +280,7 @@ def main() -> int:
     """Lets the night pass; prints what happened, and what holds in the morning."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
     parser.add_argument("--jobs", type=int, default=30, help="jobs that it needs [30]")
-    parser.add_argument("--minutes", type=int, default=2, help="length of a job [2]")
+    parser.add_argument("--minutes", type=int, default=3, help="length of a job [3]")
     given = parser.parse_args()
     step = max(1, given.jobs // (len(_FAULTS) + 1))
     planned = range(1, step * len(_FAULTS) + 1, step)

@@ -239,6 +239,9 @@ class StepLauncher(Protocol):
     def lost_nodes(self, output: str) -> frozenset[str]:
         """Names of the nodes that it lost, or could not reach, by its own words."""
 
+    def steps(self, job: str) -> list[str]:
+        """Steps of a job but its script that hold nodes; a ``SchedulerFault`` for no answer."""
+
     def end_steps(self, job: str) -> None:
         """Ends all steps of a job but its script; a ``SchedulerFault`` if there is no answer."""
 

@@ -24,7 +24,7 @@ def opened_database(
     Args:
         say: told of a full disk, which is then waited for.
     """
-    patience = BusyRetry(wait_s() if say else 0.0, say)
+    patience = BusyRetry(wait_s(), say)
     return closing(patience.with_room(partial(open_database, database_url(option))))
 
 

@@ -74,7 +74,9 @@ class _Script:
 class _NoSrun(Srun):
     """Steps are processes of this machine, which end with what started them."""
 
-    def end_steps(self, job: str) -> None: ...
+    def steps(self, job: str) -> list[str]:
+        del job
+        return []
 
 
 def _local(folder: Path, launcher: Launcher) -> LocalBenchmark:

@@ -128,7 +128,8 @@ class Steps:
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
         if result.outcome is Outcome.NEVER_STARTED:
             self._waited_s += result.wall_s
-        if result.exit_code == _KILLED or result.outcome is Outcome.TIMED_OUT:
+        ended = (Outcome.TIMED_OUT, Outcome.NEVER_STARTED)
+        if result.exit_code == _KILLED or result.outcome in ended:
             self._end_steps()
         if self.aggressor is not None:
             result = self._checked(self.aggressor, request, result)
@@ -190,15 +191,21 @@ class Steps:
             looks += 1
         if first:
             self._waited_s += self.clock() - began
-            answers = isinstance(first, SchedulerFault)
-            self.say(f"{self.scheduler.name} answers again" if answers else "there is room again")
+            silent = isinstance(first, SchedulerFault)
+            self.say(
+                f"{self.scheduler.name} answers again" if silent else "runs can be made again"
+            )
 
     def _fault(self) -> EnvironmentFault | None:
         """Why no run can be made now: no answer of the scheduler, no room; ``None`` if one can."""
         if not has_room(self.inner.folder):
             return EnvironmentFault(f"the disk of {self.inner.folder} is full")
+        number, name = self.allocation.number, self.scheduler.name
         try:
-            self.scheduler.poll([self.allocation.number])
+            self.scheduler.poll([number])
+            # A step that ended while nobody answered is noticed a minute later.
+            if self._lost[-1].outcome is Outcome.NEVER_STARTED and self.launcher.steps(number):
+                return EnvironmentFault(f"{name} has not noticed that the last step ended")
         except SchedulerFault as fault:
             return fault
         return None

@@ -114,13 +114,15 @@ class Srun:
         lost = (expand_readable_hosts(listed) for listed in _LOST_NODES.findall(output))
         return frozenset(name for names in lost for name in names)
 
-    def end_steps(self, job: str) -> None:
-        """An srun that was killed leaves its steps."""
+    def steps(self, job: str) -> list[str]:
         question = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}"]
         listed = ask_slurm(question, self.environment, _TIMEOUT_S).split()
         # The script's own step is called 7.batch.
-        steps = [step for step in listed if step.rpartition(".")[2].isdigit()]
-        if steps:
+        return [step for step in listed if step.rpartition(".")[2].isdigit()]
+
+    def end_steps(self, job: str) -> None:
+        """An srun that was killed leaves its steps."""
+        if steps := self.steps(job):
             ask_slurm(["scancel", *steps], self.environment, _TIMEOUT_S)
 
     def place_command(self, nodes: int) -> tuple[str, ...]:

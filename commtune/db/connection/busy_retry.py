@@ -72,13 +72,15 @@ class BusyRetry:
     def with_room(self, attempt: Callable[[], _T]) -> _T:
         """What the attempt returns, made again while the disk is full.
 
+        Nobody waits who can't say so: a person waits for that command's answer.
+
         Args:
             attempt: stores all or nothing.
 
         Raises:
             NoRoom: there was none for all the time.
         """
-        until = time.monotonic() + (0.0 if self.is_spent else self.wait_s)
+        until = time.monotonic() + (0.0 if self.is_spent or self.say is None else self.wait_s)
         is_first = True
         while True:
             try:

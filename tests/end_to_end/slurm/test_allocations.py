@@ -235,6 +235,19 @@ def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
     assert set(campaign.outcomes()) == {"ok", "never-started"}
 
 
+def test_a_step_ends_while_slurmctld_is_away(campaign: OnSlurm) -> None:
+    # It is noticed a minute later; five runs that are not started would end the campaign before.
+    campaign.write(with_long_runs(ONE_CANDIDATE, 0.5) + "run_time_limit: 5s\n")
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 3, "some runs")
+    campaign.cluster.stop_controller()
+    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
+    campaign.cluster.start_controller()
+    campaign.until_over(240)
+    campaign.check_whole()
+    assert campaign.outcomes()["never-started"] < 5
+
+
 def test_a_node_dies_under_an_allocation_again_and_is_left_out(campaign: OnSlurm) -> None:
     campaign.write(with_long_runs(ONE_CANDIDATE, 0.2))
     assert campaign("submit", "campaign.yaml").code == 0
