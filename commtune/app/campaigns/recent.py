@@ -15,6 +15,7 @@ from commtune.app.campaigns.stored import (
     CampaignSummary,
     last_words,
     list_campaigns,
+    stuck_jobs,
 )
 from commtune.db import shapes
 from commtune.db.connection.location import database_url
@@ -40,6 +41,7 @@ class Need(StrEnum):
     NOTHING = ""
     STOPPED = "stopped before its end"
     NO_GOOD_RUN = "no run succeeded"
+    STUCK = "its job does not start by itself"
 
 
 @dataclass(frozen=True)
@@ -63,6 +65,8 @@ class RecentCampaign:
             return Need.STOPPED
         if one.runs and not one.outcomes.get(Outcome.OK):
             return Need.NO_GOOD_RUN
+        if stuck_jobs(one):
+            return Need.STUCK
         return Need.NOTHING
 
 

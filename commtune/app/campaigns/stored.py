@@ -10,7 +10,9 @@ from typing import Any
 from commtune import formatting as text
 from commtune.app.profiles.nominal_share import Share
 from commtune.campaign.schema import check_campaign_name
+from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
+from commtune.cluster.slurm.command_output import classify_reason
 from commtune.db import repair
 from commtune.db.codec import list_differences as list_differences
 from commtune.db.connection import engine
@@ -127,6 +129,20 @@ def last_words(campaign: CampaignSummary) -> str:
     lines = read_tail(newest).splitlines() if newest else []
     said = [[line for line in lines if line.startswith(sign)][-1:] for sign in _SIGNS]
     return "; ".join(line.removeprefix("commtune: ") for found in said for line in found)
+
+
+def stuck_jobs(campaign: CampaignSummary) -> list[str]:
+    """Jobs that don't start unless somebody does something, and what: in words."""
+    waiting = [job for job in campaign.jobs if job.word == "PENDING"]
+    kinds = [(job, classify_reason(job.reason)) for job in waiting]
+    return [
+        f"job {job.number} is held ({job.reason}): 'scontrol release {job.number}'"
+        if kind is PendingReason.HELD
+        else f"job {job.number} will not start, {kind.value} ({job.reason}): 'commtune cancel "
+        f"{campaign.name}', correct 'slurm:' in its file, then submit it again"
+        for job, kind in kinds
+        if kind.is_hopeless
+    ]
 
 
 def edited_files(campaign: CampaignSummary) -> list[str]:

@@ -25,6 +25,8 @@ from commtune.model import Aggressor, JobRecord, JobStage
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
 _MOST_JOBS = 12
+#: Jobs that somebody must do something about, and that are told.
+_MOST_STUCK = 3
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
 
@@ -111,7 +113,8 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     ordered = sorted(campaign.jobs, key=lambda job: (job.started_at is None, not job.number))
     table = text.format_table(header, [_job(job) for job in ordered[:_MOST_JOBS]], right="job")
     further = [_further(ordered[_MOST_JOBS:])] if ordered[_MOST_JOBS:] else []
-    return "\n  ".join([headline, *table.splitlines(), *further])
+    stuck = stored.stuck_jobs(campaign)[:_MOST_STUCK]
+    return "\n  ".join([headline, *stuck, *table.splitlines(), *further])
 
 
 def _further(jobs: Sequence[JobRecord]) -> str:

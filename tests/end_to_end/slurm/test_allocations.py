@@ -141,24 +141,44 @@ def _check_node_hours(campaign: OnSlurm, *, attempts: int) -> None:
     assert abs(hours - sum(map(int, made)) * 2 / 3600) < 0.0015
 
 
+def _until_it_may_be_requeued(campaign: OnSlurm) -> None:
+    """Waits for the first good run, where Slurm takes no second job."""
+    campaign.until(campaign.running, "its start")
+    show = ("scontrol", "show", "job", campaign.running())
+    campaign.until(lambda: "Requeue=1" in campaign.cluster.call(*show), "a good run")
+
+
 def test_a_node_dies_where_clocks_are_behind(campaign: OnSlurm, tmp_path: Path) -> None:
     clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=-120)}; "
     text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{clock}")
     campaign.write(text)
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until(lambda: len(campaign.records()) == 2, "its second run")
-    campaign.until(
-        lambda: (
-            "Requeue=1" in campaign.cluster.call("scontrol", "show", "job", campaign.running())
-        ),
-        "that Slurm may requeue it",
-    )
+    _until_it_may_be_requeued(campaign)
     campaign.cluster.fail_node("n2")
     campaign.cluster.restore_node("n2")
     campaign.until_over()
     campaign.check_whole()
     _check_node_hours(campaign, attempts=2)
+
+
+def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> None:
+    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
+    _until_it_may_be_requeued(campaign)
+    (job,) = campaign.jobs()
+    # As Slurm does where a node was resumed, and can't start the job.
+    campaign.cluster.call("scontrol", "requeuehold", job.number)
+    campaign.cluster.until(job.number, "PENDING")
+    said = campaign("status").out
+    held = re.search(rf"^  job {job.number} is held \((.+)\): '(.+)'$", said, re.M)
+    assert held and "held" in held[1], said
+    recent = campaign("status", "--since", "1h")
+    assert (recent.code, recent.out.count("LOOK: its job does not start by itself")) == (20, 1)
+    campaign.cluster.call(*held[2].split())
+    campaign.until_over()
+    campaign.check_whole()
 
 
 def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm) -> None:
