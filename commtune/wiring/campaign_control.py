@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
+from typing import TypeVar
 
 from commtune import process
 from commtune.db.connection.busy_retry import BusyRetry
@@ -15,6 +16,8 @@ from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.tuner.ports import Reporter
 
+_T = TypeVar("_T")
+
 
 def opened_database(
     option: str | None, say: Callable[[str], None] | None = None
@@ -24,8 +27,16 @@ def opened_database(
     Args:
         say: told of a full disk, which is then waited for.
     """
-    patience = BusyRetry(wait_s(), say)
-    return closing(patience.with_room(partial(open_database, database_url(option))))
+    return closing(when_there_is_room(partial(open_database, database_url(option)), say))
+
+
+def when_there_is_room(attempt: Callable[[], _T], say: Callable[[str], None] | None) -> _T:
+    """What the attempt returns, made again while the disk of the database is full.
+
+    Args:
+        say: told of it; without, nobody waits.
+    """
+    return BusyRetry(wait_s(), say).with_room(attempt)
 
 
 def readable_database(option: str | None) -> closing[Database]:

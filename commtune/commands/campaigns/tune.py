@@ -7,9 +7,10 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -100,7 +101,10 @@ def tune_command(
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
     )  # fmt: skip
     grid = None if replay is None else load_grid(replay)
-    spec, mpi_found = _campaign(campaign, document, grid, database_url(db))
+    spec, mpi_found = campaign_control.when_there_is_room(
+        partial(_campaign, campaign, document, grid, database_url(db)),
+        _say_at_once,
+    )
     result = _tune(spec, mpi_found, grid, db, take_over=take_over)
     replicated, where = _replicated(spec, result), flags.shown_database(db)
     if json_output:
@@ -118,6 +122,12 @@ def tune_command(
             found="\n  ".join(said), db=db,
         )
     )  # fmt: skip
+
+
+def _say_at_once(words: str) -> None:
+    """Says why the start takes long, if that finds room."""
+    with suppress(OSError):
+        print(words, file=sys.stderr, flush=True)
 
 
 def _tune(

@@ -1,4 +1,4 @@
-"""A disk that fills while a campaign runs in an allocation, and is cleaned."""
+"""A disk, or a node's shared memory, that fills while a campaign runs in an allocation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
+from left_over import living
 from slurm_campaigns import ONE_CANDIDATE, OnSlurm, with_long_runs
 from slurm_cluster import Cluster, running_cluster
 
@@ -45,8 +46,10 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(on_small_disk: OnSl
     assert campaign("submit", "campaign.yaml").code == 0
     full = _fill(campaign.folder / "data")
     campaign.open_gate()
-    campaign.pause(5)
-    assert campaign.running(), campaign.printed()
+    controller = f"{campaign.folder}/campaign.yaml"
+    campaign.until(lambda: living(controller), "its controller")
+    campaign.pause(8)
+    assert living(controller), campaign.printed()
     full.unlink()
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     _fill(campaign.folder / "data")
@@ -58,3 +61,28 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(on_small_disk: OnSl
     campaign.check_whole()
     # No configuration is blamed, and what was lost is made again.
     assert campaign.outcomes()["ok"] >= 19
+
+
+def _on_node(campaign: OnSlurm, number: str, command: str) -> None:
+    """Types a command on the first node of a job."""
+    step = ("srun", f"--jobid={number}", "--overlap", "--nodes=1", "--ntasks=1")
+    campaign.cluster.call(*step, "sh", "-c", command)
+
+
+def test_shared_memory_of_a_node_is_lost_for_a_while(campaign: OnSlurm) -> None:
+    campaign.write(with_long_runs(ONE_CANDIDATE, 0.1).replace("nodes: 2", "nodes: 1"))
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 3, "some runs")
+    number = campaign.running()
+    _on_node(campaign, number, "mount -t tmpfs -o size=4k none /dev/shm")
+    try:
+        lost = "SELECT * FROM runs WHERE outcome != 'ok'"
+        campaign.until(lambda: campaign.query(lost), "a run that fails")
+    finally:
+        _on_node(campaign, number, "umount --lazy /dev/shm")
+    campaign.until_over()
+    assert campaign.is_done(), campaign.printed()
+    # A configuration may need more of it, so the run is a crash; its words name what is full.
+    said = campaign.query("SELECT detail FROM runs WHERE outcome = 'crashed'")
+    assert said and all("/dev/shm is most likely full" in detail for (detail,) in said)
+    assert set(campaign.outcomes()) == {"ok", "crashed"}
