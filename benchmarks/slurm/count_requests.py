@@ -1,6 +1,6 @@
 """Counts what slurmctld is asked while ten campaigns of a user wait behind 5,000 queued jobs.
 
-    .venv/bin/python tests/support/slurm/count_requests.py
+    .venv/bin/python benchmarks/slurm/count_requests.py
 
 Needs root, as ``make slurm-demo`` does, and MPICH in ``.mpi``. Prints a line when all campaigns
 have submitted a job, then one a minute: requests of each kind, without those of daemons.
@@ -18,9 +18,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-from slurm_cluster import Cluster, running_cluster
+_ROOT = Path(__file__).parents[2]
+sys.path.insert(0, str(_ROOT / "tests/support/slurm"))
 
-_ROOT = Path(__file__).parents[3]
+from slurm_cluster import Cluster, running_cluster  # noqa: E402
+
 _CAMPAIGNS = 10
 _ARRAYS = 5  # of 1,000 jobs each
 _MINUTES = 3

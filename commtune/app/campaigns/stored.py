@@ -133,6 +133,8 @@ def last_words(campaign: CampaignSummary) -> str:
 
 def stuck_jobs(campaign: CampaignSummary) -> list[str]:
     """Jobs that don't start unless somebody does something, and what: in words."""
+    if scheduler_of(campaign) is not JobScheduler.SLURM:
+        return []
     waiting = [job for job in campaign.jobs if job.word == "PENDING"]
     kinds = [(job, classify_reason(job.reason)) for job in waiting]
     return [

@@ -35,6 +35,11 @@ class MpiLauncher:
         del output
         return frozenset()
 
+    def steps(self, job: str) -> list[str]:
+        """None: PBS knows no steps."""
+        del job
+        return []
+
     def end_steps(self, job: str) -> None:
         """The job's script ends itself after a launch that had to be killed; so do its ranks."""
 
