@@ -122,6 +122,8 @@ def test_jobs_in_flight_are_told_with_what_they_used(
         "without n3, n7, n9",
     ]
     assert said[4:] == [
+        "Slurm does not answer: these jobs, and their controller, may be over; "
+        "'commtune status' asks again",
         "job for state since reason nodes",
         "4711 block 4 RUNNING 5 min 03 s n[1-2]",
         "4712 block 4 PENDING 1 min 01 s Priority 2 nodes",
@@ -146,7 +148,7 @@ def test_hundreds_of_jobs_fit_on_a_screen(
         jobs.put_job(runs if number >= 496 else waits)
     said = lines(url, capsys)
     assert len(said) < 24
-    assert [line.split()[0] for line in said[5:9]] == ["1496", "1497", "1498", "1499"]
+    assert [line.split()[0] for line in said[6:10]] == ["1496", "1497", "1498", "1499"]
     assert said[-1] == "and 488 further jobs: 488 PENDING (Priority)"
     status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)

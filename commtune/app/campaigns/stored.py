@@ -44,7 +44,7 @@ def list_campaigns(
 ) -> list[tuple[CampaignSummary, bool]]:
     """All campaigns, their jobs as Slurm describes them now.
 
-    The flag says that jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+    The flag says that jobs may be over by now: Slurm doesn't answer, and nobody else would know.
 
     Args:
         ask_slurm: ``False`` starts no program: jobs are as they are stored.
@@ -65,7 +65,7 @@ def list_campaigns(
     return [
         (
             _without_controller(one) if _has_lost_its_controller(one) else one,
-            not one.locked_by and any(job.key not in now for job in one.jobs),
+            any(job.key not in now for job in one.jobs if _is_worth_asking(one, job)),
         )
         for one in described
     ]
@@ -79,6 +79,11 @@ def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
 def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:
     """Whether Slurm may know more of a job: nobody watches it, or a controller runs in it."""
     return not campaign.locked_by or job.kind is JobKind.ALLOCATION
+
+
+def _is_worth_asking(campaign: CampaignSummary, job: JobRecord) -> bool:
+    """The same, but for what a controller that lives has yet to submit."""
+    return _is_asked_about(campaign, job) and bool(job.number or not campaign.locked_by)
 
 
 def _has_lost_its_controller(campaign: CampaignSummary) -> bool:

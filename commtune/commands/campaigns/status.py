@@ -79,7 +79,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
 
     Args:
-        is_old: jobs may be over by now: nobody watches them, and Slurm doesn't answer.
+        is_old: jobs may be over by now: Slurm doesn't answer, and nobody else would know.
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
@@ -95,6 +95,9 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if without := stored.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
+    if is_old and any(job.number for job in alive):
+        old = f"{kind.label} does not answer: these jobs, and their controller, may be over"
+        headline = f"{headline}\n  {old}; 'commtune status' asks again"
     words = stored.last_words(campaign)
     if not words and campaign.jobs and not (alive or campaign.locked_by):
         words = f"nothing; {kind.label} calls it {campaign.jobs[-1].word}"

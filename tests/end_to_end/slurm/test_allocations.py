@@ -248,6 +248,9 @@ def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
     campaign.cluster.stop_controller()
     os.kill(controller, signal.SIGCONT)
     campaign.until(lambda: "; waiting for it\n" in campaign.printed(), "a word")
+    status = campaign("status").out
+    assert " in flight when Slurm was last asked; " in status
+    assert "\n  Slurm does not answer: these jobs, and their controller, may be over; " in status
     campaign.cluster.start_controller()
     campaign.until_over()
     assert "Slurm answers again\n" in campaign.printed()
