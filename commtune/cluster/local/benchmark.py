@@ -16,6 +16,7 @@ from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.filesystems import has_room
 from commtune.private_files import make_private_folder
 from commtune.tuner.ports import Program, Records
 
@@ -68,6 +69,10 @@ class LocalBenchmark:
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
+        if result.outcome.blames_configuration and not has_room(self.folder):
+            # Programs say it each in their own words.
+            why = f"a disk is full: {self.folder}; {result.detail}"
+            result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
         if not self._launcher.is_local:  # other machines' load, and their clocks
             return result
         return replace(result, other_load=others.share if others else None, end_s=end_s)

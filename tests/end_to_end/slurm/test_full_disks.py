@@ -63,6 +63,32 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(on_small_disk: OnSl
     assert campaign.outcomes()["ok"] >= 19
 
 
+#: It says nothing of the disk when it finds no room: as dash does.
+_PROGRAM = """\
+sleep 0.5
+for bytes in 8 65536; do
+    echo "{\\"bytes\\": $bytes, \\"time_s\\": 1.$(date +%N | cut -c1-4)e-3}" || exit 1
+done 2>/dev/null
+"""
+
+
+def test_a_program_that_finds_no_room_is_not_blamed(on_small_disk: OnSlurm) -> None:
+    campaign = on_small_disk
+    campaign.write(_PROGRAM, "run.sh")
+    command = "benchmark: {command: [sh, run.sh], output: json-line}\n"
+    lines = ONE_CANDIDATE.splitlines(keepends=True)
+    campaign.write("".join(line for line in lines if not line.startswith("timing:")) + command)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 2, "some runs")
+    full = _fill(campaign.folder / "data")
+    campaign.pause(5)
+    full.unlink()
+    campaign.until_over()
+    assert campaign.is_done(), campaign.printed()
+    said = campaign.query("SELECT DISTINCT outcome, detail FROM runs WHERE outcome != 'ok'")
+    assert {outcome for outcome, _ in said} <= {"node-failure", "interrupted"}, said
+
+
 def _on_node(campaign: OnSlurm, number: str, command: str) -> None:
     """Types a command on the first node of a job."""
     step = ("srun", f"--jobid={number}", "--overlap", "--nodes=1", "--ntasks=1")
