@@ -1,8 +1,8 @@
 """How fast ``commtune serve`` answers what is best, and whether a storm of jobs gets its answers.
 
 Fills an SQLite file as ``query_speed.py`` does, starts the service, and asks it over connections
-that are kept open (all ask the same few questions, or each another one), and over new connections
-that all begin at once. ::
+that are kept open (the same few questions, or each time a new one), and over new connections that
+all begin at once. ::
 
     python benchmarks/serve_load.py --measurements 10000000
 
@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import os
 import platform
 import shutil
@@ -47,14 +48,17 @@ class Load:
     errors: int = 0
     wall_s: float = 0.0
 
-    def __str__(self) -> str:
+    def plain(self) -> dict[str, float]:
+        """What is told of it; times in ms."""
         cuts = statistics.quantiles(self.seconds, n=100) if len(self.seconds) > 1 else [0.0] * 99
-        rate = len(self.seconds) / self.wall_s
-        return (
-            f"{len(self.seconds):,} answers, {self.errors} errors, {rate:,.0f} a second; "
-            f"p50 {cuts[49] * 1e3:.1f} ms, p99 {cuts[98] * 1e3:.1f} ms, "
-            f"most {max(self.seconds, default=0.0) * 1e3:.1f} ms"
-        )
+        return {
+            "answers": len(self.seconds),
+            "errors": self.errors,
+            "per_second": len(self.seconds) / self.wall_s,
+            "p50_ms": cuts[49] * 1e3,
+            "p99_ms": cuts[98] * 1e3,
+            "most_ms": max(self.seconds, default=0.0) * 1e3,
+        }
 
 
 class Target:
@@ -125,21 +129,33 @@ class Datasette(Target):
 
 
 async def keep_asking(
-    target: Target, connections: int, seconds: float, next_question: Callable[[], str]
+    target: Target,
+    connections: int,
+    seconds: float,
+    next_question: Callable[[], str],
+    rate: float = 0.0,
 ) -> Load:
-    """Asks over connections that stay open, each as soon as it has its answer."""
+    """Asks over connections that stay open, each as soon as it has its answer.
+
+    Args:
+        rate: questions a second; 0 for as many as there can be. An answer's time is from when its
+            question was due, so that one that comes late delays none unseen.
+    """
     load = Load()
     began = time.perf_counter()
 
-    async def one() -> None:
+    async def one(number: int) -> None:
         reader, writer = await asyncio.open_connection(target.host, target.port)
-        while time.perf_counter() - began < seconds:
-            asked = time.perf_counter()
+        due = began + number / rate if rate else time.perf_counter()
+        while due - began < seconds:
+            await asyncio.sleep(due - time.perf_counter())
             load.errors += not await target.ask(reader, writer, next_question())
-            load.seconds.append(time.perf_counter() - asked)
+            now = time.perf_counter()
+            load.seconds.append(now - due)
+            due = due + connections / rate if rate else now
         writer.close()
 
-    await asyncio.gather(*(one() for _ in range(connections)))
+    await asyncio.gather(*(one(number) for number in range(connections)))
     load.wall_s = time.perf_counter() - began
     return load
 
@@ -163,16 +179,22 @@ async def storm(target: Target, jobs: int) -> Load:
     return load
 
 
-def different_questions() -> Callable[[], str]:
-    """Questions that come again only when the answer is no longer kept."""
-    kinds = list(product(SIZES, range(7), (2, 4, 8)))
-    number = iter(range(10**9))
+def new_questions(kinds: Sequence[str]) -> Callable[[], str]:
+    """Questions that were not asked before: spaces before the size change no answer."""
+    asked = iter(range(10**9))
 
     def ask() -> str:
-        size, system, ranks = kinds[next(number) % len(kinds)]
-        return f"operation=allreduce&bytes={size}&system=machine-{system}&ranks={ranks}"
+        spaces, which = divmod(next(asked), len(kinds))
+        return f"operation=allreduce&bytes={'+' * spaces}{kinds[which]}"
 
     return ask
+
+
+_OF_A_SYSTEM = [
+    f"{size}&system=machine-{system}&ranks={ranks}"
+    for size, system, ranks in product(SIZES, range(7), (2, 4, 8))
+]
+_OF_ANY_SYSTEM = [str(size) for size in SIZES]
 
 
 def few_questions() -> Callable[[], str]:
@@ -187,7 +209,9 @@ def main() -> None:
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="commtune-serve-"))
     path = folder / "query-speed.db"
     if not path.exists():
+        began = time.monotonic()
         fill(f"sqlite:///{path}", path, arguments.measurements)
+        print(f"filled in {time.monotonic() - began:.0f} s")
     print(
         f"{path.stat().st_size / 2**30:.2f} GiB; {os.cpu_count()} cores, Python "
         f"{platform.python_version()}; load of the machine before: {os.getloadavg()[0]:.1f}"
@@ -237,21 +261,36 @@ def _measure(targets: Mapping[str, Target], arguments: argparse.Namespace) -> No
     loads: Mapping[str, Callable[[Target], Coroutine[None, None, Load]]] = {
         "1 connection, few questions": lambda to: keep_asking(to, 1, seconds, few_questions()),
         "32 connections, few questions": lambda to: keep_asking(to, 32, seconds, few_questions()),
-        "1 connection, different questions": lambda to: keep_asking(
-            to, 1, seconds, different_questions()
+        "32 connections, few questions, 1,000 a second": lambda to: keep_asking(
+            to, 32, seconds, few_questions(), 1000
+        ),
+        "1 connection, new questions": lambda to: keep_asking(
+            to, 1, seconds, new_questions(_OF_A_SYSTEM)
+        ),
+        "1 connection, new questions of any system": lambda to: keep_asking(
+            to, 1, seconds, new_questions(_OF_ANY_SYSTEM)
         ),
         f"{arguments.jobs:,} jobs at once": lambda to: storm(to, arguments.jobs),
     }
     for target in targets.values():
         asyncio.run(keep_asking(target, 1, 1.0, few_questions()))
+    found: dict[str, dict[str, dict[str, float]]] = {name: {} for name in loads}
     for name, ask in loads.items():
         for whose, target in targets.items():
             before = target.cpu_s()
-            load = asyncio.run(ask(target))
-            cpu_ms = 1e3 * (target.cpu_s() - before) / max(1, len(load.seconds))
-            print(f"{whose}, {name}: {load}; {cpu_ms:.2f} ms of processor time an answer")
-    for whose, target in targets.items():
-        print(f"memory of {whose}: {target.process.memory_info().rss / 2**20:.0f} MiB")
+            told = asyncio.run(ask(target)).plain()
+            told["cpu_ms"] = 1e3 * (target.cpu_s() - before) / max(1, told["answers"])
+            found[name][whose] = told
+            print(
+                f"{whose}, {name}: {told['answers']:,} answers, {told['errors']} errors, "
+                f"{told['per_second']:,.0f} a second; p50 {told['p50_ms']:.2f} ms, "
+                f"p99 {told['p99_ms']:.2f} ms, most {told['most_ms']:.1f} ms; "
+                f"{told['cpu_ms']:.2f} ms of processor time an answer"
+            )
+    memory = {to: one.process.memory_info().rss / 2**20 for to, one in targets.items()}
+    print(f"memory, MiB: {memory}")
+    if arguments.json:
+        Path(arguments.json).write_text(json.dumps({"loads": found, "memory_MiB": memory}))
 
 
 def _arguments() -> argparse.Namespace:
@@ -260,6 +299,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=10.0, help="of each load")
     parser.add_argument("--jobs", type=int, default=2000, help="that start at once")
     parser.add_argument("--datasette", metavar="PATH", help="the program, to ask it the same")
+    parser.add_argument("--json", metavar="FILE", help="where to write the figures")
     parser.add_argument("--folder", help="where to make the database, or find an earlier one")
     return parser.parse_args()
 

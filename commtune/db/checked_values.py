@@ -82,6 +82,8 @@ def column_check_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
         return lambda values: known([value for value in values if value is not None])
     if hint is int:
         return lambda values: set(map(type, values)) <= {int}
+    if hint is bool:
+        return lambda values: set(map(type, values)) <= {bool, int} and {0, 1}.issuperset(values)
     if hint is str:
         return lambda values: set(map(type, values)) <= {str} and all(map(str.isascii, values))
     if hint is float or hint in _BOUNDED:

@@ -167,6 +167,26 @@ class Point(TypedDict):
     share: float
 
 
+class Candidate(TypedDict):
+    """A profile for a question, before it is read whole."""
+
+    id: int
+    created: Moment
+    backend: str
+    ranks: int
+    nodes: int
+    system_id: int
+    stack_id: int
+
+
+class Gap(TypedDict):
+    """Ends of a campaign's ranges around a size, bytes."""
+
+    campaign_id: int
+    below: int
+    above: int
+
+
 class Campaign(TypedDict):
     """A campaign with its system and stack, as queries name these columns."""
 

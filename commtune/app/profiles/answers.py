@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from commtune.app.profiles.best import (
@@ -23,7 +24,7 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
-from commtune.db.queries.profiles import load_profile
+from commtune.db.queries.description import describe_campaign
 from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
 from commtune.model import Operation
@@ -55,7 +56,7 @@ def best_answers(
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
     with keep_open(url):
-        rows = best(operation, size, filters, db=db)
+        rows = list(best(operation, size, filters, db=db))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
 
@@ -116,32 +117,37 @@ def answer_question(
     """
     try:
         with keep_open(database_url(db)):
-            rows = best(str(operation), size, filters, db=db)
-            return _answer(rows, size, stack, db, explained)
+            return _answer(str(operation), size, filters, stack, db, explained)
     except NoAnswer as nothing:
         return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
 
 
 def _answer(
-    rows: Sequence[BestRow], size: int, stack: str | None, db: str | None, explained: int
+    operation: str,
+    size: int,
+    filters: Mapping[str, Any],
+    stack: str | None,
+    db: str | None,
+    explained: int,
 ) -> dict[str, Any]:
-    fitting = [row for row in rows if stack is None or _is_of_stack(row, stack)]
-    if stack is not None and not fitting:
-        known = ", ".join(dict.fromkeys(row.stack for row in rows[:MOST_ANSWERS]))
+    rows = list(islice(best(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
+    if not rows:
+        rows = list(islice(best(operation, size, filters, db=db), MOST_ANSWERS))
+        known = ", ".join(dict.fromkeys(row.stack for row in rows))
         said = _without_answer(
             Answer.ANOTHER_STACK,
             f"not measured with {stack}",
             f"measured with: {known}; commtune verify measures a profile again",
         )
-        return said | {"others": [row_data(row) for row in rows[:MOST_ANSWERS]]}
-    shown = [_explain(row, size, db).plain() for row in fitting[:explained]]
-    shown += [row_data(row) for row in fitting[explained:MOST_ANSWERS]]
+        return said | {"others": [row_data(row) for row in rows]}
+    shown = [_explain(row, size, db).plain() for row in rows[:explained]]
+    shown += [row_data(row) for row in rows[explained:]]
     first, *others = shown
     return {
         "answer": first["answer"],
-        "message": _message(fitting[0], first),
+        "message": _message(rows[0], first),
         "hint": "",
-        "environment": _environment(fitting[0], first["answer"], db),
+        "environment": _environment(rows[0], first["answer"], db),
         "best": first,
         "others": others,
     }
@@ -170,11 +176,8 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
 def _environment(row: BestRow, answer: Answer, db: str | None) -> dict[str, str]:
     if answer is not Answer.RECOMMENDED or row.simulated:
         return {}
-    return {**load_profile(database_url(db), str(row.id)).pinned, **row.configuration}
-
-
-def _is_of_stack(row: BestRow, stack: str) -> bool:
-    return stack == row.stack_fingerprint or stack.lower() in row.stack.lower()
+    pinned = describe_campaign(database_url(db), row.campaign).space.get("pinned", {})
+    return {**pinned, **row.configuration}
 
 
 def _likely_profile(found: ProfileAnswer) -> LikelyProfile:

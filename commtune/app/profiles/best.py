@@ -8,13 +8,15 @@ from __future__ import annotations
 import math
 from bisect import bisect
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from commtune.db.connection.location import database_url
-from commtune.db.queries.best import best_profiles, measured_sizes
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import WHAT_TO_DO
+from commtune.db.queries.best import find_candidates, find_stacks, measured_sizes, read_answers
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import ProfileAnswer
@@ -25,6 +27,14 @@ from commtune.tuner.outcome.detectability import describe_detectability
 
 if TYPE_CHECKING:
     from commtune.app.profiles.nominal_share import Share
+
+
+_Row = TypeVar("_Row")
+
+#: Answers that are read before any is told: enough for most questions to be told ten.
+_FIRST_PART = 12
+#: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
+_QUESTION = ("system_id", "stack_id", "backend", "ranks", "nodes")
 
 
 class Support(StrEnum):
@@ -42,20 +52,46 @@ class Support(StrEnum):
 
 
 def best(
-    operation: str, size: int, filters: Mapping[str, Any], *, db: str | None = None
-) -> list[BestRow]:
+    operation: str,
+    size: int,
+    filters: Mapping[str, Any],
+    *,
+    stack: str | None = None,
+    db: str | None = None,
+) -> Iterator[BestRow]:
     """Answers to what is best at a size in bytes, the one to take first.
+
+    They are read while they are taken: who needs the first ones doesn't wait for all.
 
     Args:
         filters: nodes, ranks, system (part of its name, or its fingerprint), backend and campaign
             that are asked for, and how many pairs, days and sessions at least (``min_pairs``,
             ``min_days``, ``min_sessions``); ``None`` for any.
+        stack: part of the software's text, or its fingerprint; ``None`` for any.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
         DatabaseFault: the database can't be read.
     """
-    return _rank_answers(best_profiles(database_url(db), operation, size, **filters), size)
+    with open_for_reading(database_url(db)) as rows:
+        found = find_candidates(rows, operation, size, filters)
+        if stack is not None:
+            known = find_stacks(rows, stack)
+            found = [row for row in found if row["stack_id"] in known]
+        # Newest first, as they were found.
+        unread = list(_group(found, lambda row: tuple(map(row.get, _QUESTION))).values())
+        read: list[BestRow] = []
+        told, part = 0, _FIRST_PART
+        while unread:
+            ids: list[int] = []
+            while unread and len(ids) < part:
+                ids += [row["id"] for row in unread.pop(0)]
+            read += read_answers(rows, ids, size)
+            ranked = _rank_answers(read, size, unread[0][0]["created"] if unread else -math.inf)
+            yield from ranked[told:]
+            told, part = len(ranked), 2 * part
+        if found and not told:
+            raise NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
 
 
 def best_by_size(
@@ -72,13 +108,13 @@ def best_by_size(
     for size in sizes:
         try:
             found = best(operation, size, filters, db=db)
+            first = next((row for row in found if row.nearest_bytes in {size, None}), None)
         except NoAnswer:  # only measured on another machine, or backend, than asked for
             continue
-        first = next((row for row in found if row.nearest_bytes in {size, None}), None)
         if first is not None:
             answers[size] = first
     if not answers:
-        best(operation, max(sizes, default=0), filters, db=db)  # says what there is
+        next(best(operation, max(sizes, default=0), filters, db=db))  # says what there is
     return answers
 
 
@@ -87,12 +123,16 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
 
     Empty where it measured that size itself.
     """
+    if row.nearest_bytes == size:
+        return {}
     known = measured_sizes(database_url(db), row.operation, row.campaign)
     place = bisect(known, size)
     if size in known or not 0 < place < len(known):
         return {}
     filters = {"campaign": row.campaign, "ranks": row.ranks, "nodes": row.nodes}
-    return {near: best(row.operation, near, filters, db=db)[0] for near in known[place - 1 :][:2]}
+    return {
+        near: next(best(row.operation, near, filters, db=db)) for near in known[place - 1 :][:2]
+    }
 
 
 def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
@@ -141,24 +181,31 @@ def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
     return None
 
 
-def _rank_answers(rows: Iterable[BestRow], size: int) -> list[BestRow]:
-    """Answers about a size in bytes, the one to give first.
+def _rank_answers(rows: Iterable[BestRow], size: int, unread: float) -> list[BestRow]:
+    """Answers about a size in bytes, the one to give first; those that nothing can come before.
 
     First by ``_class``. Of answers to different questions (another machine, software, number of
     ranks, ...) the newest question, as one gain says nothing of the other. Of answers to the same
     one: a gain that was shown before one that was ruled out, since that was done for the
     candidates of its own campaign only; then as ``_rank_campaigns`` says.
+
+    Args:
+        rows: of each question (``_QUESTION``) all or none.
+        unread: when the newest answer was stored that is none of them, seconds since 1970.
     """
-    classes = _group(rows, _class)
+    newest_first = sorted(rows, key=lambda row: (-row.created, -row.id))
+    classes = _group(newest_first, _class)
     found: list[BestRow] = []
-    for alike in (classes[key] for key in sorted(classes)):
-        questions = _group(alike, _question).values()
-        for same in sorted(questions, key=lambda same: -max(row.created for row in same)):
+    for key in sorted(classes):
+        questions = _group(classes[key], _question).values()
+        for same in sorted(questions, key=lambda same: -same[0].created):
+            if unread > -math.inf and (key > _BEST_CLASS or same[0].created <= unread):
+                return found
             found += _rank_campaigns(same, size)
     return found
 
 
-def _group(rows: Iterable[BestRow], key: Callable[[BestRow], Any]) -> dict[Any, list[BestRow]]:
+def _group(rows: Iterable[_Row], key: Callable[[_Row], Any]) -> dict[Any, list[_Row]]:
     found = defaultdict(list)
     for row in rows:
         found[key(row)].append(row)
@@ -177,6 +224,10 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
         _nativeness(row),
         not row.standing.is_decided,
     )
+
+
+#: That of a decided answer by the native benchmark: no answer comes before those of it.
+_BEST_CLASS = (False, False, 0, False)
 
 
 def _nativeness(row: BestRow) -> int:

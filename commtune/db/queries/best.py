@@ -7,7 +7,6 @@ Where the database can't be read, all raise DatabaseFault.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import WHAT_TO_DO, read_rows
+from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     HINTED,
     LARGEST,
@@ -48,8 +47,8 @@ _CONFIRMED = """(SELECT COUNT(DISTINCT {what}) FROM runs r
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
     "ranks": "p.ranks = :ranks",
-    "backend": "p.backend = :backend",
     "system": "(s.name LIKE '%' || :system || '%' OR s.fingerprint = :system)",
+    "backend": "p.backend = :backend",
     "campaign": "c.name = :campaign",
     "min_pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
       AND NOT x.is_guard AND x.speed = 'all') >= :min_pairs""",
@@ -58,10 +57,24 @@ _FILTERS = {
     "min_sessions": _CONFIRMED.format(what="r.session") + " >= :min_sessions",
 }
 
-_RANGES = """
-SELECT p.id, p.campaign_id, p.bytes_low, p.bytes_high
+#: What is read of every profile for a question: enough to tell which of them to read whole.
+_CANDIDATES = """
+SELECT p.id, p.created, p.backend, p.ranks, p.nodes, c.system_id, c.stack_id
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-WHERE {asked} {filters}
+WHERE {asked} {filters} AND ({at}) ORDER BY p.created DESC, p.id DESC LIMIT :limit
+"""
+
+#: Where ranges end below and begin above a size, by campaign; not where one that holds the size
+#: begins between them: what holds the size and a range below it is for all sizes, and no range
+#: of its own.
+_BELOW = "MAX(CASE WHEN p.bytes_high < :bytes THEN p.bytes_high END)"
+_ABOVE = "MIN(CASE WHEN p.bytes_low > :bytes THEN p.bytes_low END)"
+_GAPS = f"""
+SELECT p.campaign_id, {_BELOW} AS below, {_ABOVE} AS above
+FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+WHERE {{asked}} {{filters}} GROUP BY p.campaign_id
+HAVING MAX(CASE WHEN p.bytes_low <= :bytes THEN p.bytes_low END) <= {_BELOW}
+  AND {_ABOVE} IS NOT NULL
 """
 
 #: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
@@ -86,18 +99,7 @@ _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
 
 
 def best_profiles(
-    url: str,
-    op: str,
-    bytes: int,
-    nodes: int | None = None,
-    ranks: int | None = None,
-    system: str | None = None,
-    backend: str | None = None,
-    campaign: str | None = None,
-    min_pairs: int | None = None,
-    min_days: int | None = None,
-    min_sessions: int | None = None,
-    limit: int = _MOST,
+    url: str, op: str, bytes: int, limit: int = _MOST, **asked: int | str | None
 ) -> list[BestRow]:
     """Profiles for this size, newest first.
 
@@ -106,19 +108,12 @@ def best_profiles(
     Args:
         op: the operation's word, such as ``allreduce``.
         bytes: message size, bytes.
-        system: name or fingerprint.
-        min_pairs: at least so many behind the speedup at each of the profile's sizes.
-        min_days, min_sessions: its configuration was confirmed on, or in, at least so many; a day
-            is one of UTC.
         limit: at most so many.
+        asked: as ``find_candidates`` has it.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
     """
-    asked = {"nodes": nodes, "ranks": ranks, "system": system}
-    asked |= {"backend": backend, "campaign": campaign, "min_pairs": min_pairs}
-    asked |= {"min_days": min_days, "min_sessions": min_sessions}
-    # The benchmark of queries asks over a connection that it keeps open.
     with open_for_reading(url) as rows:
         return ask_best(rows, op, bytes, asked, limit)
 
@@ -126,35 +121,72 @@ def best_profiles(
 def ask_best(
     rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
 ) -> list[BestRow]:
-    """``best``, over a connection that is open already.
+    """``best_profiles``, over a connection that is open already."""
+    found = find_candidates(rows, op, bytes, asked, limit)
+    return read_answers(rows, [row["id"] for row in found], bytes)
+
+
+def find_candidates(
+    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
+) -> list[dict[str, Any]]:
+    """The profiles for a question, newest first, with some of what tells questions apart.
 
     Args:
-        asked: as ``best_profiles`` names it; what is ``None`` doesn't count.
+        op: the operation's word.
+        bytes: message size, bytes.
+        asked: ``nodes``, ``ranks``, ``system`` (part of its name, or its fingerprint),
+            ``backend``, ``campaign``; ``min_pairs``: at least so many behind the speedup at each
+            of the profile's sizes; ``min_days``, ``min_sessions``: its configuration was confirmed
+            on, or in, at least so many; a day is one of UTC. What is ``None`` doesn't count.
+        limit: at most so many.
+
+    Raises:
+        NoAnswer: there is none; the hint says what there is.
     """
-    given = {name: value for name, value in asked.items() if value is not None}
+    names = sorted(asked, key=list(_FILTERS).index)
+    given = {name: asked[name] for name in names if asked[name] is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
-    holds = f"{_ASKED} AND p.bytes_low <= :bytes AND p.bytes_high >= :bytes {filters}"
     values = {name: _held(value) for name, value in {"bytes": bytes, **given}.items()}
     values["op"] = str(op)
-    found = read_profiles(rows(_newest(holds), {**values, "limit": limit}))
-    if len(found) < limit and (numbers := _nearest_profiles(rows, filters, values)):
-        others = read_profiles(
-            rows(_newest(f"p.id IN ({write_numbers(numbers)})"), {"limit": limit - len(found)})
-        )
-        found = sorted([*found, *others], key=lambda row: (-row["created"], -row["id"]))
+    at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
+
+    def look() -> list[dict[str, Any]]:
+        statement = _CANDIDATES.format(asked=_ASKED, filters=filters, at=" OR ".join(at))
+        found = rows(statement, {**values, "limit": limit})
+        return read_rows(found, "profiles", shapes.Candidate)
+
+    found = look()
+    if len(found) < limit and (beside := _beside_gaps(rows, filters, values)):
+        at += beside
+        found = look()
     if not found:
         raise _explain_no_answer(rows, str(op), bytes, given)
+    return found
+
+
+def find_stacks(rows: Rows, stack: str) -> set[int]:
+    """Numbers of the software with this in its text, in any case, or with this fingerprint."""
+    stored = rows("SELECT id, fingerprint, text AS words FROM stacks", {})
+    return {
+        row["id"]
+        for row in read_rows(stored, "stacks", shapes.Described)
+        if stack == row["fingerprint"] or stack.lower() in row["words"].lower()
+    }
+
+
+def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
+    """Candidates as answers about a size (bytes), newest first; those that are damaged not."""
+    order = "ORDER BY p.created DESC, p.id DESC"
+    statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
+    found = read_profiles(rows(statement, {}))
     evidence = read_evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
-    answers = [
+    return [
         replace(_best_row(row, evidence[row["id"]], bytes), **measured[row["campaign_id"]])
         for row in found
         # What is damaged is told; nothing is said on a part of the evidence.
         if row["id"] in evidence and row["campaign_id"] in measured
     ]
-    if not answers:
-        raise NoAnswer("every profile for this is damaged", hint=WHAT_TO_DO)
-    return answers
 
 
 def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
@@ -173,11 +205,6 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
 def _held(value: Any) -> Any:
     # Larger numbers are in no row, and SQLite refuses to compare with them.
     return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
-
-
-def _newest(condition: str) -> str:
-    order = "ORDER BY p.created DESC, p.id DESC LIMIT :limit"
-    return f"{PROFILE.format(more='')} WHERE {condition} {order}"
 
 
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
@@ -219,8 +246,8 @@ def _size_distance(one: int, other: int) -> float:
     return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
 
-def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[int]:
-    """Profiles next to a size that lies between two measured ones with a range of their own.
+def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str]:
+    """Conditions for profiles next to a size between two measured ones with ranges of their own.
 
     Of each such campaign the profile that ends nearer to it; both where they are as near.
 
@@ -228,25 +255,19 @@ def _nearest_profiles(rows: Rows, filters: str, given: Mapping[str, Any]) -> lis
         filters: further conditions of the question, each after an ``AND``.
         given: the question's values, its operation and ``bytes`` among them.
     """
-    campaigns: defaultdict[int, list[Mapping[str, Any]]] = defaultdict(list)
-    for row in read_profiles(rows(_RANGES.format(asked=_ASKED, filters=filters), given)):
-        campaigns[row["campaign_id"]].append(row)
-    size = given["bytes"]
-    return [row["id"] for ranges in campaigns.values() for row in _next_to(ranges, size)]
-
-
-def _next_to(ranges: Sequence[Mapping[str, Any]], size: int) -> list[Mapping[str, Any]]:
-    below = max((row["bytes_high"] for row in ranges if row["bytes_high"] < size), default=None)
-    above = min((row["bytes_low"] for row in ranges if row["bytes_low"] > size), default=None)
-    # What holds the size and a range below it is for all sizes, and no range of its own.
-    if below is None or above is None or any(below < row["bytes_low"] <= size for row in ranges):
-        return []
-    down, up = _size_distance(below, size), _size_distance(above, size)
+    stored = rows(_GAPS.format(asked=_ASKED, filters=filters), given)
+    gaps = read_rows(stored, "ranges of campaign", shapes.Gap, "campaign_id")
+    ends: dict[str, list[tuple[int, int]]] = {"bytes_high": [], "bytes_low": []}
+    for gap in gaps:
+        down, up = (_size_distance(gap[side], given["bytes"]) for side in ("below", "above"))
+        if down <= up:
+            ends["bytes_high"].append((gap["campaign_id"], gap["below"]))
+        if up <= down:
+            ends["bytes_low"].append((gap["campaign_id"], gap["above"]))
     return [
-        row
-        for row in ranges
-        if (row["bytes_high"] == below and down <= up)
-        or (row["bytes_low"] == above and up <= down)
+        f"(p.campaign_id, p.{end}) IN (VALUES {', '.join(map(str, found))})"
+        for end, found in ends.items()
+        if found
     ]
 
 
