@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from commtune.db.connection.changes import Changes
 from commtune.db.connection.location import database_url
+from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError, UserError
 from commtune.service import api, live, metrics, pages
 from commtune.service.auth import Tokens
@@ -44,7 +45,7 @@ class Service:
     def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
         self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
         self.cache, self.reports = Cache(), Cache(threads=1)
-        self.changes = Changes(self.db)
+        self.changes, self._connections = Changes(self.db), OpenConnections(self.db)
         self.viewers, self.metrics = live.Viewers(), Metrics()
 
     def application(self) -> ASGIApp:
@@ -69,9 +70,10 @@ class Service:
     def _asking(self, question: api.Question) -> _Make:
         def make(request: Request) -> Reply:
             try:
-                return api.answer_request(
-                    question, self.db, request.path_params, _read_query(request.scope)
-                )
+                with self._connections.borrow():
+                    return api.answer_request(
+                        question, self.db, request.path_params, _read_query(request.scope)
+                    )
             except CommtuneError as error:
                 return problem_of(error).reply()
 
@@ -80,9 +82,10 @@ class Service:
     def _showing(self, page: pages.Page) -> _Make:
         def make(request: Request) -> Reply:
             try:
-                return page.show(
-                    self.db, self.prefix, request.path_params, _read_query(request.scope)
-                )
+                with self._connections.borrow():
+                    return page.show(
+                        self.db, self.prefix, request.path_params, _read_query(request.scope)
+                    )
             except CommtuneError as error:
                 return show_problem(problem_of(error), self.prefix)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import subprocess
 import sys
@@ -16,6 +17,7 @@ import pytest
 from database_values import profiles_of
 
 from commtune.db.connection.engine import open_database
+from commtune.db.connection.reader import OpenConnections
 from commtune.db.queries import best, profiles
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.storage.store import Store
@@ -297,3 +299,44 @@ def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
     as_nobody.chmod(0o500)
     assert not os.access(as_nobody, os.W_OK, effective_ids=True)
     assert best.best_profiles(f"sqlite:///{path}", "allreduce", 4096)
+
+
+def test_an_open_connection_sees_what_is_written_and_replaced(
+    filled_file: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opened: list[str] = []
+
+    class Counted(sqlite3.Connection):
+        """Notes each file that is opened."""
+
+        def __init__(self, *arguments: Any, **options: Any) -> None:
+            opened.append(str(arguments[0]))
+            super().__init__(*arguments, **options)
+
+    path = tmp_path / "served.db"
+    shutil.copy(filled_file.removeprefix("sqlite:///"), path)
+    url = f"sqlite:///{path}"
+    connections = OpenConnections(url)
+
+    def names() -> list[str]:
+        with connections.borrow():
+            return [row.name for row in best.best_profiles(url, "allreduce", 1 << 20)]
+
+    with monkeypatch.context() as watched:
+        watched.setattr(sqlite3, "connect", Counted)
+        assert names() == names() == ["big", "allreduce-large"]
+        assert len(opened) == 1
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE profiles SET name = 'renamed' WHERE name = 'big'")
+    assert names() == ["renamed", "allreduce-large"]
+    for one in tmp_path.glob("served.db*"):
+        one.unlink()
+    shutil.copy(filled_file.removeprefix("sqlite:///"), path)
+    assert names() == ["big", "allreduce-large"]
+    path.parent.chmod(0o755)
+    path.chmod(0o666)
+    with pytest.raises(DatabaseFault, match="can write it"):
+        names()
+    path.unlink()
+    with pytest.raises(NoAnswer, match="there is no database"):
+        names()

@@ -25,18 +25,37 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
         )
     require_private(path)
-    name = f"file:{quote(str(path))}?mode=ro"
-    connection = sqlite3.connect(name, uri=True, timeout=location.busy_s())
     try:
-        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+        return connect_to_follow(path)
     except sqlite3.OperationalError:
-        connection.close()
         if Path(f"{path}-wal").exists() or not path.is_file():
             raise
         # Nobody writes (there is no log), and we may not write beside the file.
-        connection = sqlite3.connect(f"{name}&immutable=1", uri=True)
+        connection = sqlite3.connect(f"{_uri(path)}&immutable=1", uri=True)
+        connection.text_factory = read_text
+        return connection
+
+
+def connect_to_follow(path: Path) -> sqlite3.Connection:
+    """Opens read-only, so that what others write is seen; any one thread at a time may use it.
+
+    Raises:
+        sqlite3.Error: it can't be opened so.
+    """
+    connection = sqlite3.connect(
+        _uri(path), uri=True, timeout=location.busy_s(), check_same_thread=False
+    )
     connection.text_factory = read_text
+    try:
+        connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchall()
+    except sqlite3.Error:
+        connection.close()
+        raise
     return connection
+
+
+def _uri(path: Path) -> str:
+    return f"file:{quote(str(path))}?mode=ro"
 
 
 def require_private(path: Path) -> None:

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from pathlib import Path
 
 from commtune.db.connection import location
-from commtune.db.connection.read_only import connect_for_reading
+from commtune.db.connection.read_only import (
+    connect_for_reading,
+    connect_to_follow,
+    require_private,
+)
 
 #: The URL and the connection of ``keep_open``.
 _KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default=None)
@@ -47,21 +51,85 @@ def keep_open(url: str) -> Iterator[None]:
         NoAnswer: there is no database yet.
         DatabaseFault: it can't be read, or has another schema.
     """
-    with open_for_reading(url) as rows:
-        token = _KEPT.set((url, rows))
-        try:
+    with open_for_reading(url) as rows, _kept(url, rows):
+        yield
+
+
+@contextmanager
+def _kept(url: str, rows: location.Rows) -> Iterator[None]:
+    token = _KEPT.set((url, rows))
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+class OpenConnections:
+    """Connections to an SQLite file that stay open, for who asks all day and in several threads.
+
+    A new one reads the schema and each page anew, which takes longer than most answers.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url, self._path = url, location.sqlite_path(url)
+        self._idle: list[tuple[Hashable, sqlite3.Connection]] = []
+
+    @contextmanager
+    def borrow(self) -> Iterator[None]:
+        """Inside, all questions go over one of them; where none can be kept, over new ones."""
+        file = None if self._path is None else _look_at(self._path)
+        if self._path is None or file is None:
             yield
+            return
+        require_private(self._path)
+        connection = self._take(self._path, file)
+        if connection is None:
+            yield
+            return
+        try:
+            shown = location.shown_url(self._url)
+            with _reading(connection, shown) as rows, _kept(self._url, rows):
+                yield
         finally:
-            _KEPT.reset(token)
+            self._idle.append((file, connection))
+
+    def _take(self, path: Path, file: Hashable) -> sqlite3.Connection | None:
+        while self._idle:
+            of_file, connection = self._idle.pop()
+            if of_file == file:
+                return connection
+            connection.close()
+        try:
+            return connect_to_follow(path)
+        except sqlite3.Error:
+            return None
+
+
+def _look_at(path: Path) -> Hashable | None:
+    """What is another after a file was replaced, by a copy into its place too."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size)
 
 
 @contextmanager
 def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
     try:
-        with closing(connect_for_reading(path)) as connection:
-            connection.row_factory = sqlite3.Row
-            _check_sqlite(connection, shown)
-            yield lambda statement, given: connection.execute(statement, given).fetchall()
+        connection = connect_for_reading(path)
+    except sqlite3.Error as error:
+        raise location.explain_fault(str(error), shown) from error
+    with closing(connection), _reading(connection, shown) as rows:
+        yield rows
+
+
+@contextmanager
+def _reading(connection: sqlite3.Connection, shown: str) -> Iterator[location.Rows]:
+    try:
+        connection.row_factory = sqlite3.Row
+        _check_sqlite(connection, shown)
+        yield lambda statement, given: connection.execute(statement, given).fetchall()
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
 
