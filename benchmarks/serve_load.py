@@ -287,10 +287,15 @@ def _measure(targets: Mapping[str, Target], arguments: argparse.Namespace) -> No
                 f"p99 {told['p99_ms']:.2f} ms, most {told['most_ms']:.1f} ms; "
                 f"{told['cpu_ms']:.2f} ms of processor time an answer"
             )
+            _write(arguments.json, {"loads": found})
     memory = {to: one.process.memory_info().rss / 2**20 for to, one in targets.items()}
     print(f"memory, MiB: {memory}")
-    if arguments.json:
-        Path(arguments.json).write_text(json.dumps({"loads": found, "memory_MiB": memory}))
+    _write(arguments.json, {"loads": found, "memory_MiB": memory})
+
+
+def _write(file: str | None, figures: Mapping[str, object]) -> None:
+    if file:
+        Path(file).write_text(json.dumps(figures, indent=1))
 
 
 def _arguments() -> argparse.Namespace:
