@@ -5,6 +5,7 @@ from __future__ import annotations
 import ipaddress
 import os
 import re
+import resource
 import socket
 import stat
 from collections.abc import Callable, Iterator
@@ -20,6 +21,8 @@ from commtune.service.auth import Tokens
 
 #: Connections that may wait to be taken: a storm of jobs asks at once.
 _BACKLOG = 4096
+#: Open files that are enough, and those that are kept for the database and the program itself.
+_MOST_FILES, _OWN_FILES = 65536, 100
 #: Seconds that replies may take to end when the service is stopped.
 _ENDS_S = 2
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
@@ -160,6 +163,18 @@ class _Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
+def _allow_files() -> int:
+    """Raises the limit of open files, as far as it goes: 2,000 jobs that ask at once are as many.
+
+    Beyond it a connection is answered with 503.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+    return max(most, soft)
+
+
 def serve_database(
     db: str | None,
     place: Place,
@@ -188,6 +203,7 @@ def serve_database(
             lifespan="off",
             ws="none",
             backlog=_BACKLOG,
+            limit_concurrency=_allow_files() - _OWN_FILES,
             timeout_graceful_shutdown=_ENDS_S,
         )
         host = f"[{place.host}]" if ":" in place.host else place.host

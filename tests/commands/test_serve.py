@@ -73,6 +73,9 @@ def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
     assert path.read_text() == "a file of somebody"
 
 
+_HEADER = "Bearer a-token-of-a-file"
+
+
 class _OverSocket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
         super().__init__("localhost", timeout=30)
@@ -103,7 +106,7 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
         said = served.stdout.readline().decode()
         assert said == f"serving at http://localhost/ct/ over {folder}/socket\n"
         connection = _OverSocket(folder / "socket")
-        headers = {"authorization": "Bearer a-token-of-a-file"}
+        headers = {"authorization": _HEADER}
         connection.request("GET", "/ct/api/v1/campaigns", headers=headers)
         assert b"made-up" in connection.getresponse().read()
         connection.request("GET", "/ct/campaigns/made-up/events", headers=headers)
@@ -117,6 +120,28 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
     assert (served.returncode, out) == (130, b"")
     assert err.decode().splitlines() == ["read-only; Ctrl-C ends it"]
     assert not (folder / "socket").exists()
+
+
+def test_more_ask_at_once_than_files_may_be_open(folder: Path) -> None:
+    words = "serve --db commtune.db --bind unix:socket --token-file token"
+    script = f"ulimit -Sn 256; exec {sys.executable} -m commtune.cli {words}"
+    with subprocess.Popen(
+        ["bash", "-c", script], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as served:
+        assert served.stdout is not None and served.stderr is not None
+        try:
+            assert served.stdout.readline().startswith(b"serving")
+            jobs = [_OverSocket(folder / "socket") for _ in range(400)]
+            for job in jobs:
+                job.connect()
+            for job in jobs:
+                job.request("GET", "/api/v1/systems", headers={"authorization": _HEADER})
+            assert {job.getresponse().status for job in jobs} == {200}
+            for job in jobs:
+                job.close()
+        finally:
+            served.send_signal(signal.SIGINT)
+        assert served.stderr.read().decode().splitlines() == ["read-only; Ctrl-C ends it"]
 
 
 def test_what_is_not_installed_is_named() -> None:
