@@ -14,14 +14,24 @@ from starlette.responses import Response, StreamingResponse
 from commtune import formatting as text
 from commtune.app.campaigns.listing import RunLine
 from commtune.app.campaigns.progress import CampaignProgress, PhaseProgress, read_progress
-from commtune.app.campaigns.stored import CampaignState, describe_best_gain, node_hours_budget
+from commtune.app.campaigns.stored import (
+    CampaignState,
+    count_job_states,
+    describe_best_gain,
+    describe_job,
+    node_hours_budget,
+    sort_jobs,
+)
 from commtune.errors import CommtuneError
+from commtune.model import JobRecord
 from commtune.service.replies import Reply, json_reply, make_problem
 
 #: Seconds between two looks, and between two signs of life where nothing changes.
 _LOOK_S, _SIGN_S = 1.0, 15.0
 #: A stream ends after so many seconds; the browser comes back by itself.
 _STREAM_S = 1800.0
+#: Jobs that are listed one by one.
+_JOBS = 20
 #: Streams at once.
 _MOST = 200
 
@@ -46,13 +56,24 @@ def describe_live(found: CampaignProgress) -> dict[str, Any]:
             "confirmed": describe_best_gain(summary.best),
             "single": _single_words(found.single_run),
             "node_hours": f"{text.format_node_hours(hours)}{of}",
-            "jobs": str(len(summary.jobs)),
+            "jobs": count_job_states(summary.jobs) or "none",
             "profiles": str(summary.profiles),
         },
         "phases": [_phase(one) for one in found.phases],
+        "jobs": [_job_cells(one) for one in sort_jobs(summary.jobs)[:_JOBS]],
         "runs": [run_cells(one) for one in found.recent],
         "over": summary.state is CampaignState.FINISHED,
     }
+
+
+def _job_cells(job: JobRecord) -> dict[str, str]:
+    """A job as a row of the queue: as the controller last saw it."""
+    since = job.prepared_at if job.started_at is None else job.started_at
+    return {**describe_job(job), "since": _clock(since)}
+
+
+def _clock(seconds: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(seconds))
 
 
 def _single_words(found: tuple[int, float] | None) -> str:
@@ -79,7 +100,7 @@ def run_cells(run: RunLine) -> dict[str, str]:
     settings = " ".join(f"{name}={value}" for name, value in run.environment.items())
     return {
         "run": run.run_id,
-        "started": time.strftime("%Y-%m-%d %H:%M:%S", time.gmtime(run.started_at)),
+        "started": _clock(run.started_at),
         "phase": run.phase,
         "block": str(run.block),
         "outcome": run.outcome or run.state,

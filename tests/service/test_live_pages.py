@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -18,7 +19,7 @@ from service_client import BEARER, TOKEN, Client, connect
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
-from commtune.model import Outcome
+from commtune.model import JobStage, Outcome
 
 #: Takes seconds to make.
 _REPORT = "/campaigns/made-up/report"
@@ -191,6 +192,33 @@ def test_a_campaign_is_watched_while_it_goes_on(served: str, store: Store) -> No
     store.finish_campaign(number)
     assert events.until(lambda now: now["over"])
     events.close()
+
+
+def test_the_queue_of_its_jobs_is_watched(served: str, client: Client, store: Store) -> None:
+    number = store.open_campaign(given.campaign("queued")).id
+    events = Events(served, "queued")
+    first = events.until(lambda _: True)
+    assert (words(first)["jobs"], first["jobs"]) == ("none", [])
+    assert any("hidden" in one for one in Reader(client.get("/campaigns/queued").text).all("div"))
+    book = store.job_book(number)
+    waits = given.job("q-1", stage=JobStage.SUBMITTED, number="41", word="PENDING",
+                      reason="Resources")  # fmt: skip
+    book.put_job(waits)
+    book.put_job(given.job("q-2"))
+    assert events.until(lambda now: words(now)["jobs"].startswith("1 PENDING (Resources)"))
+    runs = replace(waits, word="RUNNING", reason="None", nodes="n[1-2]", started_at=1_700_000_060)
+    book.put_job(runs)
+    now = events.until(lambda now: words(now)["jobs"] == "1 RUNNING, 1 not submitted yet")
+    assert now["jobs"] == [
+        {"job": "41", "for": "block 4", "state": "RUNNING", "reason": "", "nodes": "n[1-2]",
+         "since": "2023-11-14 22:14:20"},
+        {"job": "-", "for": "block 4", "state": "not submitted yet", "reason": "",
+         "nodes": "2 nodes", "since": "2023-11-14 22:13:20"},
+    ]  # fmt: skip
+    events.close()
+    page = Reader(client.get("/campaigns/queued").text)
+    check_structure(page)
+    assert "41 block 4 RUNNING 2023-11-14 22:14:20 n[1-2]" in page.text
 
 
 def test_a_controller_that_is_killed_is_seen(served: str, store: Store, db: str) -> None:

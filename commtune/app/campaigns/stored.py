@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from contextlib import closing
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -37,6 +39,8 @@ from commtune.wiring import campaign_control, job_handover, slurm_submission
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
 _SIGNS = ("commtune: ", "no job continues: ")
+#: What Slurm says where there is no reason.
+_NO_REASON = ("", "None", "(null)")
 
 
 def list_campaigns(
@@ -121,6 +125,33 @@ def describe_best_gain(best: BestGain | None) -> str:
     interval = text.format_ratio(Interval(best.ratio, best.low, best.high, best.pairs))
     state = "" if best.speed == "all" else f" ({best.speed} machine state)"
     return f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
+
+
+def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:
+    """Those that run first: they are first to have something to say."""
+    return sorted(jobs, key=lambda job: (job.started_at is None, not job.number))
+
+
+def describe_job(job: JobRecord) -> dict[str, str]:
+    """What is known of a scheduler's job, in words: its state is the scheduler's own word."""
+    waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
+    return {
+        "job": job.number or "-",
+        "for": str(job.kind) if job.block is None else f"{job.kind} {job.block}",
+        "state": job.word or waits,
+        "reason": "" if job.reason in _NO_REASON else job.reason,
+        "nodes": job.nodes or text.format_count(job.node_count, "node"),
+    }
+
+
+def count_job_states(jobs: Iterable[JobRecord]) -> str:
+    """``3 RUNNING, 40 PENDING (Priority)``."""
+    told = [describe_job(job) for job in jobs]
+    counted = Counter((one["state"], one["reason"]) for one in told)
+    return ", ".join(
+        f"{count} {state}{f' ({reason})' if reason else ''}"
+        for (state, reason), count in counted.most_common()
+    )
 
 
 def last_words(campaign: CampaignSummary) -> str:

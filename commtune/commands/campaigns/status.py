@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Sequence
 from typing import Annotated
 
 import typer
@@ -27,8 +25,6 @@ from commtune.model import Aggressor, JobRecord, JobStage
 _MOST_JOBS = 12
 #: Jobs that somebody must do something about, and that are told.
 _MOST_STUCK = 3
-#: What Slurm says where there is no reason.
-_NO_REASON = ("", "None", "(null)")
 
 
 def status_command(
@@ -112,22 +108,14 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
             f"a copy\n  'commtune cancel {campaign.name}', then 'commtune submit' applies it"
         )
     header = ("job", "for", "state", "since", "reason", "nodes")
-    # Those that run are first to have something to say.
-    ordered = sorted(campaign.jobs, key=lambda job: (job.started_at is None, not job.number))
+    ordered = stored.sort_jobs(campaign.jobs)
     table = text.format_table(header, [_job(job) for job in ordered[:_MOST_JOBS]], right="job")
-    further = [_further(ordered[_MOST_JOBS:])] if ordered[_MOST_JOBS:] else []
+    further = []
+    if more := ordered[_MOST_JOBS:]:
+        count = text.format_count(len(more), "further job")
+        further = [f"and {count}: {stored.count_job_states(more)}"]
     stuck = stored.stuck_jobs(campaign)[:_MOST_STUCK]
     return "\n  ".join([headline, *stuck, *table.splitlines(), *further])
-
-
-def _further(jobs: Sequence[JobRecord]) -> str:
-    """How many jobs are in which state, of those that would fill more than a screen."""
-    counted = Counter((_job_state(job), _reason(job)) for job in jobs)
-    states = [
-        f"{count} {state}{f' ({reason})' if reason else ''}"
-        for (state, reason), count in counted.most_common()
-    ]
-    return f"and {text.format_count(len(jobs), 'further job')}: {', '.join(states)}"
 
 
 def _spent(campaign: CampaignSummary) -> str:
@@ -137,21 +125,6 @@ def _spent(campaign: CampaignSummary) -> str:
 
 
 def _job(job: JobRecord) -> tuple[str, ...]:
-    return (
-        job.number or "-",
-        str(job.kind) if job.block is None else f"{job.kind} {job.block}",
-        _job_state(job),
-        describe_ago(job.prepared_at if job.started_at is None else job.started_at),
-        _reason(job),
-        job.nodes or text.format_count(job.node_count, "node"),
-    )
-
-
-def _job_state(job: JobRecord) -> str:
-    """Slurm's word for a job's state; ours where it has none yet."""
-    waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
-    return job.word or waits
-
-
-def _reason(job: JobRecord) -> str:
-    return "" if job.reason in _NO_REASON else job.reason
+    number, what, state, reason, nodes = stored.describe_job(job).values()
+    since = job.prepared_at if job.started_at is None else job.started_at
+    return (number, what, state, describe_ago(since), reason, nodes)

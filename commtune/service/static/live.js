@@ -5,6 +5,7 @@
   if (!section || !window.EventSource) return;
   const connection = section.querySelector("[data-connection]");
   const phases = section.querySelector("[data-phases]");
+  const queue = section.querySelector("[data-queue]");
   const runs = document.querySelector("[data-runs]");
   const profiles = section.querySelector('[data-live="profiles"]').textContent;
 
@@ -35,6 +36,13 @@
     return row;
   };
 
+  const jobRow = (one) => {
+    const row = document.createElement("tr");
+    cell(row, "th", one.job, "n");
+    for (const told of [one.for, one.state, one.since, one.reason, one.nodes]) cell(row, "td", told);
+    return row;
+  };
+
   const runRow = (one) => {
     const row = document.createElement("tr");
     const link = document.createElement("a");
@@ -56,6 +64,8 @@
       if (place.textContent !== text) place.textContent = text;
     }
     phases.replaceChildren(...now.phases.map(phaseRow));
+    queue.hidden = now.jobs.length === 0;
+    queue.querySelector("[data-jobs]").replaceChildren(...now.jobs.map(jobRow));
     // Rows that the reader stands on stay.
     if (!runs.contains(document.activeElement)) runs.replaceChildren(...now.runs.map(runRow));
   };
