@@ -89,8 +89,13 @@ def column_check_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
     if hint is float or hint in _BOUNDED:
         least, most = getattr(hint, "least", -math.inf), getattr(hint, "most", math.inf)
         return lambda values: (
-            set(map(type, values)) <= {float, int}
-            and all(least <= value <= most for value in values)  # false for NaN
+            not values
+            or (
+                set(map(type, values)) <= {float, int}
+                and least <= min(values)
+                and max(values) <= most
+                and not math.isnan(sum(values))  # which the two before may not have seen
+            )
         )
     if isinstance(hint, type) and issubclass(hint, Enum):
         words = frozenset(one.value for one in hint if one.value)

@@ -243,6 +243,13 @@ class RunLine(TypedDict):
     output_tail: str
 
 
+class Canary(TypedDict):
+    """A core-to-core round trip before a size of a run."""
+
+    run_id: int
+    canary_s: Seconds
+
+
 class TrialLine(TypedDict):
     """A configuration as lists of trials have it."""
 

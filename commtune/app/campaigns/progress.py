@@ -75,10 +75,10 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
 
 def _read_progress(name: str, url: str) -> CampaignProgress:
     number = describe_campaign(url, name).id
-    listed = {one.id: one for one, _ in list_campaigns(url, ask_slurm=False)}
-    if number not in listed:  # left out: the list says why
+    listed = list_campaigns(url, ask_slurm=False, campaign_id=number)
+    if not listed:  # left out: what is damaged is told
         raise DamagedRows(f"campaign {name}")
-    summary = listed[number]
+    ((summary, _),) = listed
     recent = list_runs(url, number, limit=_RECENT)
     works = summary.state is CampaignState.RUNNING
     return CampaignProgress(

@@ -44,7 +44,7 @@ _NO_REASON = ("", "None", "(null)")
 
 
 def list_campaigns(
-    db: str | None = None, *, ask_slurm: bool = True
+    db: str | None = None, *, ask_slurm: bool = True, campaign_id: int | None = None
 ) -> list[tuple[CampaignSummary, bool]]:
     """All campaigns, their jobs as Slurm describes them now.
 
@@ -52,10 +52,11 @@ def list_campaigns(
 
     Args:
         ask_slurm: ``False`` starts no program: jobs are as they are stored.
+        campaign_id: only this one.
     """
     try:
         with campaign_control.readable_database(db) as opened:
-            stored = Store(opened).campaigns()
+            stored = Store(opened).campaigns(campaign_id)
     except NoAnswer:  # no database yet
         return []
     now: dict[str, JobRecord] = {}

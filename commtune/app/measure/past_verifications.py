@@ -9,7 +9,7 @@ from itertools import groupby
 from commtune.campaign.plan import Plan
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.listing import count_phases
+from commtune.db.queries.listing import count_phases, list_canaries
 from commtune.db.queries.profiles import load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
@@ -25,6 +25,8 @@ from commtune.wiring import campaign_control
 
 #: Each block of a campaign on Slurm is a session: blocks this near are of one verification.
 _NEAR_S = 6 * 3600.0
+#: Earlier runs that tell the machine's states: more of them tell nothing more.
+_MOST_RUNS = 1000
 #: Blocks that are looked at more than once.
 _MANY = 1000
 
@@ -69,10 +71,9 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
         campaigns = _campaigns_with(answer, stored.id, store, url)
         if not campaigns:
             return []
-        known = Evidence.of_runs(store.runs(stored.id))
-        earlier = known.canaries(*EARLIER)
+        earlier = list_canaries(url, stored.id, EARLIER, _MOST_RUNS)
         for number, name in campaigns.items():
-            own = known if number == stored.id else Evidence.of_runs(store.runs(number))
+            own = Evidence.of_runs(store.runs(number, Phase.VERIFY))
             speeds = fit_states([*earlier, *own.canaries(Phase.VERIFY)])
             plans = {one.number: one for one in store.blocks(number)}
             found += _judge_campaign(name, own.of(Phase.VERIFY), claim, plans, speeds, rules)

@@ -15,6 +15,8 @@ from commtune.db.connection.read_only import (
     require_private,
 )
 
+#: Of pages that a connection keeps, which stays open: what answers are made of, and not the runs.
+_CACHE_KIB = 16 << 10
 #: The URL and the connection of ``keep_open``.
 _KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default=None)
 
@@ -89,8 +91,11 @@ class OpenConnections:
         try:
             shown = location.shown_url(self._url)
             with _reading(connection, shown) as rows, _kept(self._url, rows):
+                # One look at the file for all questions, and not one for each.
+                connection.execute("BEGIN")
                 yield
         finally:
+            connection.rollback()
             self._idle.append((file, connection))
 
     def _take(self, path: Path, file: Hashable) -> sqlite3.Connection | None:
@@ -100,9 +105,11 @@ class OpenConnections:
                 return connection
             connection.close()
         try:
-            return connect_to_follow(path)
+            opened = connect_to_follow(path)
+            opened.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         except sqlite3.Error:
             return None
+        return opened
 
 
 def _look_at(path: Path) -> Hashable | None:

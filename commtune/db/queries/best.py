@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 from commtune.db import shapes
@@ -182,7 +181,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     evidence = read_evidence(rows, [row["id"] for row in found])
     measured = _measured(rows, {row["campaign_id"] for row in found})
     return [
-        replace(_best_row(row, evidence[row["id"]], bytes), **measured[row["campaign_id"]])
+        _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes)
         for row in found
         # What is damaged is told; nothing is said on a part of the evidence.
         if row["id"] in evidence and row["campaign_id"] in measured
@@ -220,17 +219,23 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
     }
 
 
-def _best_row(row: Mapping[str, Any], evidence: Sequence[Mapping[str, Any]], size: int) -> BestRow:
+def _best_row(
+    row: Mapping[str, Any],
+    evidence: Sequence[Mapping[str, Any]],
+    measured: Mapping[str, Any],
+    size: int,
+) -> BestRow:
     # Sizes first, objects only for what is told: most of the evidence is at other sizes.
     sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
     inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
-    nearest = min(
-        inside or sizes, key=lambda measured: _size_distance(measured, size), default=None
-    )
+    nearest: int | None = size
+    if size not in inside:
+        nearest = min(inside or sizes, key=lambda known: _size_distance(known, size), default=None)
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
         **common_fields(row),
         **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        **measured,
         conditions=Conditions(**row["conditions"]),
         nearest_bytes=nearest,
         points=tuple(

@@ -5,14 +5,16 @@ All raise DatabaseFault where the database can't be read, and NoAnswer where the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from commtune.db import shapes
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
+from commtune.db.queries.profiles import write_numbers
 from commtune.db.records import StackRecord, SystemRecord
+from commtune.model import Outcome, Phase
 
 _LARGEST = 2**63 - 1
 
@@ -55,6 +57,17 @@ SELECT m.bytes, MIN(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
 FROM runs r JOIN trials t ON t.id = r.trial_id JOIN measurements m ON m.run_id = r.id
 WHERE r.campaign_id = :campaign AND r.phase = 'search' AND r.outcome = 'ok'
 GROUP BY m.bytes
+"""
+
+
+#: In the order in which they were registered; of those made again the last one counts.
+_RUNS_OF_PHASES = """
+SELECT r.id, r.block, r.position, r.outcome FROM runs r
+WHERE r.campaign_id = :campaign AND r.state = 'stored' AND r.phase IN ({phases}) ORDER BY r.id
+"""
+_CANARIES = """
+SELECT m.run_id, m.canary_s FROM measurements m
+WHERE m.run_id IN ({runs}) AND m.canary_s IS NOT NULL ORDER BY m.run_id, m.place
 """
 
 
@@ -163,6 +176,34 @@ def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
         found = rows(_PHASES, {"campaign": campaign_id})
     sound = read_rows(found, "runs", shapes.Totals, "phase")
     return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
+
+
+def list_canaries(
+    url: str, campaign_id: int, phases: Iterable[Phase], most_runs: int
+) -> list[float]:
+    """The core-to-core round trips before each size, seconds, of these phases' good runs.
+
+    Args:
+        most_runs: of more than so many, evenly chosen ones.
+    """
+    words = ", ".join(f"'{phase}'" for phase in phases)
+    with open_for_reading(url) as rows:
+        found = rows(_RUNS_OF_PHASES.format(phases=words), {"campaign": campaign_id})
+        runs = [
+            row
+            for row in read_rows(found, "runs", shapes.RunLine)
+            if row["outcome"] is not None and not Outcome(row["outcome"]).is_lost
+        ]
+        last = {(row["block"], row["position"]): row["id"] for row in runs}
+        good = [
+            row["id"]
+            for row in runs
+            if row["outcome"] == Outcome.OK and last[row["block"], row["position"]] == row["id"]
+        ]
+        chosen = good[:: len(good) // most_runs + 1]
+        stored = rows(_CANARIES.format(runs=write_numbers(chosen)), {}) if chosen else []
+    sound = read_rows(stored, "measurements", shapes.Canary, "run_id")
+    return [row["canary_s"] for row in sound]
 
 
 def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:

@@ -195,12 +195,12 @@ class StoredRuns(Transactions):
             for row in self._rows(asked.order_by(Run.id), "runs", "run_id")
         ]
 
-    def runs(self, campaign_id: int) -> Iterator[model.Run]:
+    def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
         # In pages, so that a slow reader neither holds them all nor keeps writers waiting.
         last = 0
         while True:
             with self.database.read() as connection:
-                rows = connection.execute(_page_of_runs(campaign_id, last)).all()
+                rows = connection.execute(_page_of_runs(campaign_id, last, phase)).all()
                 measured = _measurements(connection, campaign_id, rows, self.database.report)
             if not rows:
                 return
@@ -413,12 +413,13 @@ def _planned(row: Any) -> dict[str, Any]:
     }
 
 
-def _page_of_runs(campaign_id: int, last: int) -> Select[Any]:
+def _page_of_runs(campaign_id: int, last: int, phase: Phase | None) -> Select[Any]:
     names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
     where = (Run.nodes, Run.distance)
     return (
         _select_runs(Run.id, Run.started_at, Run.other_load, *names, *where, Run.workload)
         .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
+        .where(*([] if phase is None else [Run.phase == str(phase)]))
         .order_by(Run.id)
         .limit(_PAGE_RUNS)
     )

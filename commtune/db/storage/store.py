@@ -13,7 +13,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from sqlalchemy import Connection, RowMapping, false, func, select, update
+from sqlalchemy import ColumnElement, Connection, RowMapping, false, func, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 
 from commtune.db import locks
 from commtune.db.checked_columns import is_number, sound_rows
@@ -196,25 +197,27 @@ class Store(StoredRuns, StoredCourse):
     def job_book(self, campaign_id: int) -> StoredJobs:
         return StoredJobs(self.database, self._patience, campaign_id)
 
-    def campaigns(self) -> list[CampaignSummary]:
-        """All campaigns with what they did so far, newest first."""
+    def campaigns(self, campaign_id: int | None = None) -> list[CampaignSummary]:
+        """All campaigns, or one, with what they did so far, newest first."""
         with self.database.read() as connection:
-            return _read_summaries(connection, self.database.report)
+            return _read_summaries(connection, self.database.report, campaign_id)
 
 
 def _read_summaries(
-    connection: Connection, tell: Callable[[Damage], None]
+    connection: Connection, tell: Callable[[Damage], None], campaign_id: int | None
 ) -> list[CampaignSummary]:
-    totals = _run_totals(connection, tell)
+    totals = _run_totals(connection, tell, campaign_id)
     n_trials = _count_by_campaign(connection, Trial)
     n_profiles = _count_by_campaign(connection, ProfileRow)
-    best, held = _best_gains(connection, tell), LockOwner.all_living(connection, tell)
+    best = _best_gains(connection, tell, campaign_id)
+    held = LockOwner.all_living(connection, tell)
     jobs = StoredJobs.open_by_campaign(connection, tell)
     node_hours = _node_hours(connection)
     rows = connection.execute(
         select(Campaign.__table__, System.name.label("system"), Stack.text.label("stack"))
         .join(System, System.id == Campaign.system_id)
         .join(Stack, Stack.id == Campaign.stack_id)
+        .where(*_only(Campaign.id, campaign_id))
         .order_by(Campaign.created.desc(), Campaign.id.desc())
     ).all()
     taken = ("id", "name", "system", "stack", "simulated", "folder", "settings", "created", "site")
@@ -234,8 +237,14 @@ def _read_summaries(
     ]
 
 
+def _only(
+    column: InstrumentedAttribute[int], campaign_id: int | None
+) -> list[ColumnElement[bool]]:
+    return [] if campaign_id is None else [column == campaign_id]
+
+
 def _run_totals(
-    connection: Connection, tell: Callable[[Damage], None]
+    connection: Connection, tell: Callable[[Damage], None], campaign_id: int | None
 ) -> Mapping[int, dict[str, Any]]:
     """What runs came to, and the seconds that they took, by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(
@@ -256,7 +265,9 @@ def _run_totals(
             func.max(Run.started_at).label("last_run"),
             # Of a group with text among its numbers nothing can be said; such are grouped apart.
             *numbers,
-        ).group_by(Run.campaign_id, Run.state, Run.outcome, *numbers)
+        )
+        .where(*_only(Run.campaign_id, campaign_id))
+        .group_by(Run.campaign_id, Run.state, Run.outcome, *numbers)
     ).all()
     for row in sound_rows(rows, "runs", tell=tell):
         if not (row.is_timed and row.has_started):
@@ -290,7 +301,9 @@ def _node_hours(connection: Connection) -> Mapping[int, float]:
     return {row.campaign_id: float(row.hours) for row in rows}
 
 
-def _best_gains(connection: Connection, tell: Callable[[Damage], None]) -> Mapping[int, BestGain]:
+def _best_gains(
+    connection: Connection, tell: Callable[[Damage], None], campaign_id: int | None
+) -> Mapping[int, BestGain]:
     rows = connection.execute(
         select(
             ProfileRow.campaign_id,
@@ -302,11 +315,12 @@ def _best_gains(connection: Connection, tell: Callable[[Damage], None]) -> Mappi
         )
         .join(ProfilePoint, ProfilePoint.profile_id == ProfileRow.id)
         .where(
+            *_only(ProfileRow.campaign_id, campaign_id),
             ProfilePoint.is_guard == false(),
             ProfileRow.verdict == str(Verdict.FASTER),
             ProfilePoint.size.between(ProfileRow.bytes_low, ProfileRow.bytes_high),
         )
-        .order_by(ProfilePoint.low)
+        .order_by(ProfilePoint.low, ProfileRow.id, ProfilePoint.place)
     ).all()
     sound = sound_rows(rows, "profile_points", "profile_id", tell)
     found = [row._mapping for row in sound]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from commtune.app.measure.past_verifications import read_verifications
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
+from commtune.db.queries.listing import list_canaries
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import (
@@ -35,7 +37,7 @@ from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.verification.claims import Claim, VerificationVerdict
-from commtune.tuner.verification.phase import Verification, VerifyPhase
+from commtune.tuner.verification.phase import EARLIER, Verification, VerifyPhase
 
 SPACE = Space("made-up", "1", "made-up", ())
 
@@ -136,6 +138,23 @@ def test_past_verifications_are_read_from_their_runs(
     for again, then in zip(read, said, strict=True):
         for point, printed in zip(again.points, then.points, strict=True):
             assert point.gain.low <= printed.gain.low and point.gain.high >= printed.gain.high
+
+
+def test_canaries_are_those_of_the_evidence(laboratory: Laboratory, tmp_path: Path) -> None:
+    laboratory.verify()
+    number = laboratory.session().runner.campaign_id
+    with laboratory.database.write() as connection:  # of the search, one of them made again
+        connection.exec_driver_sql("UPDATE runs SET phase = 'search' WHERE id <= 12")
+        connection.exec_driver_sql("UPDATE runs SET block = 1, position = 0 WHERE id IN (2, 3)")
+    evidence = Evidence.of_runs(Store(laboratory.database).runs(number))
+    known = list(evidence.good(*EARLIER))
+    listed = partial(list_canaries, f"sqlite:///{tmp_path}/test.db", number, EARLIER)
+    assert sorted(listed(1000)) == sorted(evidence.canaries(*EARLIER)) != []
+    assert (
+        len(listed(len(known) // 2))
+        < len(listed(1000))
+        < len([m for run in evidence.runs for m in run.measurements])
+    )
 
 
 def test_what_the_looks_may_get_wrong_together(laboratory: Laboratory, tmp_path: Path) -> None:
