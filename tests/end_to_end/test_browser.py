@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -20,7 +20,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from command_line import SMALL, CommandLine
 from components import require_component
-from playwright.sync_api import Browser, Page, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from stored_campaigns import Made
 
 from commtune.app.profiles.reporting import render_campaign_report
@@ -112,11 +112,17 @@ def check_accessibility(page: Page) -> None:
     page.set_viewport_size(_DESK)
 
 
-def take_picture(page: Page, name: str, scheme: _Scheme = "light") -> None:
+def take_picture(page: Page, name: str, scheme: _Scheme = "light", *, whole: bool = False) -> None:
     """A picture for the documentation, where it is asked for."""
     if folder := os.environ.get("COMMTUNE_PICTURES"):
         page.emulate_media(color_scheme=scheme)
-        page.screenshot(path=Path(folder) / f"service-{name}.png")
+        page.screenshot(path=Path(folder) / f"service-{name}.png", full_page=whole)
+
+
+def picture_of(part: Locator, name: str) -> None:
+    """The same of a part of a page."""
+    if folder := os.environ.get("COMMTUNE_PICTURES"):
+        part.screenshot(path=Path(folder) / f"service-{name}.png")
 
 
 def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser: Browser) -> None:
@@ -149,11 +155,13 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
             controller.communicate()
         until_now(page, "state", "^stopped$")
         until_now(page, "by", "^nobody$")
+        take_picture(page, "killed")
         runs = now(page, "runs")
 
         with tuning(commtune) as controller:
             until_now(page, "state", "^running$")
             until_now(page, "runs", f"^(?!{runs}$)")
+            take_picture(page, "resumed")
             assert controller.wait(timeout=120) == 0
         until_now(page, "state", "^finished$")
         # The page gets the tables of the profiles by itself.
@@ -210,6 +218,54 @@ def walk_every_page(page: Page, campaign: str) -> None:
     walked.add("/campaigns/{campaign}/report")
     check_report(page)
     assert walked == {one.path for one in PAGES}
+
+
+def test_a_profile_shows_its_drift_and_its_exports(
+    commtune: CommandLine, browser: Browser
+) -> None:
+    folder = commtune.folder / "data" / "commtune"
+    folder.mkdir(parents=True, mode=0o700)
+    with closing(open_database(f"sqlite:///{folder}/commtune.db")) as database:
+        Made(trials=20, blocks=24).store(Store(database))
+        with database.write() as connection:
+            for statement in _VERIFIED_LATER:
+                connection.exec_driver_sql(statement)
+    seen: list[str] = []
+    with served(commtune) as address:
+        page = watched(browser, address, seen)
+        page.goto(address)
+        page.get_by_role("link", name="made-up", exact=True).click()
+        buttons = page.get_by_role("list", name=re.compile("^Export"))
+        with page.expect_download() as file:
+            buttons.get_by_role("link", name="env").click()
+        assert "LIB_ALGORITHM=tree" in file.value.path().read_text()
+        picture_of(buttons.locator(".."), "exports")
+        page.goto(f"{page.url.partition('/campaigns')[0]}/profiles/2")
+        days = page.get_by_role("region", name="Verifications", exact=True)
+        expect(days).to_contain_text("2023-11-24")
+        expect(days).to_contain_text("2023-12-04")
+        check_accessibility(page)
+        take_picture(page, "drift", whole=True)
+        page.goto(f"{page.url.partition('/profiles')[0]}/campaigns/made-up/runs?outcome=crashed")
+        page.locator(".runs th a").first.click()
+        expect(page.locator("pre").last).to_have_text("made-up: rank 1 lost rank 0\n<b>exit 9</b>")
+        take_picture(page, "run", whole=True)
+    assert seen == []
+
+
+#: The last blocks become verifications of ten and twenty days later; the tuned runs of the second
+#: one are as slow as the default was.
+_VERIFIED_LATER = (
+    """UPDATE runs SET output_tail = 'made-up: rank 1 lost rank 0
+<b>exit 9</b>' WHERE outcome = 'crashed'""",
+    """UPDATE runs SET phase = 'verify', session = 'ten', started_at = started_at + 864000
+       WHERE phase = 'confirm' AND block > (SELECT MAX(block) - 12 FROM runs)""",
+    """UPDATE runs SET session = 'twenty', started_at = started_at + 864000
+       WHERE phase = 'verify' AND block > (SELECT MAX(block) - 6 FROM runs)""",
+    """UPDATE measurements SET median_s = median_s * 1.4 WHERE run_id IN (
+       SELECT r.id FROM runs r JOIN trials t ON t.id = r.trial_id
+       WHERE r.session = 'twenty' AND t.number <> 0)""",
+)
 
 
 def test_a_report_of_all_kinds_of_findings_is_accessible(browser: Browser, tmp_path: Path) -> None:
