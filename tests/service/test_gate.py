@@ -90,10 +90,36 @@ def links(page: str) -> list[str]:
     return [piece for piece in pieces if not piece.startswith("#")]
 
 
-def test_only_reading_is_allowed(client: Client) -> None:
+#: Every route, with parts of the path that are there.
+ROUTES = [
+    path.format(campaign="made-up", run="1-1", number="2", format="env")
+    for path in (
+        *(f"{PREFIX}{one.path}" for one in QUESTIONS),
+        *(one.path for one in PAGES if not one.path.endswith("/report")),
+    )
+]
+
+
+@pytest.mark.parametrize("path", [*ROUTES, "/campaigns/made-up/report", "/metrics"])
+def test_only_reading_is_allowed(client: Client, path: str) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"):
-        got = client.get(API, method=method)
+        got = client.get(path, method=method)
         assert (got.status, got.headers["allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize("path", [*ROUTES, "/campaigns/made-up/report"])
+def test_every_route_refuses_what_it_does_not_know(client: Client, path: str) -> None:
+    for query in ("nothing=1", "token2=", "a=" + "1" * 400, "&".join(["a=1"] * 40)):
+        assert client.get(f"{path}?{query}").status == 400, query
+    assert client.get(f"{path}?{'a' * 5000}").status == 414
+    assert client.get(f"{path}/nothing").status in (400, 404)
+    for known in ("made-up", "/1-1", "/2", "/env"):
+        if known in path:
+            replaced = path.replace(known, known[: known.startswith("/")] + "..%2f%00<b>")
+            assert client.get(replaced).status in (400, 404), replaced
+
+
+def test_a_head_is_answered(client: Client) -> None:
     assert client.get(API, method="HEAD").status == 200
 
 
