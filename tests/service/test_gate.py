@@ -21,6 +21,7 @@ from commtune.errors import UserError
 from commtune.model import Outcome
 from commtune.private_files import read_token
 from commtune.service.api import PREFIX, QUESTIONS
+from commtune.service.auth import Tokens
 from commtune.service.pages import PAGES
 from commtune.service.parameters import BEST, EXPORT, RUNS
 
@@ -66,6 +67,14 @@ def test_the_first_visit_trades_the_token_for_a_cookie(client: Client) -> None:
     assert client.get(f"{API}?token={TOKEN}", {}).status == 401
     away = client.get(f"//elsewhere.example/?token={TOKEN}", {})
     assert away.headers["location"] == "/elsewhere.example/"
+
+
+def test_a_new_token_ends_what_the_old_one_opened(client: Client) -> None:
+    old = Tokens("the-token-of-yesterday", "commtune-1")
+    assert old.admits("", {old.cookie: old.cookie_value})
+    assert client.get("/", {"cookie": f"{old.cookie}={old.cookie_value}"}).status == 401
+    assert client.get("/", {"authorization": "Bearer the-token-of-yesterday"}).status == 401
+    assert client.get("/?token=the-token-of-yesterday", {}).status == 401
 
 
 def test_behind_a_proxy_all_paths_have_the_prefix(db: str, ask: Callable[..., Client]) -> None:

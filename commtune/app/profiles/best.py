@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
 _Row = TypeVar("_Row")
 
-#: Answers that are read before any is told: enough for most questions to be told ten.
-_FIRST_PART = 12
+#: Answers that are read before any is told: as many as the service tells.
+_FIRST_PART = 10
 #: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
 _QUESTION = ("system_id", "stack_id", "backend", "ranks", "nodes")
 
