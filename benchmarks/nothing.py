@@ -1,10 +1,12 @@
-"""Campaigns on this machine over variables that do nothing: does any claim a gain?
+"""Campaigns on this machine over variables that the library ignores: does any claim a gain?
 
-    python benchmarks/nothing.py --campaigns 10 --output benchmarks/results/nothing.json
+    python benchmarks/nothing.py --library openmpi --campaigns 10 --output FILE.jsonl
+    python benchmarks/nothing.py --campaigns 0 --output FILE.jsonl
 
-Real processes: MPICH from its wheel, an allreduce of 2 ranks on one node, and a space of variables
-that MPICH knows and that are switches of other operations; some of which an allreduce on several
-nodes may use. None is known to do anything here, so every gain that is claimed counts as false.
+Real processes of an MPI from its wheel, and a shipped space whose variables all have another name,
+one that the library does not have. So none does anything, and every gain that is claimed is false.
+The library is not asked what it made of them: it would say that it lacks them all, and nothing
+would be compared. The second command only prints what is there.
 """
 
 from __future__ import annotations
@@ -13,98 +15,122 @@ import argparse
 import json
 import sys
 import tempfile
+import time
+from collections.abc import Sequence
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from honesty import Share
 from quiet import QuietReporter
 
-from commtune import formatting as text
+from commtune import spaces
 from commtune.app.campaigns import tuning
 from commtune.campaign.loading import load_campaign
-from commtune.db.codec import dump_model
+from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.connection.engine import open_database
 from commtune.model import Verdict
 from commtune.tuner.campaign import CampaignResult
-from commtune.wiring import benchmark_setup
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
 
-#: Switches of other operations, each with values around its default.
-IDLE = {
-    "MPIR_CVAR_ALLTOALL_SHORT_MSG_SIZE": [64, 256, 1024],
-    "MPIR_CVAR_ALLTOALL_MEDIUM_MSG_SIZE": [8192, 32768, 131072],
-    "MPIR_CVAR_ALLGATHER_SHORT_MSG_SIZE": [16384, 81920, 262144],
-    "MPIR_CVAR_ALLGATHER_LONG_MSG_SIZE": [262144, 524288, 1048576],
-    "MPIR_CVAR_BCAST_MIN_PROCS": [4, 8, 16],
-    "MPIR_CVAR_BCAST_SHORT_MSG_SIZE": [4096, 12288, 65536],
-    "MPIR_CVAR_BCAST_LONG_MSG_SIZE": [262144, 524288, 1048576],
-    "MPIR_CVAR_REDUCE_SHORT_MSG_SIZE": [1024, 2048, 8192],
-    "MPIR_CVAR_SCATTER_INTER_SHORT_MSG_SIZE": [1024, 2048, 8192],
-    "MPIR_CVAR_GATHER_INTER_SHORT_MSG_SIZE": [1024, 2048, 8192],
+#: By library: the preset, how its variables begin, and how those begin that it lacks.
+SPACES = {
+    "mpich": ("mpich-host-allreduce", "MPIR_CVAR_", "MPIR_CVAR_IGNORED_"),
+    "openmpi": ("openmpi-host", "OMPI_MCA_", "OMPI_MCA_ignored_"),
 }
-SPACE = "space: 1\nname: nothing\nversion: 1\nlibrary: mpich\nparameters:\n" + "".join(
-    f"  - {{name: {name}, kind: integer, values: {values}, source: mpivars of MPICH 5.0}}\n"
-    for name, values in IDLE.items()
-)
 CAMPAIGN = """campaign: 1
-name: nothing-{seed}
+name: nothing-{library}-{seed}
 space: ./nothing.yaml
-mpi: wheel:mpich
+mpi: wheel:{library}
 seed: {seed}
-budget: {{search: {search}, ablation: {ablate}, confirmation: {confirm}}}
+workload: {{ranks: {ranks}, sizes: "{sizes}"}}
+timing: {{time_cap: {time_cap}}}
+budget: {{search: {search}, ablation: {ablation}, confirmation: {confirmation}}}
 """
 
 
-def campaign(folder: Path, seed: int, budget: dict[str, str]) -> CampaignResult:
+def ignored_space(library: str) -> str:
+    """The preset of a library as text, with names that the library does not have."""
+    preset, real, ignored = SPACES[library]
+    text = (Path(spaces.__file__).parent / "presets" / f"{preset}.yaml").read_text()
+    return text.replace(real, ignored).replace(f"name: {preset}\n", "name: nothing\n", 1)
+
+
+def run_campaign(folder: Path, asked: dict[str, Any]) -> CampaignResult:
     """One campaign in a database of its own."""
-    (folder / "nothing.yaml").write_text(SPACE)
-    file = folder / f"{seed}.yaml"
-    file.write_text(CAMPAIGN.format(seed=seed, **budget))
-    spec = load_campaign(file)
-    opened = open_database(f"sqlite:///{folder}/{seed}.db")
+    (folder / "nothing.yaml").write_text(ignored_space(asked["library"]))
+    file, url = folder / "campaign.yaml", f"sqlite:///{folder}/campaign.db"
+    file.write_text(CAMPAIGN.format(**asked))
+    spec, mpi = tuning.prepare_campaign(load_campaign(file), url)
+    opened = open_database(url)
     try:
-        mpi = benchmark_setup.find_named_mpi(spec.mpi)
         return tuning.tune_campaign(spec, mpi, opened, QuietReporter(), take_over=False)
     finally:
         opened.close()
 
 
-def shown(seed: int, report: CampaignResult) -> str:
-    """A line a campaign: what it claims, and the largest gain that it left open."""
-    claims = [p for p in report.profiles if p.verdict is Verdict.FASTER]
-    points = [p for points in report.comparison.points.values() for p in points]
-    highest = max((p.gain.low for p in points if p.speed == "all"), default=float("nan"))
-    said = ", ".join(f"{p.name}: {p.configuration}" for p in claims) or "nothing claimed"
-    return f"seed {seed}: {report.runs} runs, highest lower end {highest:.3f}; {said}"
+def row_of(asked: dict[str, Any], result: CampaignResult) -> dict[str, Any]:
+    """What a campaign came to, as plain data."""
+    compared = {
+        str(configuration): [
+            [p.bytes, p.gain.ratio, p.gain.low, p.gain.high, p.gain.pairs]
+            for p in points
+            if p.speed == ALL
+        ]
+        for configuration, points in result.comparison.points.items()
+    }
+    claims = [str(p.configuration) for p in result.profiles if p.verdict is Verdict.FASTER]
+    return {**asked, "runs": result.runs, "claims": claims, "compared": compared}
+
+
+def describe(rows: Sequence[dict[str, Any]]) -> str:
+    """By library: how much was compared, campaigns that claim a gain, and intervals without 1."""
+    lines = []
+    for library in SPACES:
+        of = [row for row in rows if row["library"] == library]
+        compared = [[p for ps in row["compared"].values() for p in ps] for row in of]
+        stated = [[p for p in ps if p[4] >= FEWEST_PAIRS] for ps in compared]
+        misses = sum(any(not p[2] <= 1 <= p[3] for p in ps) for ps in stated)
+        if pairs := [p[4] for ps in stated for p in ps]:
+            lines.append(
+                f"{library}: {len(of)} campaigns, {sum(row['runs'] for row in of)} runs; "
+                f"{sum(map(bool, stated))} compared something, median {median(pairs):g} pairs\n"
+                f"  claim a gain: {Share(sum(bool(row['claims']) for row in of), len(of))}\n"
+                f"  an interval leaves out 1: {Share(misses, len(of))}"
+            )
+    return "\n".join(lines)
 
 
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--library", choices=SPACES, default="mpich")
     parser.add_argument("--campaigns", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
     parser.add_argument("--first-seed", type=int, default=1)
+    parser.add_argument("--ranks", type=int, default=2)
+    parser.add_argument("--sizes", default="8 .. 4MiB x8")
+    parser.add_argument("--time-cap", default="50ms")
     parser.add_argument("--search", default="50s")
-    parser.add_argument("--ablate", default="20s")
-    parser.add_argument("--confirm", default="30s")
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--ablation", default="20s")
+    parser.add_argument("--confirmation", default="30s")
+    parser.add_argument("--output", type=Path, required=True, help="JSON Lines, added to")
     options = parser.parse_args()
-    budget = {name: getattr(options, name) for name in ("search", "ablate", "confirm")}
-    rows = []
-    with tempfile.TemporaryDirectory() as folder:
-        for seed in range(options.first_seed, options.first_seed + options.campaigns):
-            report = campaign(Path(folder), seed, budget)
-            claims = sum(p.verdict is Verdict.FASTER for p in report.profiles)
-            rows.append(
-                {"seed": seed, "claims": claims, "conclusion": dump_model(report.conclusion)}
-            )
-            print(shown(seed, report), flush=True)
-    claiming = sum(bool(row["claims"]) for row in rows)
-    print(
-        f"\n{Share(claiming, len(rows))} of campaigns claim anything "
-        f"({text.format_percent(0.05)} may)"
-    )
-    if options.output:
-        options.output.write_text(json.dumps(rows) + "\n")
+    LocalBenchmark.trace = lambda *_: None  # type: ignore[method-assign]  # see above
+    asked = vars(options).copy()
+    seeds = range(asked.pop("first_seed"), options.first_seed + asked.pop("campaigns"))
+    output, end = asked.pop("output"), time.monotonic() + asked.pop("seconds")
+    for seed in seeds:
+        if time.monotonic() > end:
+            break
+        with tempfile.TemporaryDirectory() as folder, output.open("a") as file:
+            of_one = {**asked, "seed": seed}
+            row = row_of(of_one, run_campaign(Path(folder), of_one))
+            print(json.dumps(row, separators=(",", ":")), file=file)
+    print(describe([json.loads(line) for line in output.read_text().splitlines()]))
 
 
 if __name__ == "__main__":
