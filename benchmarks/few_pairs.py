@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from commtune.model import DEFAULT, Configuration, Measurement, Outcome, Phase, Run
+from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Measurement, Outcome, Phase, Run
 from commtune.replay.recording import RecordedSize, load_grid
 from commtune.tuner.statistics.blocks import block_order
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, interval_of_ratio
+from commtune.tuner.statistics.intervals import Estimate, interval_of_ratio
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, pair_by_size, pair_times
 

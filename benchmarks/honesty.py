@@ -59,6 +59,7 @@ from simulated import SimulatedBenchmark
 from unseen_noise import Congestion, Interruptions
 
 from commtune.model import (
+    FEWEST_PAIRS,
     Configuration,
     Operation,
     Phase,
@@ -74,7 +75,6 @@ from commtune.replay.benchmark import Grid, load_grid
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Rules, compare_one
 from commtune.tuner.statistics.blocks import block_order
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, fit_states
 
 GRIDS = Path(__file__).parent / "grids"

@@ -31,9 +31,8 @@ from commtune.app.campaigns import tuning
 from commtune.campaign.loading import load_campaign
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.connection.engine import open_database
-from commtune.model import Verdict
+from commtune.model import FEWEST_PAIRS, Verdict
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
 #: By library: the preset, how its variables begin, and how those begin that it lacks.

@@ -33,6 +33,7 @@ from commtune.commands.campaigns.tune import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,
+    FEWEST_PAIRS,
     Configuration,
     Interval,
     Phase,
@@ -43,7 +44,6 @@ from commtune.model import (
 )
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.statistics.intervals import (
-    FEWEST_PAIRS,
     SITTING_SPREAD,
     estimate_ratio,
     t_quantile,

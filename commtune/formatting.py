@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from commtune.model import Aggressor, Conditions, Interval
+from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
 
 #: Bytes that are said beside a whole number of units.
 _LITTLE = 64
@@ -96,17 +96,38 @@ def format_percent(share: float) -> str:
     return f"{scaled:.0f} %" if abs(scaled) >= 9.95 else f"{scaled:.1f}".removesuffix(".0") + " %"
 
 
-def format_ratio(gain: Interval) -> str:
-    """``1.37x to 1.45x (1.41x)``, or dashes where there is no interval.
+def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
+    """``1.37x to 1.45x (1.41x, 12 pairs)``: how every speedup is worded, wherever it stands.
 
     The lower end comes first: what was chosen for its speedup, from few pairs, has most likely
     been lucky, and the estimate is too high.
+
+    Args:
+        fewest: with fewer pairs than these, nothing is said of it.
     """
-    if gain.pairs < 2:
-        return "-"
-    if is_too_noisy(gain.low, gain.high):
-        return "nothing known, too noisy"
-    return f"{gain.low:.2f}x to {gain.high:.2f}x ({gain.ratio:.2f}x)"
+    pairs = format_count(speedup.pairs, "pair")
+    if speedup.pairs < fewest:
+        return f"too few pairs ({speedup.pairs})"
+    if is_too_noisy(speedup.low, speedup.high):
+        return f"nothing known, too noisy ({pairs})"
+    return f"{speedup.low:.2f}x to {speedup.high:.2f}x ({speedup.ratio:.2f}x, {pairs})"
+
+
+def describe_speedup(
+    speedup: Interval, size: int, speed: str = "all", fewest: int = FEWEST_PAIRS
+) -> str:
+    """The same with its size (bytes), and with the machine state where it is of one."""
+    state = "" if speed == "all" else f" ({speed} machine state)"
+    return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
+
+
+def describe_detectable(gain: float, where: str = "") -> str:
+    """The minimum detectable effect (a share), and what that means.
+
+    Args:
+        where: of which size it is, such as `` at 8 B``; empty where that is clear.
+    """
+    return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
 
 
 def is_too_noisy(low: float, high: float) -> bool:

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from commtune.formatting import format_duration, format_ratio, format_size
-from commtune.model import Interval, Outcome, PointEvidence, Verdict
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.formatting import format_duration, format_size, format_speedup
+from commtune.model import Outcome, PointEvidence, Verdict
 
 #: What stored data and JSON call ``undecided``.
 INCONCLUSIVE = "inconclusive"
@@ -33,25 +32,19 @@ def describe_verdict(verdict: Verdict) -> str:
     return words.get(verdict) or format_finding(verdict)
 
 
-def format_speedup(speedup: Interval) -> str:
-    """``1.37x to 1.45x (1.41x)``; words where there are too few pairs, or too much noise."""
-    return format_ratio(speedup) if speedup.pairs >= FEWEST_PAIRS else "too few pairs"
-
-
 def _format_tuned_time(point: PointEvidence) -> str:
     """The candidate's time beside the default's: ``4.30 us``; ``~4.30 us`` where it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"
     return f"{derived}{format_duration(point.candidate_s)}"
 
 
-def point_cells(point: PointEvidence) -> tuple[str, str, str, str, str]:
-    """The cells that every table of evidence has: size, default, tuned, speedup, pairs."""
+def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
+    """The cells that every table of evidence has: size, default, tuned, speedup."""
     return (
         format_size(point.bytes),
         format_duration(point.default_s),
         _format_tuned_time(point),
         format_speedup(point.gain),
-        str(point.gain.pairs),
     )
 
 

@@ -6,10 +6,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from commtune.formatting import format_count, format_size, format_wall_time
+from commtune.formatting import describe_speedup, format_count, format_wall_time
 from commtune.model import Outcome
 from commtune.tuner.ports import Progress
-from commtune.wording import format_speedup
 
 _LINE_EVERY_S = 10.0
 #: Below it, the best single run is hardly worth a word.
@@ -58,8 +57,7 @@ def describe_progress(progress: Progress, time: str) -> str:
         # The best that the search saw is a lucky run as likely as not, and called so.
         parts.append(f"best {progress.best_gain:.2f}x (single unconfirmed run)")
     if (point := progress.confirmed) is not None:
-        where = f"at {format_size(point.bytes)}"
-        parts.append(f"confirmed {format_speedup(point.gain)} {where}")
+        parts.append(f"confirmed {describe_speedup(point.gain, point.bytes)}")
     parts.append(time)
     if progress.last not in (None, Outcome.OK):
         parts.append(f"last run: {progress.last}")

@@ -16,9 +16,9 @@ from commtune.export.modules import MODULE_FILES, Module
 from commtune.export.rules import RULE_FORMATS
 from commtune.export.rules.rule_file import RuleFormat, describe_rules
 from commtune.export.rules.table import RuleTable
-from commtune.formatting import format_size
+from commtune.formatting import describe_speedup
 from commtune.model import Backend, Operation, Profile, Verdict
-from commtune.wording import INCONCLUSIVE, describe_verdict, format_speedup
+from commtune.wording import INCONCLUSIVE, describe_verdict
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
@@ -173,7 +173,7 @@ def _impossible(value: str) -> str:
 def _without_guards(profile: Profile, guards: GuardVerdict) -> ExportRefused:
     judged = (("is slower", guards.hurt), ("is not shown unharmed", guards.unclear))
     wrong = [
-        f"{point.operation} at {format_size(point.bytes)} {words}: {format_speedup(point.gain)}"
+        f"{point.operation} {words}: {describe_speedup(point.gain, point.bytes, point.speed)}"
         for words, points in judged
         for point in points
     ]

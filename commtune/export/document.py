@@ -10,7 +10,7 @@ from commtune import formatting as text
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_verdict, format_simultaneous, format_speedup, point_cells
+from commtune.wording import describe_verdict, format_simultaneous, point_cells
 
 
 @dataclass(frozen=True)
@@ -177,9 +177,9 @@ def _evidence_table(profile: Profile, level: float | None) -> list[str]:
     """
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level) if level else f"{100 * profile.level:.4g} % CI each"
-    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "pairs", "finding")
+    head = ("size", "state", "default", "tuned", f"speedup, {interval}", "finding")
     rows = [_row(point) for point in shown]
-    lines = text.format_table(head, rows, right="size,default,tuned,pairs").splitlines()
+    lines = text.format_table(head, rows, right="size,default,tuned").splitlines()
     if len({point.speed == ALL for point in shown}) > 1:
         lines.append(text.each_by_itself(level))
     return lines
@@ -209,14 +209,13 @@ def _variables(document: ExportDocument) -> list[str]:
 
 
 def _row(point: PointEvidence) -> tuple[str, ...]:
-    size, default, tuned, speedup, pairs = point_cells(point)
+    size, default, tuned, speedup = point_cells(point)
     finding = f"{point.operation}: {describe_verdict(point.verdict)}"
-    return (size, point.speed, default, tuned, speedup, pairs, finding)
+    return (size, point.speed, default, tuned, speedup, finding)
 
 
 def _guard_text(point: PointEvidence) -> str:
-    size, speedup = text.format_size(point.bytes), format_speedup(point.gain)
-    return f"{point.operation} at {size} ({point.speed}): {speedup}"
+    return f"{point.operation}: {text.describe_speedup(point.gain, point.bytes, point.speed)}"
 
 
 def one_line(line: str) -> str:

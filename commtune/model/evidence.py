@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+#: Fewer pairs than this are never believed, however well they agree.
+FEWEST_PAIRS = 5
+
 
 class Verdict(StrEnum):
     """What confirmation says of a size, or of a size range.

@@ -16,7 +16,7 @@ from markupsafe import Markup
 from commtune import __version__, formatting
 from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
-from commtune.model import Configuration, Interval, Outcome, Phase, Profile, Verdict
+from commtune.model import Configuration, Outcome, Phase, Profile, Verdict
 from commtune.report import points, recommendations, timeline
 from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
@@ -271,19 +271,6 @@ def _kept(share: float) -> str:
     return f"{formatting.format_percent(share)} of the speedup kept"
 
 
-def _gain(gain: Interval) -> str:
-    """An interval for a narrow column."""
-    if gain.pairs < 2:
-        return "–"
-    return _ratio(gain)
-
-
-def _ratio(found: Interval) -> str:
-    if formatting.is_too_noisy(found.low, found.high):
-        return "too noisy"
-    return f"{found.low:.2f} to {found.high:.2f} ({found.ratio:.2f})"
-
-
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
     """Neighbouring sizes that say the same, as one: sizes, the share as text, the share."""
     said = ((size, _capped(share), share) for size, share in sorted(shares.items()))
@@ -330,7 +317,7 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
-    "gain": _gain, "ratio": _ratio,
+    "speedup": formatting.format_speedup,
     "kept": _kept,
     "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
 }  # fmt: skip

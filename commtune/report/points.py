@@ -8,13 +8,21 @@ from dataclasses import dataclass
 from math import fsum, isfinite, log
 from statistics import median
 
-from commtune.model import DEFAULT, Configuration, Outcome, Phase, PointEvidence, Profile, Verdict
+from commtune.model import (
+    DEFAULT,
+    FEWEST_PAIRS,
+    Configuration,
+    Outcome,
+    Phase,
+    PointEvidence,
+    Profile,
+    Verdict,
+)
 from commtune.report.record import CampaignRecord
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.operations import stored_fabric, stored_nominal
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Cell
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail

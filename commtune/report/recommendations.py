@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean
 
 from commtune import formatting
-from commtune.model import Configuration, PointEvidence, Profile, Verdict
+from commtune.model import FEWEST_PAIRS, Configuration, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import error_share
 from commtune.model.profile import RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.outcome.profiles import ALL_SIZES
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
 #: A gain as large that could still be hidden means that nothing is known.
@@ -66,7 +65,7 @@ def _card(
     here = [p for p in points if p.profile in profiles and p.is_judged]
     sizes = formatting.format_sizes(profiles[0].bytes_low, profiles[-1].bytes_high)
     if profiles[0].verdict is not Verdict.FASTER:
-        kept = tuple(_kept(record, profiles, here))
+        kept = tuple(_kept(profiles))
         said = f"Keep the default for {sizes}."
         return _AnswerCard(sizes, said, kept, Configuration(), change=False)
     mean, extremes = _gain([p.evidence for p in here])
@@ -111,63 +110,24 @@ def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
     if not points:
         return "faster", ()
     if len(points) == 1:
-        return f"{formatting.format_ratio(points[0].gain)} as fast", ()
+        return f"{formatting.format_speedup(points[0].gain)} as fast", ()
     low, mean = (geometric_mean(getattr(p.gain, end) for p in points) for end in ("low", "ratio"))
     least = min(points, key=lambda p: p.gain.ratio)
     most = max(points, key=lambda p: p.gain.ratio)
     return (
         f"at least {low:.2f}x as fast on average over its sizes ({mean:.2f}x)",
-        (f"From {_at(least)} to {_at(most)}.",),
+        (f"Least: {_described(least)}. Most: {_described(most)}.",),
     )
 
 
-def _at(point: PointEvidence) -> str:
-    speed = "" if point.speed == ALL else f" ({point.speed} machine state)"
-    size = formatting.format_size(point.bytes)
-    return f"{formatting.format_ratio(point.gain)} at {size}{speed}"
+def _described(point: PointEvidence) -> str:
+    return formatting.describe_speedup(point.gain, point.bytes, point.speed)
 
 
-def _kept(
-    record: CampaignRecord, profiles: Sequence[Profile], points: Sequence[SizePoint]
-) -> list[str]:
+def _kept(profiles: Sequence[Profile]) -> list[str]:
     """Why the default stays, and what could still be hidden."""
-    said = []
-    ruled_out = all(profile.verdict is Verdict.DEFAULT for profile in profiles)
-    least = profiles[0].minimum_gain
-    if ruled_out:
-        said.append(
-            f"No candidate is {formatting.format_percent(least)} or more faster here: that is "
-            "ruled out."
-        )
-    elif points:
-        said.append(f"No candidate was shown to be {formatting.format_percent(least)} faster.")
-    else:
-        said.append("Too few pairs of runs to say anything.")
-    detectable = record.conclusion.detectable
-    judged = {p.bytes for p in points}
-    known = {s: detectable[s] for s in judged if detectable.get(s, HOPELESS) < HOPELESS}
-    if known:
-        said.append(f"{_above(known)} would most likely have been found.")
-        unknown = {p.bytes for profile in profiles for p in profile.points} - known.keys()
-        if unknown:
-            sizes = ", ".join(formatting.format_size(size) for size in sorted(unknown))
-            said.append(f"Nothing is known at {sizes}: too noisy, or too few runs.")
-    elif points and not ruled_out:
-        notes = dict.fromkeys(p.note for p in profiles)
-        said += [f"{note[:1].upper()}{note[1:]}." for note in notes if note]
-    return said
-
-
-def _above(found: Mapping[int, float]) -> str:
-    """The smallest gain that would have been found; where sizes differ, the extremes."""
-    least, most = min(found, key=lambda s: found[s]), max(found, key=lambda s: found[s])
-    if formatting.format_percent(found[least]) == formatting.format_percent(found[most]):
-        return f"A speedup above {formatting.format_percent(found[least])}"
-    return (
-        f"A speedup above {formatting.format_percent(found[least])} (at "
-        f"{formatting.format_size(least)}) to "
-        f"{formatting.format_percent(found[most])} (at {formatting.format_size(most)})"
-    )
+    notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
+    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
 
 
 def _guarded(profiles: Sequence[Profile]) -> list[str]:

@@ -8,10 +8,9 @@ from enum import StrEnum
 from typing import Any
 
 from commtune import formatting
-from commtune.model import Configuration, Interval
+from commtune.model import FEWEST_PAIRS, Configuration, Interval
 from commtune.model.conclusion import Conclusion, SizeEffect
 from commtune.systems.findings import Finding, NamedFinding, all_findings
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.wording import format_finding
 
@@ -166,8 +165,7 @@ def _line(one: ReplicatedFinding) -> str:
     expected = f"{most}{found.expected.factor:g}x there"
     said = f"{one.named.name}: {setting}{of}, {expected}: {format_finding(one.again)}"
     shown = [
-        f"{formatting.format_size(m.bytes)} "
-        f"{formatting.format_ratio(m.gain)}{'' if m.confirmed else ' (ablation)'}"
+        f"{formatting.describe_speedup(m.gain, m.bytes)}{'' if m.confirmed else ' (ablation)'}"
         for m in one.measured
     ]
     return f"{said}: {'; '.join(shown)}" if shown else said

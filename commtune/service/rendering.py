@@ -75,14 +75,13 @@ def point_rows(
 
 
 def _row(point: PointEvidence) -> dict[str, Any]:
-    size, default, tuned, speedup, pairs = wording.point_cells(point)
+    size, default, tuned, speedup = wording.point_cells(point)
     return {
         "bytes": point.bytes,
         "size": size,
         "default": default,
         "tuned": tuned,
         "speedup": speedup,
-        "pairs": pairs,
         "state": point.speed,
         "verdict": wording.describe_verdict(point.verdict),
         "low": point.gain.low,

@@ -148,7 +148,7 @@ def test_of_gains_the_surest_and_of_a_campaign_the_narrowest_goes_first(
     stored(store, "surest", wide, narrow)
     stored(store, "later", profile("range", GAIN, ends=(1.1, 1.9), bytes_low=SIZE))
     assert names(url, capsys) == ["surest/range", "surest/all-sizes", "later/range"]
-    assert ": speedup 1.30x to 1.40x (1.35x) at 64 KiB; " in asked(url, capsys)[-2]
+    assert ": speedup 1.30x to 1.40x (1.35x, 20 pairs) at 64 KiB; " in asked(url, capsys)[-2]
 
 
 def test_what_was_measured_at_the_size_itself_goes_before_what_was_not(
@@ -186,7 +186,7 @@ def test_the_native_benchmark_goes_before_python_and_before_commands(
     assert said[1] == (
         "measured on laptop, MPICH 4.3.0, backend mpi-host, space mpich-shm, campaign native"
     )
-    assert said[-2].startswith("  python/p: speedup 1.64x to 1.90x (1.77x) at 64 KiB; ")
+    assert said[-2].startswith("  python/p: speedup 1.64x to 1.90x (1.77x, 20 pairs) at 64 KiB; ")
     assert "backend python-host, " in said[-2]
     assert said[-1].endswith(
         "backend command, space nccl, by a command of your own: ./all_reduce_perf -b 64K 'a b'"

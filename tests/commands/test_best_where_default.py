@@ -59,15 +59,15 @@ def heading(url: str, size: str, capsys: pytest.CaptureFixture[str]) -> str:
     [
         (
             "1KiB",
-            "keep the default (inconclusive: no speedup was shown at 1 KiB; up to 41% is not "
-            "ruled out; minimum detectable effect 33% (at 90% power))",
+            "keep the default (inconclusive: no speedup was shown at 1 KiB; up to 41 % is not "
+            "ruled out; minimum detectable effect 33 % (found in 9 of 10 cases))",
         ),
         (
             "100KiB",
-            "keep the default (inconclusive: no speedup was shown at 64 KiB; up to 7% is not "
-            "ruled out; minimum detectable effect 5% (at 90% power))",
+            "keep the default (inconclusive: no speedup was shown at 64 KiB; up to 7 % is not "
+            "ruled out; minimum detectable effect 5 % (found in 9 of 10 cases))",
         ),
-        ("1MiB", "keep the default (a speedup of 2% is ruled out at 1 MiB)"),
+        ("1MiB", "keep the default (a speedup of 2 % is ruled out at 1 MiB)"),
     ],
 )
 def test_the_nearest_measured_size_has_its_own_numbers(
@@ -112,15 +112,15 @@ def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[
     stored(store)
     best.best_command("allreduce", "64KiB", db=url, json_output=True)
     (row,) = json.loads(capsys.readouterr().out)
-    assert "shown at 64 KiB; up to 7% is not ruled out; " in row["why"]
+    assert "shown at 64 KiB; up to 7 % is not ruled out; " in row["why"]
 
 
 def test_without_a_comparison_the_nearest_size_with_a_limit_counts(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     stored(store, compared=False)
-    words = "no candidate kept a speedup in fresh runs at 64 KiB; minimum detectable effect 5% "
-    assert f"{words}(at 90% power)" in heading(url, "40KiB", capsys)
+    words = "no candidate kept a speedup in fresh runs at 64 KiB; minimum detectable effect 5 % "
+    assert f"{words}(found in 9 of 10 cases)" in heading(url, "40KiB", capsys)
 
 
 def test_without_a_conclusion_the_profile_has_the_word(

@@ -36,5 +36,6 @@ def test_what_is_confirmed_stands_beside_it_with_its_interval() -> None:
     confirmed = point(65536, 1.2, 1.5)
     now = Progress("confirm", 3, 90, 1.61, 12.0, 50.0, confirmed=confirmed)
     said = describe_progress(now, "38 s left")
-    shown = f"confirmed 1.20x to 1.50x ({confirmed.gain.ratio:.2f}x) at 64 KiB"
+    speedup = f"{confirmed.gain.ratio:.2f}x, {confirmed.gain.pairs} pairs"
+    shown = f"confirmed 1.20x to 1.50x ({speedup}) at 64 KiB"
     assert said == f"90 runs, best 1.61x (single unconfirmed run), {shown}, 38 s left"

@@ -88,7 +88,7 @@ def test_status_of_a_described_system(
     assert share["share"] == pytest.approx(MIB / 15e-6 / 50e9, rel=1e-6)
     assert share["model"] == "hierarchical, ports of a node"
     assert row.endswith(
-        "1.60x to 1.80x (1.70x) at 1 MiB, 7 pairs (fast machine state), 140 % of nominal 87.5 GB/s"
+        "1.60x to 1.80x (1.70x, 7 pairs) at 1 MiB (fast machine state), 140 % of nominal 87.5 GB/s"
     )
 
 

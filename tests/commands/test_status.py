@@ -217,4 +217,4 @@ def test_what_best_refuses_is_not_advertised(
     store.save_profiles(campaign_id, [found])
     assert lines(url, capsys)[1].endswith("none confirmed")
     store.save_profiles(campaign_id, [replace(found, points=(overall, one_state, outside, sure))])
-    assert f"at 2 KiB, {sure.gain.pairs} pairs" in lines(url, capsys)[1]
+    assert f", {sure.gain.pairs} pairs) at 2 KiB" in lines(url, capsys)[1]

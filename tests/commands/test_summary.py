@@ -144,7 +144,10 @@ def test_nothing_tried_is_not_nothing_found() -> None:
 
 @pytest.mark.parametrize(
     ("verdict", "said"),
-    [(Verdict.DEFAULT, "7  the default"), (Verdict.UNDECIDED, "7  the default, inconclusive")],
+    [
+        (Verdict.DEFAULT, "7 pairs)  the default"),
+        (Verdict.UNDECIDED, "7 pairs)  the default, inconclusive"),
+    ],
 )
 def test_an_interval_just_short_of_the_smallest_gain_is_said_to_be_inconclusive(
     verdict: Verdict, said: str
@@ -186,7 +189,7 @@ def test_what_a_variable_brings_has_its_interval_and_no_noise_is_printed() -> No
     sure, outside = (1.23, 1.10, 1.37, 12), (9.0, 8.0, 10.0, 12)
     found = ablated(("A", {8: sure, 1024: noise, 1 << 20: outside}), ("B", {1024: noise}))
     said = summary._brings(found, "A")
-    assert said == "   (1.10x to 1.37x at 8 B, 12 pairs, derived by ablation)"
+    assert said == "   (by ablation 1.10x to 1.37x (1.23x, 12 pairs) at 8 B)"
     assert summary._brings(found, "B") == ""
 
 
@@ -206,7 +209,7 @@ def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None
     )  # fmt: skip
     found = given.profile("p", bytes_low=8, bytes_high=65536, points=(mixed,))
     row = summary._table(plan("ranks: 2"), report(found)).splitlines()[1]
-    assert "6.10 us" in row and "~4.30 us" in row and "1.21x to 1.66x (1.42x)" in row
+    assert "6.10 us" in row and "~4.30 us" in row and "1.21x to 1.66x (1.42x, 20 pairs)" in row
     assert "7.34" not in row
 
 

@@ -154,7 +154,7 @@ def test_module_help_says_what_it_is_for(system: str, tmp_path: Path) -> None:
         MODULE_SHELLS["bash"], line("bash", "help profile"), tmp_path, MODULEPATH=str(path)
     )
     assert "For allreduce in that range of sizes only" in output
-    assert "1.40x to 1.42x (1.41x)" in output
+    assert "1.40x to 1.42x (1.41x, 22 pairs)" in output
 
 
 def test_tclsh_reads_the_module_file_without_a_module_system(tmp_path: Path) -> None:

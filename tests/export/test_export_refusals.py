@@ -188,7 +188,8 @@ def test_the_tuned_operation_is_no_guard_of_itself(format: str) -> None:
 
 @pytest.mark.parametrize("format", MODULES)
 @pytest.mark.parametrize(
-    ("bad", "words"), [(HURT, "broadcast at 1 MiB is slower"), (UNCLEAR, "not shown unharmed")]
+    ("bad", "words"),
+    [(HURT, "broadcast is slower: 0.75x to 0.82x"), (UNCLEAR, "not shown unharmed")],
 )
 def test_one_bad_guard_among_good_ones_refuses_a_module(
     format: str, bad: PointEvidence, words: str
@@ -209,7 +210,7 @@ def test_the_tolerance_decides_what_counts_as_unharmed() -> None:
 def test_an_unguarded_module_says_so_loudly_in_its_help(format: str) -> None:
     text = render_profile(format, with_guards(HURT), allow_unguarded=True)
     assert "WARNING: NOT FOR GENERAL USE" in text
-    assert "SLOWER: broadcast at 1 MiB" in text
+    assert "SLOWER: broadcast: 0.75x to 0.82x (0.79x, 22 pairs) at 1 MiB" in text
     assert "WARNING" not in render_profile(format, DOCUMENT, allow_unguarded=True)
 
 
@@ -221,9 +222,15 @@ def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> 
 @pytest.mark.parametrize(
     ("gain", "said"),
     [
-        (Interval(0.54, 0.003, 109.1, 7), "nothing known, too noisy 7 allreduce: inconclusive"),
-        (Interval(1.3, 0.0, math.inf, 1), "too few pairs 1 allreduce: inconclusive"),
-        (Interval(30.0, 2.0, 450.0, 7), "2.00x to 450.00x (30.00x) 7 allreduce: inconclusive"),
+        (
+            Interval(0.54, 0.003, 109.1, 7),
+            "nothing known, too noisy (7 pairs) allreduce: inconclusive",
+        ),
+        (Interval(1.3, 0.0, math.inf, 1), "too few pairs (1) allreduce: inconclusive"),
+        (
+            Interval(30.0, 2.0, 450.0, 7),
+            "2.00x to 450.00x (30.00x, 7 pairs) allreduce: inconclusive",
+        ),
     ],
 )
 def test_an_interval_that_says_nothing_is_no_number(gain: Interval, said: str) -> None:

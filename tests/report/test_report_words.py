@@ -108,4 +108,9 @@ def test_times_that_stand_beside_a_ratio_agree_with_it() -> None:
     """Medians over two machine states: each by itself they would say the opposite."""
     gain = Interval(1.42, 1.21, 1.66, 20)
     point = PointEvidence("allreduce", 64, "all", 6.10e-6, 7.34e-6, gain, Verdict.FASTER)
-    assert point_cells(point) == ("64 B", "6.10 us", "~4.30 us", "1.21x to 1.66x (1.42x)", "20")
+    assert point_cells(point) == (
+        "64 B",
+        "6.10 us",
+        "~4.30 us",
+        "1.21x to 1.66x (1.42x, 20 pairs)",
+    )

@@ -18,7 +18,7 @@ from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.model import Configuration
+from commtune.model import FEWEST_PAIRS, Configuration
 from commtune.model.conclusion import (
     Ablation,
     Conclusion,
@@ -38,7 +38,6 @@ from commtune.report.replicated_findings import (
 from commtune.systems.findings import DESCRIBED, all_findings
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.wiring.campaign_records import _settings
 
@@ -175,7 +174,7 @@ def test_words() -> None:
     assert head == "What papers found on alps, and what this campaign measured"
     assert line.startswith(
         f"{NAME}: NCCL_NET_GDR_LEVEL=3 in allreduce, 3x there: seen again: "
-        "1 KiB 1.20x to 1.40x (1.30x)"
+        "1.20x to 1.40x (1.30x, 5 pairs) at 1 KiB"
     )
     assert line.endswith("(ablation)")
     assert rest.startswith("not covered: affinity-alltoall, affinity-allreduce, ")

@@ -91,7 +91,7 @@ def check_structure(reader: Reader) -> None:
         ("/compare", "Compare A choose made-up made-up machine, 2 cores"),
         (
             "/compare?left=campaign:made-up&right=campaign:made-up&from=1MiB",
-            "1 MiB A 213 us 146 us 1.17x to 2.03x (1.54x) 12 all faster LIB_ALGORITHM=tree "
+            "1 MiB A 213 us 146 us 1.17x to 2.03x (1.54x, 12 pairs) all faster LIB_ALGORITHM=tree "
             "LIB_EAGER_THRESHOLD=65536 made-up, 2 ranks, mpi-host B 213 us",
         ),
         (

@@ -120,12 +120,11 @@ def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, An
 
 
 def describe_best_gain(best: BestGain | None) -> str:
-    """``1.23x to 1.62x (1.41x) at 64 KiB, 12 pairs``: the best confirmed speedup."""
+    """``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``: the best confirmed speedup."""
     if best is None:
         return "none confirmed"
-    interval = text.format_ratio(Interval(best.ratio, best.low, best.high, best.pairs))
-    state = "" if best.speed == "all" else f" ({best.speed} machine state)"
-    return f"{interval} at {text.format_size(best.bytes)}, {best.pairs} pairs{state}"
+    speedup = Interval(best.ratio, best.low, best.high, best.pairs)
+    return text.describe_speedup(speedup, best.bytes, best.speed)
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:

@@ -70,7 +70,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         for p in displayed_points(inside)
     ]
     level = wording.format_simultaneous(profile.level)
-    header = ("size", "default", "tuned", f"speedup, {level}", "pairs", "state", "verdict")
+    header = ("size", "default", "tuned", f"speedup, {level}", "state", "verdict")
     settings = [f"  {name}={value}" for name, value in profile.configuration.items()]
     pinned = [f"  {name}={value} (pinned in every run)" for name, value in answer.pinned.items()]
     lines = [
@@ -86,7 +86,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         lines.append(f"  measured at {answer.site}: says nothing about this site")
     if profile.simulated:
         lines.append("  SIMULATED OR REPLAYED: says nothing about a real system")
-    table = text.format_table(header, rows, right="size,default,tuned,pairs")
+    table = text.format_table(header, rows, right="size,default,tuned")
     return "\n".join(lines) + (f"\n\n{table}" if rows else "")
 
 

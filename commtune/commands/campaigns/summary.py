@@ -13,13 +13,14 @@ from commtune import wording
 from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import Backend, PointEvidence, Profile, Verdict
+from commtune.model import FEWEST_PAIRS, Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
 from commtune.tuner.outcome.profiles import ALL_SIZES
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
+#: What a variable brings is told from so many pairs on: it is a description, and no claim.
+_FEWEST_LEFT_OUT = 2
 #: More runs than these are no advice: drift and load change in the meantime.
 _MOST_RUNS = 10_000
 
@@ -132,7 +133,7 @@ def _table(plan: Plan, report: CampaignResult) -> str:
     has_states = any(row["machine state"] != ALL for row in rows)
     if not has_states:
         rows = [row | {"machine state": ""} for row in rows]
-    table = text.format_rows(rows, right="size,default,candidate,pairs")
+    table = text.format_rows(rows, right="size,default,candidate")
     return f"{table}\n{text.each_by_itself(plan.level)}" if has_states else table
 
 
@@ -149,7 +150,7 @@ def _rows(profile: Profile, level: float) -> list[dict[str, str]]:
 
 
 def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]:
-    size, default, candidate, speedup, pairs = wording.point_cells(point)
+    size, default, candidate, speedup = wording.point_cells(point)
     is_overall = point.speed == ALL
     return {
         "size": size if is_overall else "",
@@ -157,7 +158,6 @@ def _row(profile: Profile, point: PointEvidence, level: float) -> dict[str, str]
         "default": default,
         "candidate": candidate,
         f"speedup, {wording.format_simultaneous(level)}": speedup,
-        "pairs": pairs,
         "use": _use(profile, point) if is_overall else "",
     }
 
@@ -208,18 +208,14 @@ def _brings(profile: Profile, name: str) -> str:
         size: gain
         for size, gain in measured.items()
         if size in _inside(profile)
-        and gain.pairs > 1
+        and gain.pairs >= _FEWEST_LEFT_OUT
         and not text.is_too_noisy(gain.low, gain.high)
     }
     if not telling:
         return ""
     best = max(telling, key=lambda size: telling[size].low)
     hurt = [text.format_size(size) for size, gain in telling.items() if gain.high < 1]
-    gain = telling[best]
-    said = (
-        f"   ({gain.low:.2f}x to {gain.high:.2f}x at {text.format_size(best)}, "
-        f"{gain.pairs} pairs, derived by ablation"
-    )
+    said = f"   (by ablation {text.describe_speedup(telling[best], best, fewest=_FEWEST_LEFT_OUT)}"
     return f"{said}; slower at {', '.join(hurt)})" if hurt else f"{said})"
 
 
@@ -233,7 +229,8 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         said.append("Keep the default until more is known.")
     elif not any(p.verdict is Verdict.FASTER for p in report.profiles):
         said.append(
-            f"Keep the default: no configuration was shown to be {plan.minimum_gain:.0%} faster."
+            "Keep the default: no configuration was shown to be "
+            f"{text.format_percent(plan.minimum_gain)} faster."
         )
     elif not any(p.name == ALL_SIZES for p in report.profiles) and len(report.profiles) > 1:
         said.append(

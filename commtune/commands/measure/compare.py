@@ -89,21 +89,20 @@ def _comparison_summary(result: comparison.ComparisonResult) -> str:
         f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     rows = [_row(difference) for difference in found.differences]
-    table = text.format_rows(rows, right="size,A,B,pairs") if rows else ""
+    table = text.format_rows(rows, right="size,A,B") if rows else ""
     parts = ["\n".join(head), table, "\n".join(_remarks(found))]
     return "\n\n".join(part for part in parts if part)
 
 
 def _row(difference: comparison.Difference) -> dict[str, str]:
     is_overall, ratio = difference.speed == "all", difference.ratio
-    speedup = wording.format_speedup(ratio) if ratio else ""
+    speedup = text.format_speedup(ratio) if ratio else ""
     return {
         "size": text.format_size(difference.bytes),
         "machine state": "" if is_overall else difference.speed,
         "A": text.format_duration(difference.a_s),
         "B": text.format_duration(difference.b_s),
         f"A / B, {wording.format_simultaneous(_LEVEL)}": speedup,
-        "pairs": str(ratio.pairs if ratio else 0),
         # One machine state by itself is not corrected for: no claim is made from it.
         "finding": _row_verdict(difference) if is_overall else "",
     }

@@ -29,7 +29,7 @@ from commtune.commands.options import (
 from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import INCONCLUSIVE, format_speedup, point_cells
+from commtune.wording import INCONCLUSIVE, point_cells
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
@@ -87,7 +87,7 @@ def best_command(
 
 def _size_table(answers: dict[int, BestRow]) -> str:
     """The best at every measured size, and below it what the profiles set."""
-    header = ("size", "default", "candidate", "speedup", "pairs", "use", "measured")
+    header = ("size", "default", "candidate", "speedup", "use", "measured")
     rows = []
     used: dict[str, BestRow] = {}
     for size, row in answers.items():
@@ -98,12 +98,12 @@ def _size_table(answers: dict[int, BestRow]) -> str:
         use = name if faster else "the default"
         if not row.standing.is_decided:
             use += f" ({INCONCLUSIVE} here)"
-        unmeasured = (text.format_size(size), "", "", "unmeasured", "")
+        unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
         rows.append((*cells, use, where + _marks(row)))
         if faster:
             used.setdefault(name, row)
-    table = text.format_table(header, rows, right="size,default,candidate,pairs")
+    table = text.format_table(header, rows, right="size,default,candidate")
     settings = [
         "\n".join([name, *(f"  {setting}" for setting in _settings(row))])
         for name, row in used.items()
@@ -175,8 +175,8 @@ def _evidence(row: BestRow) -> list[str]:
 def _describe_point(point: PointEvidence, other: str) -> str:
     """A point as a sentence; ``other`` says what stands beside the default."""
     state = "" if point.speed == "all" else f" in the {point.speed} machine state"
-    size, default, tuned, speedup, pairs = point_cells(point)
-    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}, {pairs} pairs"
+    size, default, tuned, speedup = point_cells(point)
+    return f"{size}{state}: default {default}, {other} {tuned}, speedup {speedup}"
 
 
 def _use(row: BestRow, why: str) -> str:
@@ -225,7 +225,7 @@ def _finding(row: BestRow) -> str:
     found = row.standing
     if found is Standing.GAIN:
         surest = max(row.sure_points, key=lambda point: point.gain.low)
-        return f"speedup {format_speedup(surest.gain)} at {text.format_size(surest.bytes)}"
+        return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
         return f"no speedup shown{at}"

@@ -101,18 +101,18 @@ def _basis(result: verification.VerificationResult) -> str:
 
 def _table(result: verification.VerificationResult) -> str:
     today = f"today, {wording.format_simultaneous(result.plan.level)}"
-    header = ("size", "default", "tuned", "stated", today, "pairs", "finding")
+    header = ("size", "default", "tuned", "stated", today, "finding")
     rows = [_row(size) for size in result.verification.sizes]
-    return text.format_table(header, rows, right="size,default,tuned,pairs")
+    return text.format_table(header, rows, right="size,default,tuned")
 
 
 def _row(size: verification.SizeVerification) -> tuple[str, ...]:
     point, finding = size.point, wording.format_finding(size.finding)
-    stated = text.format_ratio(size.stated) if size.stated else "no harm"
+    stated = text.format_speedup(size.stated) if size.stated else "no harm"
     if point is None:
-        return (text.format_size(size.bytes), "-", "-", stated, "-", "0", finding)
-    written, default, tuned, today, pairs = wording.point_cells(point)
-    return (written, default, tuned, stated, today, pairs, finding)
+        return (text.format_size(size.bytes), "-", "-", stated, "-", finding)
+    written, default, tuned, today = wording.point_cells(point)
+    return (written, default, tuned, stated, today, finding)
 
 
 def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list[str]:

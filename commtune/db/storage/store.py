@@ -29,8 +29,7 @@ from commtune.db.storage.results import StoredCourse, StoredJobs
 from commtune.db.storage.rows import waits_for_room
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.tables import Campaign, Job, ProfilePoint, ProfileRow, Run, Stack, System, Trial
-from commtune.model import Verdict
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.model import FEWEST_PAIRS, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
 

@@ -12,7 +12,6 @@ from commtune.export.document import ExportDocument, one_line
 from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.wording import format_speedup
 
 
 @dataclass(frozen=True)
@@ -134,5 +133,5 @@ def _evidence(document: ExportDocument) -> Iterator[str]:
     yield f"{profile.operation}, {sizes}: {profile.configuration}"
     for size, point in sorted(overall_points(profile.points).items()):
         if profile.bytes_low <= size <= profile.bytes_high:
-            yield f"  {text.format_size(size)}: {format_speedup(point.gain)}"
+            yield f"  {text.describe_speedup(point.gain, size)}"
     yield from (f"  {line}" for line in document.borders())

@@ -12,10 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
-from commtune.model import DEFAULT, Configuration, Interval, PointEvidence, Verdict
+from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Interval, PointEvidence, Verdict
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
-    FEWEST_PAIRS,
     Estimate,
     after_more_pairs,
     blocks_to_decide,

@@ -19,12 +19,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration
+from commtune.model import FEWEST_PAIRS, Configuration
 from commtune.model.conclusion import Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
-    FEWEST_PAIRS,
     SITTING_ALLOWANCE,
     corrected_level,
     predict_interval,

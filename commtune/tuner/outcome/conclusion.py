@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import Plan
 from commtune.formatting import format_size
-from commtune.model import Execution, Outcome, Phase, PointEvidence, Run, Verdict
+from commtune.model import FEWEST_PAIRS, Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     LOOK_SHARES,
     Answer,
@@ -32,7 +32,7 @@ from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, blocks_to_decide, detectable_gain
+from commtune.tuner.statistics.intervals import blocks_to_decide, detectable_gain
 from commtune.tuner.statistics.machine_states import ALL
 
 _INTERVAL = (

@@ -36,11 +36,9 @@ def describe_detectability(
 
 
 def _describe_slower(state: PointEvidence) -> str:
-    at = f"at {formatting.format_size(state.bytes)}"
-    return (
-        f"faster {at}, but not in the {state.speed} machine state: {state.gain.ratio:.2f}x there "
-        f"({state.gain.pairs} pairs)"
-    )
+    # Even two pairs speak against it.
+    said = formatting.describe_speedup(state.gain, state.bytes, state.speed, fewest=2)
+    return f"faster at {formatting.format_size(state.bytes)}, but not in every state: {said}"
 
 
 def _describe_rest(
@@ -63,14 +61,15 @@ def _describe_rest(
     gain = known[most].gain.high - 1
     where = at or "here"
     if gain < minimum_gain:
-        return f"a speedup of {minimum_gain:.0%} is ruled out {where}"
+        return f"a speedup of {formatting.format_percent(minimum_gain)} is ruled out {where}"
     if gain > _HOPELESS:
         return (
             f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on "
             "a quieter machine"
         )
     # Of what was compared only: nobody knows what a configuration does that was never tried.
-    said = f"no speedup was shown {where}; up to {gain:.0%}{_of(most, sizes)} is not ruled out"
+    hidden = f"up to {formatting.format_percent(gain)}{_of(most, sizes)}"
+    said = f"no speedup was shown {where}; {hidden} is not ruled out"
     return f"{said}; {could}" if could else said
 
 
@@ -85,7 +84,7 @@ def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
     if not here:
         return ""
     worst = max(here, key=lambda size: found[size])
-    return f"minimum detectable effect {found[worst]:.0%}{_of(worst, sizes)} (at 90% power)"
+    return formatting.describe_detectable(found[worst], _of(worst, sizes))
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from commtune.model import PointEvidence, Verdict
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.model import FEWEST_PAIRS, PointEvidence, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
 

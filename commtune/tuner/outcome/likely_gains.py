@@ -83,6 +83,6 @@ def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
 
 def _told(point: PointEvidence, runs: float) -> str:
     gain = point.gain
-    what = f"{formatting.format_ratio(gain)} at {formatting.format_size(point.bytes)}"
+    what = formatting.describe_speedup(gain, point.bytes)
     tell = f"about {math.ceil(runs)} more runs would tell" if math.isfinite(runs) else "too close"
-    return f"{what} (n={gain.pairs}, {tell})"
+    return f"{what} ({tell})"

@@ -8,12 +8,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from commtune.campaign.plan import Plan
-from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
+from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, PointEvidence, Verdict
 from commtune.model.conclusion import TradeOff
 from commtune.model.profile import BoundarySide, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
 #: A configuration that is within this share of the best at a size is as good there.

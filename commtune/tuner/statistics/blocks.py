@@ -11,9 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from commtune.model import DEFAULT, BlockPlan, Configuration, Run
+from commtune.model import DEFAULT, FEWEST_PAIRS, BlockPlan, Configuration, Run
 from commtune.tuner.statistics.evidence import median_times
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_times
 

@@ -29,10 +29,8 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist, fmean
 
-from commtune.model import Interval, Verdict
+from commtune.model import FEWEST_PAIRS, Interval, Verdict
 
-#: Fewer pairs than this are never believed, however well they agree.
-FEWEST_PAIRS = 5
 #: Standard deviation, between sessions, of the logarithm of a gain as a share of itself: what
 #: reruns in later launches on a virtual machine with 2 cores differed by beyond the noise of
 #: their pairs (benchmarks/rerun.py).

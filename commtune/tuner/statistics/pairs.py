@@ -14,10 +14,9 @@ from functools import cache, partial
 from statistics import fmean, median
 from typing import TypeVar
 
-from commtune.model import Outcome, Run
+from commtune.model import FEWEST_PAIRS, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import (
-    FEWEST_PAIRS,
     Estimate,
     combine_strata,
     estimate_adjusted,

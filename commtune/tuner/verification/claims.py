@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from commtune.errors import UserError
-from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model import FEWEST_PAIRS, Configuration, Interval, PointEvidence, Profile, Verdict
 from commtune.tuner.confirmation.comparison import Rules, compare_one, more_pairs
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.blocks import Blocks
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, blocks_to_decide
+from commtune.tuner.statistics.intervals import Estimate, blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: Machine speeds count as unevenly shared from this difference on.

@@ -26,7 +26,6 @@ from commtune.tuner.ports import Benchmark, Reporter
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.evidence import never_works
 from commtune.tuner.statistics.intervals import (
-    FEWEST_PAIRS,
     corrected_level,
     interval_of_ratio,
 )
@@ -145,7 +144,7 @@ class PairwiseComparison:
             return True
         # A block that would end past the time is not begun.
         pace_s = used_s / max(1, self._runner.blocks)
-        return len(blocks) >= FEWEST_PAIRS and used_s + pace_s > self.time_s
+        return len(blocks) >= model.FEWEST_PAIRS and used_s + pace_s > self.time_s
 
     def _blocks(self) -> list[dict[Arm, model.Run]]:
         """Blocks of which both runs came to an end, well or not; of a re-run, the last time."""
@@ -208,7 +207,7 @@ def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> 
         return Difference(size, speed)
     a_s, b_s = together.medians_s
     ratio = interval_of_ratio(estimate_pairs(parts), level, len(together))
-    known = ratio.pairs >= FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
+    known = ratio.pairs >= model.FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(
         bytes=size,
         speed=speed,

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up_runs import point
 
-from commtune.model import Interval, Outcome, PointEvidence
+from commtune.model import FEWEST_PAIRS, Interval, Outcome, PointEvidence
 from commtune.tuner.confirmation.comparison import (
     ConfirmationProgress,
     Rules,
@@ -18,7 +18,7 @@ from commtune.tuner.confirmation.comparison import (
     stop_reason,
 )
 from commtune.tuner.statistics.blocks import lacks_pairs
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, Estimate, half_width
+from commtune.tuner.statistics.intervals import Estimate, half_width
 
 
 def state(

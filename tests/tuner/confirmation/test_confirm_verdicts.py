@@ -8,9 +8,8 @@ import pytest
 from confirmed_blocks import ONE_SPEED, RULES, SIZE, TWO_SPEEDS, A, B, blocks_of, overall, ratios
 from made_up_runs import FAST_S, SLOW_S, block
 
-from commtune.model import Interval, Verdict
+from commtune.model import FEWEST_PAIRS, Interval, Verdict
 from commtune.tuner.confirmation.comparison import compare_one
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.statistics.machine_states import ALL
 
 

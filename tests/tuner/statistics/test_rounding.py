@@ -8,7 +8,8 @@ from functools import partial
 
 import pytest
 
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS, interval_of_ratio
+from commtune.model import FEWEST_PAIRS
+from commtune.tuner.statistics.intervals import interval_of_ratio
 from commtune.tuner.statistics.pairs import Pairs, estimate_pairs
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 

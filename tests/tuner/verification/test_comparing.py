@@ -14,6 +14,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune.errors import EnvironmentFault
 from commtune.model import (
     DEFAULT,
+    FEWEST_PAIRS,
     Configuration,
     Operation,
     Outcome,
@@ -23,7 +24,6 @@ from commtune.model import (
     Workload,
 )
 from commtune.tuner.execution.in_memory_store import InMemoryStore
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
 from commtune.tuner.verification.pairwise import (
     Arm,
     Difference,

@@ -1,0 +1,83 @@
+"""The same evidence is worded in the same way, whichever command, page or file says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stored_campaigns import Made
+
+from commtune.app.campaigns import stored as campaigns
+from commtune.app.profiles.reporting import write_campaign_report
+from commtune.commands.campaigns import manage, status, summary
+from commtune.commands.measure import compare
+from commtune.commands.profiles import best, use, verify
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.formatting import describe_detectable, format_speedup
+from commtune.model import Interval, Profile
+from commtune.service.rendering import point_rows
+from commtune.tuner.outcome.detectability import describe_detectability
+from commtune.tuner.verification.claims import SizeVerification, VerificationVerdict
+from commtune.tuner.verification.pairwise import Difference
+
+NAME, SIZE = "made-up", 65536
+
+
+@pytest.fixture
+def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A database with one campaign that found something."""
+    monkeypatch.setenv("SLURM_CONF", str(tmp_path / "none"))
+    found = f"sqlite:///{tmp_path}/commtune.db"
+    database = open_database(found)
+    Made(NAME, whole=True).store(Store(database))
+    database.close()
+    return found
+
+
+def test_a_speedup_has_its_interval_and_its_pairs() -> None:
+    assert format_speedup(Interval(1.41, 1.372, 1.449, 12)) == "1.37x to 1.45x (1.41x, 12 pairs)"
+    assert format_speedup(Interval(1.41, 1.37, 1.45, 4)) == "too few pairs (4)"
+    assert format_speedup(Interval(1.0, 0.1, 9, 7)) == "nothing known, too noisy (7 pairs)"
+
+
+def test_every_command_page_and_file_says_the_same(
+    url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    profile = _faster(url)
+    (point,) = (p for p in profile.points if p.bytes == SIZE)
+    said = format_speedup(point.gain)
+    assert said.endswith(f", {point.gain.pairs} pairs)")
+    reference, page = f"{NAME}/{profile.name}", tmp_path / "page.html"
+    status.status_command(url, json_output=False)
+    best.best_command("allreduce", "64KiB", db=url)
+    best.best_command("allreduce", None, db=url)
+    manage.show_command(reference, url)
+    for name in ("sh", "env", "fish", "csh", "json", "lmod", "tcl"):
+        use.export_command(reference, name, allow_unguarded=True, db=url)
+    write_campaign_report(NAME, page, None, url)
+    holds = SizeVerification(SIZE, VerificationVerdict.HOLDS, point.gain, point)
+    difference = Difference(SIZE, "all", 2e-5, 1e-5, point.gain)
+    texts = {
+        "tune": " ".join(row for each in summary._rows(profile, 0.95) for row in each.values()),
+        "verify, stated": verify._row(holds)[3],
+        "verify, today": verify._row(holds)[4],
+        "compare": " ".join(compare._row(difference).values()),
+        "report": page.read_text(encoding="utf-8"),
+        "page": point_rows([point])[0]["speedup"],
+    }
+    assert [name for name, text in texts.items() if said not in text] == []
+    # status, best for a size and for all, show, and seven files.
+    assert capsys.readouterr().out.count(said) == 11
+
+
+def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:
+    profile = _faster(url)
+    (point,) = (p for p in profile.points if p.bytes == SIZE)
+    assert describe_detectable(0.142) == "minimum detectable effect 14 % (found in 9 of 10 cases)"
+    assert describe_detectable(0.142) in describe_detectability((8,), [point], 0.02, {8: 0.142})
+
+
+def _faster(url: str) -> Profile:
+    (found,) = (p for p in campaigns.list_profiles(NAME, url) if p.verdict == "faster")
+    return campaigns.find_profile(f"{NAME}/{found.name}", url).profile
