@@ -20,10 +20,11 @@ from functools import cache
 from commtune.tuner.statistics.blocks import balanced_order
 from commtune.tuner.statistics.intervals import (
     Estimate,
-    detectable_gain,
     estimate_ratio,
     interval_of_ratio,
 )
+from commtune.tuner.statistics.pairs import Pairs
+from commtune.tuner.statistics.power import detectable_gain
 
 LEVEL = 0.995
 MINIMUM_GAIN = 0.02
@@ -147,7 +148,10 @@ def power(draw: Draws, pairs: int, cases: int) -> float:
     """The share of gains as large as was said to be detectable that are found."""
     count = 0
     for _ in range(cases):
-        gain = math.log1p(detectable_gain(estimated(draw(pairs)), LEVEL, MINIMUM_GAIN))
+        logs, is_first = drawn = draw(pairs)
+        of = Pairs([(math.exp(one), 1.0) for one in logs], is_first)
+        known = estimated(drawn)
+        gain = math.log1p(detectable_gain(known, LEVEL, MINIMUM_GAIN, strata=[of]))
         found = interval_of_ratio(estimated(draw(pairs), gain), LEVEL)
         count += found.low > 1 + MINIMUM_GAIN
     return count / cases

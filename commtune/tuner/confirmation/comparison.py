@@ -50,6 +50,7 @@ class Comparison:
         levels: level of each interval, after correction, by configuration.
         stopped: why a candidate's blocks ended.
         tails: slow runs, by configuration and size.
+        pairs: what lies behind the estimates, by configuration, size and machine state.
     """
 
     operation: str
@@ -58,6 +59,7 @@ class Comparison:
     levels: dict[Configuration, float]
     stopped: dict[Configuration, str]
     tails: dict[Configuration, dict[int, Tail]] = field(default_factory=dict)
+    pairs: dict[Configuration, dict[int, dict[str, Pairs]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

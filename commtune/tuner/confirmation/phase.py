@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, replace
 
 from commtune.campaign.plan import Plan
-from commtune.model import Configuration, Operation, Phase, PointEvidence, Workload
+from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Workload
 from commtune.model.conclusion import Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
@@ -33,6 +33,7 @@ from commtune.tuner.statistics.blocks import (
 )
 from commtune.tuner.statistics.evidence import of_operation
 from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.pairs import pair_by_size
 
 #: By how much of it the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
@@ -242,6 +243,7 @@ class ConfirmationPhase:
             compared = self._compare(blocks, candidate, sizes, rules, speeds)
             found.points[candidate], found.estimates[candidate] = compared
             found.tails[candidate] = measure_tails(blocks, candidate, speeds)
+            found.pairs[candidate] = pair_by_size(blocks, DEFAULT, candidate, speeds)
             found.levels[candidate] = rules.each
             found.stopped[candidate] = why
         return found

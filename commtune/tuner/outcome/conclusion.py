@@ -32,8 +32,9 @@ from commtune.tuner.execution.reruns import is_disturbed
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, trade_off
 from commtune.tuner.statistics.evidence import Cell, Evidence, median_times
-from commtune.tuner.statistics.intervals import blocks_to_decide, detectable_gain
+from commtune.tuner.statistics.intervals import blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL
+from commtune.tuner.statistics.power import detectable_gain
 
 _INTERVAL = (
     "a trimmed mean with Tukey and McLaughlin's interval, over machine states by their shares"
@@ -215,7 +216,8 @@ def detectable_gains(
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
-                gain = detectable_gain(found, rules.each, rules.minimum_gain, times)
+                strata = [*comparison.pairs.get(candidate, {}).get(size, {}).values()]
+                gain = detectable_gain(found, rules.each, rules.minimum_gain, times, strata)
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))
     gains = {size: max(values)[1] for size, values in sorted(by_size.items())}

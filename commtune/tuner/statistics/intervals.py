@@ -27,7 +27,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 from commtune.model import FEWEST_PAIRS, Interval, Verdict
 
@@ -38,8 +38,6 @@ SITTING_SPREAD = 0.06
 _NORMAL_95 = 1.96
 #: How far that reaches to either side, at 95 %.
 SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
-#: Points of the distribution of an error over which power is averaged.
-_ERROR_POINTS = 64
 #: Pairs with each order that it takes to tell what the order does.
 _FEWEST_OF_AN_ORDER = 3
 #: What the order does is taken out where the squared error is so many times smaller without it:
@@ -124,7 +122,7 @@ def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimat
 def _trimmed_mean(logs: Sequence[float]) -> Estimate:
     ordered = sorted(logs)
     count = len(ordered)
-    cut = _trimmed_pairs(count)
+    cut = trimmed_pairs(count)
     kept = ordered[cut : count - cut]
     squares = _winsorized_squares(ordered, cut)
     error = math.sqrt(squares / (len(kept) * (len(kept) - 1)))
@@ -137,7 +135,7 @@ def _middle_mean(values: Sequence[float]) -> float:
     return fmean(sorted(values)[cut : len(values) - cut])
 
 
-def _trimmed_pairs(pairs: int) -> int:
+def trimmed_pairs(pairs: int) -> int:
     """How many pairs are trimmed on each side: one of 10, one more of every three, to a fifth.
 
     If all of some pairs are either +d or -d by the toss of a coin, all that dissent are trimmed,
@@ -153,23 +151,7 @@ def _freedom(pairs: int) -> float:
     pairs miss up to 1.6 times too often; half of one less for each pair trimmed on a side makes
     it right within 0.03 of 0.5 %, and within 0.01 of 0.1 % (simulated, 11 to 100 pairs).
     """
-    return pairs - 1 - 2.5 * _trimmed_pairs(pairs)
-
-
-@lru_cache(maxsize=4096)
-def _trimming_loss(pairs: int) -> float:
-    """How many times larger trimming makes the error of a mean of normal pairs: up to 1.07.
-
-    Of many pairs (Tukey and McLaughlin); 10 pairs lose 1 % less.
-    """
-    share = _trimmed_pairs(pairs) / pairs
-    if not share:
-        return 1.0
-    normal = NormalDist()
-    end = normal.inv_cdf(1 - share)
-    # Of normal values that are drawn in to the two ends.
-    squares = 1 - 2 * share - 2 * end * normal.pdf(end) + 2 * share * end**2
-    return math.sqrt(squares) / (1 - 2 * share)
+    return pairs - 1 - 2.5 * trimmed_pairs(pairs)
 
 
 def after_more_pairs(found: Estimate, times: float) -> Estimate:
@@ -266,60 +248,3 @@ def blocks_to_decide(
     root = math.sqrt((margin * distance) ** 2 + (quantile**2 - margin**2) * room)
     error = room / (margin * distance + root)
     return max(found.pairs, found.pairs * (found.error / error) ** 2)
-
-
-def detectable_gain(
-    found: Estimate, level: float, minimum_gain: float, times: float = 1.0, chance: float = 0.9
-) -> float:
-    """The gain that would have been found with probability ``chance`` (0.1 is 10 %).
-
-    Args:
-        found: whose error tells how noisy pairs are.
-        level: level of the interval that has to lie above the minimum gain.
-        times: how many times these pairs there will be.
-    """
-    final = after_more_pairs(found, times)
-    lost = _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
-    final = replace(final, error=lost * final.error)
-    quantile = t_quantile((1 + level) / 2, final.freedom)
-    margin = _reach(quantile, found.freedom, final.freedom, chance) - quantile
-    least = math.log1p(minimum_gain) + margin * final.error
-    within = math.hypot(quantile * final.error, found.rounding)
-    return math.exp(min(_least_mean(within, least), 700)) - 1
-
-
-def _least_mean(within: float, least: float) -> float:
-    """The mean whose interval begins at ``least``: the inverse of ``half_width``.
-
-    Args:
-        within: how far noise and rounding reach to either side.
-    """
-    rest = 1 - SITTING_ALLOWANCE**2
-    return (least + math.sqrt((SITTING_ALLOWANCE * least) ** 2 + rest * within**2)) / rest
-
-
-@lru_cache(maxsize=4096)
-def _reach(quantile: float, known: float, then: float, chance: float) -> float:
-    """How many of its errors a mean has to be above 0, to be found with probability ``chance``.
-
-    The error is an estimate, and so will be that of the interval to come: the probability is the
-    mean over what both may be. (With a known error, this is the noncentral t distribution.)
-
-    Args:
-        quantile: errors from the middle of the interval to its ends.
-        known: degrees of freedom of the error.
-        then: those of the error of the interval to come.
-    """
-    import numpy as np
-    from scipy.special import chdtri, ndtr
-
-    shares = (np.arange(_ERROR_POINTS) + 0.5) / _ERROR_POINTS
-    now, later = (np.sqrt(chdtri(freedom, shares) / freedom) for freedom in (known, then))
-    low, high = 0.0, 1.0
-    while np.mean(ndtr(high * now[:, None] - quantile * later)) < chance:
-        low, high = high, 2 * high
-    for _ in range(30):
-        middle = (low + high) / 2
-        is_found = np.mean(ndtr(middle * now[:, None] - quantile * later)) >= chance
-        low, high = (low, middle) if is_found else (middle, high)
-    return high

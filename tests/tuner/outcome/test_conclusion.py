@@ -49,8 +49,9 @@ from commtune.tuner.outcome.conclusion import (
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.evidence import Evidence
-from commtune.tuner.statistics.intervals import Estimate, detectable_gain, interval_of_ratio
+from commtune.tuner.statistics.intervals import Estimate, interval_of_ratio
 from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.power import detectable_gain
 
 SPACE = build_space(
     parse_document(

@@ -14,13 +14,13 @@ from commtune.tuner.statistics.intervals import (
     blocks_to_decide,
     combine_strata,
     corrected_level,
-    detectable_gain,
     estimate_adjusted,
     estimate_ratio,
     interval_of_ratio,
     judge_interval,
     t_quantile,
 )
+from commtune.tuner.statistics.power import detectable_gain
 
 
 def ratio_interval(default_s: Sequence[float], tuned_s: Sequence[float], level: float) -> Interval:
