@@ -63,7 +63,7 @@ def test_a_night_that_went_well(store: Store, capsys: pytest.CaptureFixture[str]
     assert headline == "commtune, NOW to NOW: 1 campaign, 28 runs, 6 s measured"
     assert campaign.startswith("night: finished ")
     assert "night/allreduce-65536-1048576: " in result
-    assert re.search(r"\d+\.\d+x to \d+\.\d+x \(\d+\.\d+x\) at .*, 8 pairs$", result)
+    assert re.search(r"\d+\.\d+x to \d+\.\d+x \(\d+\.\d+x, 8 pairs\) at .*", result)
 
 
 def test_what_stopped_comes_first_and_asks_for_somebody(

@@ -6,6 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from commtune.app.measure.past_verifications import PastVerification, read_verifications
 from commtune.app.measure.remeasuring import find_profile, rebuild_on_slurm
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -28,6 +29,7 @@ from commtune.tuner.execution.runner import Runner, time_limit
 from commtune.tuner.execution.session import Session
 from commtune.tuner.ports import Batches, Benchmark, Reporter
 from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.sittings import SittingSpread, measure_spread
 from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
 from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.claims import SizeVerification as SizeVerification
@@ -50,6 +52,8 @@ class VerificationResult:
         changes: what changed since the profile was made, in words; then today's runs are a
             campaign of their own.
         verification: the finding and its evidence.
+        earlier: its verifications before this one.
+        spread: of its speedups between them, which today's intervals allow for.
     """
 
     profile: str
@@ -60,6 +64,8 @@ class VerificationResult:
     campaign: str
     changes: tuple[str, ...]
     verification: Verification
+    earlier: tuple[PastVerification, ...]
+    spread: SittingSpread
 
 
 @dataclass(frozen=True)
@@ -137,7 +143,9 @@ def verify_answer(
     task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):
         reporter.say(line)
-    found = _measure(task, time_s, db, reporter, take_over=take_over)
+    earlier = tuple(read_verifications(str(answer.id), db))
+    spread = measure_spread([one.estimates for one in earlier])
+    found = _measure(task, time_s, db, reporter, spread.share, take_over=take_over)
     return VerificationResult(
         profile=task.name,
         stated_at=task.answer.created,
@@ -147,6 +155,8 @@ def verify_answer(
         campaign=task.record.name,
         changes=task.changes,
         verification=found,
+        earlier=earlier,
+        spread=spread,
     )
 
 
@@ -281,7 +291,13 @@ def _describe_changes(task: _Task) -> list[str]:
 
 
 def _measure(
-    task: _Task, time_s: float, db: str | None, reporter: Reporter, *, take_over: bool
+    task: _Task,
+    time_s: float,
+    db: str | None,
+    reporter: Reporter,
+    spread: float,
+    *,
+    take_over: bool,
 ) -> Verification:
     with (
         campaign_control.opened_database(db) as opened,
@@ -301,7 +317,8 @@ def _measure(
         runner.recover()
         runner.load()
         runner.new_trial(DEFAULT, "baseline")
-        phase = VerifyPhase(Session(runner.plan, runner, reporter), task.claim, known, time_s)
+        session = Session(runner.plan, runner, reporter)
+        phase = VerifyPhase(session, task.claim, known, time_s, spread)
         reporter.say(_outlook(task, phase))
         found = phase.run()
         if task.changes:

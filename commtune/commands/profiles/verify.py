@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time as clock
+from collections.abc import Iterator
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
@@ -14,6 +15,7 @@ import typer
 from commtune import formatting as text
 from commtune import wording
 from commtune.app.measure import verification
+from commtune.app.measure.past_verifications import describe_strength
 from commtune.app.profiles.rule_verification import verify_rules
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
@@ -81,7 +83,7 @@ def _verification_summary(result: verification.VerificationResult, where: str) -
     parts = [
         f"{result.profile}: {so_far}{wording.format_finding(found.finding)}\n{_basis(result)}",
         _table(result),
-        "\n".join(_remarks(found, result.changes)),
+        "\n".join([*_strength(result), *_remarks(found, result.changes)]),
         f"Stored in {where}, campaign {result.campaign}",
     ]
     return "\n\n".join(part for part in parts if part)
@@ -113,6 +115,12 @@ def _row(size: verification.SizeVerification) -> tuple[str, ...]:
         return (text.format_size(size.bytes), "-", "-", stated, "-", finding)
     written, default, tuned, today = wording.point_cells(point)
     return (written, default, tuned, stated, today, finding)
+
+
+def _strength(result: verification.VerificationResult) -> Iterator[str]:
+    if result.earlier:
+        yield f"before this one: {describe_strength(result.earlier)}"
+    yield f"between sessions intervals allow for {result.spread}"
 
 
 def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list[str]:
@@ -171,6 +179,8 @@ def _verification_data(result: verification.VerificationResult, where: str) -> d
         "database": where,
         "changes": result.changes,
         "level": found.level,
+        "earlier_verifications": len(result.earlier),
+        "session_spread": asdict(result.spread),
         "blocks": found.blocks,
         "planned_blocks": found.planned,
         "more_blocks": found.more,

@@ -15,6 +15,7 @@ from statistics import NormalDist
 from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Interval, PointEvidence, Verdict
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
+    SITTING_SPREAD,
     Estimate,
     after_more_pairs,
     blocks_to_decide,
@@ -70,6 +71,7 @@ class Rules:
         level: confidence level of all statements of the comparison together.
         comparisons: how many intervals share the error rate.
         share: the share of the error rate that this look may spend.
+        spread: of a gain between sittings, as a share of its logarithm.
     """
 
     level: float
@@ -77,6 +79,7 @@ class Rules:
     tolerance: float
     comparisons: int
     share: float = 1.0
+    spread: float = SITTING_SPREAD
 
     @property
     def each(self) -> float:
@@ -114,7 +117,7 @@ def _points(
     rules: Rules,
 ) -> list[PointEvidence]:
     together = join_pairs([*parts.values()])
-    gain = _interval(estimate, together, rules.each)
+    gain = _interval(estimate, together, rules.each, rules.spread)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
         for speed, found in sorted(parts.items())
@@ -130,14 +133,14 @@ def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """What one machine state says: an interval by itself, which no claim is made from."""
-    gain = _interval(estimate_pairs([found]), found, rules.level)
+    gain = _interval(estimate_pairs([found]), found, rules.level, rules.spread)
     said = judge_interval(gain, rules.minimum_gain)
     return PointEvidence(operation, size, speed, *found.medians_s, gain, said, share)
 
 
-def _interval(found: Estimate | None, of: Pairs, level: float) -> Interval:
+def _interval(found: Estimate | None, of: Pairs, level: float, spread: float) -> Interval:
     """The interval of a ratio; with too few pairs for one, the ratio that they had."""
-    gain = interval_of_ratio(found, level, len(of))
+    gain = interval_of_ratio(found, level, len(of), spread)
     return gain if found is not None else replace(gain, ratio=of.ratio)
 
 
@@ -208,7 +211,7 @@ def _is_futile(estimate: Estimate | None, course: ConfirmationProgress) -> bool:
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
     final = after_more_pairs(estimate, planned / made)
-    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each)
+    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each, rules.spread)
     # What the blocks to come can still move the mean by, from where it stands.
     moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
     if moves == 0:

@@ -179,10 +179,14 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
     return Estimate(mean, math.sqrt(variance), freedom, total)
 
 
-def half_width(found: Estimate, level: float) -> float:
-    """How far the interval of a log ratio reaches to either side."""
+def half_width(found: Estimate, level: float, spread: float = SITTING_SPREAD) -> float:
+    """How far the interval of a log ratio reaches to either side.
+
+    Args:
+        spread: between sittings, as a share of the log ratio.
+    """
     within = t_quantile((1 + level) / 2, found.freedom) * found.error
-    return math.hypot(within, SITTING_ALLOWANCE * found.mean, found.rounding)
+    return math.hypot(within, _NORMAL_95 * spread * found.mean, found.rounding)
 
 
 @lru_cache(maxsize=4096)
@@ -192,16 +196,22 @@ def t_quantile(probability: float, freedom: float) -> float:
     return float(stdtrit(freedom, probability))
 
 
-def interval_of_ratio(found: Estimate | None, level: float, pairs: int | None = None) -> Interval:
+def interval_of_ratio(
+    found: Estimate | None,
+    level: float,
+    pairs: int | None = None,
+    spread: float = SITTING_SPREAD,
+) -> Interval:
     """The interval of a ratio; one that reaches everywhere where nothing is known.
 
     Args:
         level: confidence level of this one interval.
         pairs: the number to state where nothing could be estimated.
+        spread: between sittings, as a share of the log ratio.
     """
     if found is None:
         return Interval(ratio=1.0, low=0.0, high=math.inf, pairs=pairs or 0)
-    half = half_width(found, level)
+    half = half_width(found, level, spread)
     # A level of almost 1 with two pairs is wider than a float can hold.
     low, high = math.exp(max(found.mean - half, -700)), math.exp(min(found.mean + half, 700))
     return Interval(ratio=math.exp(found.mean), low=low, high=high, pairs=found.pairs)

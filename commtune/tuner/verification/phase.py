@@ -26,6 +26,7 @@ from commtune.tuner.statistics.blocks import (
     whole_blocks,
 )
 from commtune.tuner.statistics.evidence import Evidence, never_works
+from commtune.tuner.statistics.intervals import SITTING_SPREAD
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification import claims
 
@@ -82,15 +83,22 @@ class VerifyPhase:
     Args:
         known: what the profile's campaign measured; tells a run's time and the machine's speeds.
         time_s: wall seconds that may be spent.
+        spread: of the gain between sittings, as a share of its logarithm.
     """
 
     def __init__(
-        self, session: Session, claim: claims.Claim, known: Evidence, time_s: float
+        self,
+        session: Session,
+        claim: claims.Claim,
+        known: Evidence,
+        time_s: float,
+        spread: float = SITTING_SPREAD,
     ) -> None:
         self._session = session
         self._runner = session.runner
         self._claim = claim
         self._known = known
+        self._spread = spread
         self._first_block = self._runner.blocks
         # Of this session alone: another day's verification spent another day's time.
         self._timer = session.timer(time_s, Phase.VERIFY, since=self._first_block)
@@ -191,6 +199,7 @@ class VerifyPhase:
             tolerance=plan.tolerance,
             comparisons=len(self._claim.sizes),
             share=self._decision.shares[self._look],
+            spread=self._spread,
         )
 
     def _speeds(self) -> MachineStates:

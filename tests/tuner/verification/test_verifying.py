@@ -13,7 +13,7 @@ from quiet import QuietReporter
 from stated_profiles import PROFILE, SIZES, TUNED
 from synthetic import SyntheticBenchmark, Truth, VirtualClock
 
-from commtune.app.measure.past_verifications import read_verifications
+from commtune.app.measure.past_verifications import describe_strength, read_verifications
 from commtune.app.measure.verification import measure_profile_sizes
 from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import Database, open_database
@@ -135,6 +135,9 @@ def test_past_verifications_are_read_from_their_runs(
     assert [one.finding for one in read] == [one.finding for one in said]
     assert [one.blocks for one in read] == [one.blocks for one in said]
     assert read[0].began_at < read[1].began_at and read[0].campaign == "test"
+    assert describe_strength(read) == "2 verifications on 1 day"
+    stated = Claim.of_profile(PROFILE, SIZES).stated
+    assert [one.estimates.keys() for one in read] == [stated.keys()] * 2
     for again, then in zip(read, said, strict=True):
         for point, printed in zip(again.points, then.points, strict=True):
             assert point.gain.low <= printed.gain.low and point.gain.high >= printed.gain.high
