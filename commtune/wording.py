@@ -16,9 +16,16 @@ from commtune.model import Outcome, PointEvidence, Verdict
 INCONCLUSIVE = "inconclusive"
 
 
-def format_simultaneous(level: float) -> str:
-    """``simultaneous 95 % CI``: at this level, all intervals of a campaign hold together."""
-    return f"simultaneous {100 * level:.6g} % CI"
+def format_simultaneous(level: float | None, each: float = 0.0) -> str:
+    """``simultaneous 95 % CI``: at this level, all intervals of a campaign hold together.
+
+    Args:
+        level: ``None`` where nobody knows it.
+        each: the level of each interval, which is told instead.
+    """
+    return (
+        f"{100 * each:.4g} % CI each" if level is None else f"simultaneous {100 * level:.6g} % CI"
+    )
 
 
 def format_finding(finding: StrEnum | str) -> str:

@@ -176,7 +176,7 @@ def _evidence_table(profile: Profile, level: float | None) -> list[str]:
         level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
     """
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
-    interval = format_simultaneous(level) if level else f"{100 * profile.level:.4g} % CI each"
+    interval = format_simultaneous(level, profile.level)
     head = ("size", "state", "default", "tuned", f"speedup, {interval}", "finding")
     rows = [_row(point) for point in shown]
     lines = text.format_table(head, rows, right="size,default,tuned").splitlines()

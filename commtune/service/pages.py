@@ -156,7 +156,7 @@ def _day(seconds: float) -> str:
 
 def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str, Any]:
     profile = answer.profile
-    level = wording.format_simultaneous(answer.level) if answer.level else "interval"
+    level = wording.format_simultaneous(answer.level, profile.level)
     return {
         "id": answer.id,
         "name": profile.name,

@@ -67,8 +67,11 @@ def test_every_command_page_and_file_says_the_same(
         "page": point_rows([point])[0]["speedup"],
     }
     assert [name for name, text in texts.items() if said not in text] == []
+    printed = capsys.readouterr().out
     # status, best for a size and for all, show, and seven files.
-    assert capsys.readouterr().out.count(said) == 11
+    assert printed.count(said) == 11
+    # The level of each interval is not the level of all.
+    assert profile.level == 0.998 and "simultaneous 99" not in printed
 
 
 def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:

@@ -69,7 +69,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         (*wording.point_cells(p), p.speed, wording.describe_verdict(p.verdict))
         for p in displayed_points(inside)
     ]
-    level = wording.format_simultaneous(profile.level)
+    level = wording.format_simultaneous(answer.level, profile.level)
     header = ("size", "default", "tuned", f"speedup, {level}", "state", "verdict")
     settings = [f"  {name}={value}" for name, value in profile.configuration.items()]
     pinned = [f"  {name}={value} (pinned in every run)" for name, value in answer.pinned.items()]

@@ -54,19 +54,17 @@ def detectable_gain(
     final = after_more_pairs(found, times)
     quantile = t_quantile((1 + level) / 2, final.freedom)
     reach = _reach(quantile, found.freedom, final.freedom, _CHANCE)
-    error = final.error * _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
-    within = math.hypot(quantile * error, found.rounding)
-    normal = _least_mean(within, least + (reach - quantile) * error)
     pools = [(_without_gain(pairs), round(len(pairs) * times)) for pairs in strata]
     pools = [(pool, count) for pool, count in pools if pool]
-    if not pools or any(pairs.is_across_states for pairs in strata):
-        return math.exp(min(normal, 700)) - 1
-    unknown = reach / _reach(quantile, _KNOWN, final.freedom, _CHANCE)
-    rng = random.Random(found.pairs)  # the same pairs say the same
-    lacking = sorted(_lacking(pools, level, least, found.rounding, rng) for _ in range(_DRAWS))
-    drawn = least + unknown * (lacking[math.ceil(_CHANCE * _DRAWS) - 1] - least)
-    # Of so few pairs that none is trimmed, draws are too much alike.
-    most = drawn if trimmed_pairs(found.pairs) else max(normal, drawn)
+    if pools and not any(pairs.is_across_states for pairs in strata):
+        unknown = reach / _reach(quantile, _KNOWN, final.freedom, _CHANCE)
+        rng = random.Random(found.pairs)  # the same pairs say the same
+        lacking = sorted(_lacking(pools, level, least, found.rounding, rng) for _ in range(_DRAWS))
+        most = least + unknown * (lacking[math.ceil(_CHANCE * _DRAWS) - 1] - least)
+    else:
+        error = final.error * _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
+        within = math.hypot(quantile * error, found.rounding)
+        most = _least_mean(within, least + (reach - quantile) * error)
     return math.exp(min(most, 700)) - 1
 
 
