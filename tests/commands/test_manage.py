@@ -61,7 +61,7 @@ def test_a_campaign_and_a_profile_are_described(
     said = capsys.readouterr().out
     for name, value in given.TUNED.items():
         assert f"  {name}={value}" in said
-    assert "simultaneous" in said
+    assert "CI each" in said
     manage.profiles_command(None, url)
     said = capsys.readouterr().out
     assert "shm/all-sizes" in said and "other/all-sizes" in said

@@ -60,7 +60,9 @@ class Comparison:
     levels: dict[Configuration, float]
     stopped: dict[Configuration, str]
     tails: dict[Configuration, dict[int, Tail]] = field(default_factory=dict)
-    pairs: dict[Configuration, dict[int, dict[str, Pairs]]] = field(default_factory=dict)
+    pairs: dict[Configuration, dict[int, dict[str, Pairs]]] = field(
+        default_factory=dict, compare=False
+    )
 
 
 @dataclass(frozen=True)
