@@ -53,7 +53,7 @@ def test_every_command_page_and_file_says_the_same(
     best.best_command("allreduce", "64KiB", db=url)
     best.best_command("allreduce", None, db=url)
     manage.show_command(reference, url)
-    for name in ("sh", "env", "fish", "csh", "json", "lmod", "tcl"):
+    for name in ("sh", "env", "fish", "csh", "json", "lmod", "tcl", "task-prolog"):
         use.export_command(reference, name, allow_unguarded=True, db=url)
     write_campaign_report(NAME, page, None, url)
     holds = SizeVerification(SIZE, VerificationVerdict.HOLDS, point.gain, point)
@@ -68,8 +68,8 @@ def test_every_command_page_and_file_says_the_same(
     }
     assert [name for name, text in texts.items() if said not in text] == []
     printed = capsys.readouterr().out
-    # status, best for a size and for all, show, and seven files.
-    assert printed.count(said) == 11
+    # status, best for a size and for all, show, and eight files.
+    assert printed.count(said) == 12
     # The level of each interval is not the level of all.
     assert profile.level == 0.998 and "simultaneous 99" not in printed
 
