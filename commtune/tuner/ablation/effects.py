@@ -198,6 +198,7 @@ class Shortfall:
         lost, gain: means over the sizes with a gain.
         error, doubt: standard error of ``lost``, and how far it may be wrong.
         gain_doubt: how far ``gain`` may be wrong.
+        surely_lost: beyond the allowed share and beyond doubt, at the size where that is most.
     """
 
     lost: float
@@ -206,6 +207,7 @@ class Shortfall:
     gain: float
     gain_doubt: float
     blocks: int
+    surely_lost: float = 0.0
 
     @property
     def kept(self) -> float | None:
@@ -214,8 +216,8 @@ class Shortfall:
 
     @property
     def is_too_much(self) -> bool:
-        """Whether more than the allowed share of the gain is lost, beyond doubt."""
-        return self.lost - self.doubt > (1 - _GAIN_KEPT) * self.gain
+        """Whether more than the allowed share is lost, beyond doubt: on the mean, or at a size."""
+        return self.lost - self.doubt > (1 - _GAIN_KEPT) * self.gain or self.surely_lost > 0
 
     @property
     def is_fine(self) -> bool:
@@ -236,9 +238,14 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     error, freedom = _pooled_error(lost_at)
     doubt = t_quantile(_LOSS_SURE, freedom) * error
     gain_error, freedom = _pooled_error(gain_at)
-    return Shortfall(
-        mean, error, doubt, whole, t_quantile(_SURE, freedom) * gain_error, lost.blocks
+    gain_doubt = t_quantile(_SURE, freedom) * gain_error
+    # A variable of the large sizes may bring there what it costs at small ones.
+    each = 1 - _PASSENGER / len(known)
+    surely_lost = max(
+        e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
+        for e, of in zip(lost_at, gain_at, strict=True)
     )
+    return Shortfall(mean, error, doubt, whole, gain_doubt, lost.blocks, surely_lost)
 
 
 def _pooled_error(found: Collection[Estimate]) -> tuple[float, float]:

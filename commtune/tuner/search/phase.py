@@ -27,7 +27,8 @@ from commtune.tuner.statistics.blocks import block_order
 
 #: The default runs once in every block of this many search runs, at a random place.
 _SEARCH_BLOCK = 8
-_FIRST_DEFAULTS = 4
+#: First it runs so often; of a budget of few runs these may take so much, but for the fewest.
+_FIRST_DEFAULTS, _FEWEST_DEFAULTS, _DEFAULTS_SHARE = 4, 2, 0.125
 #: The last part of the search goes to re-runs of the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
 _FINALISTS = 7
@@ -119,11 +120,14 @@ class SearchPhase:
         # core can take half a minute.
         each = lacking if self._runner.batches.is_detached else 1
         wanted = repeat_blocks(lacking // each, lambda: [DEFAULT] * each)
-        self._dispatch(
-            lambda: None if self._session.is_oversubscribed() else wanted(),
-            timer,
-            lambda _: None,  # the search, which is made next, reads them from the store
-        )
+
+        def next_block() -> Iterable[Configuration] | None:
+            is_spent = timer.used() > _DEFAULTS_SHARE * timer.budget_s
+            is_enough = is_spent and len(self._runner.evidence.runs) >= _FEWEST_DEFAULTS
+            return None if is_enough or self._session.is_oversubscribed() else wanted()
+
+        # The search, which is made next, reads them from the store.
+        self._dispatch(next_block, timer, lambda _: None)
 
     def _try_first(self, timer: Timer) -> None:
         """What the user listed and was never measured, whatever is left of the budget."""
