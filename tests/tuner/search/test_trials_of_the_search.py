@@ -1,4 +1,4 @@
-"""The limit on trials is the search's: what later phases make does not count."""
+"""What the runs of a search go to: few first runs of the default; no limit for later phases."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from held_campaigns import hold
+from search.ours import Silent
 from synthetic import SyntheticBenchmark, VirtualClock
 
 from commtune.campaign.plan import Budget, Plan
@@ -14,7 +15,10 @@ from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Phase, Workload
 from commtune.spaces.loading import build_space
+from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
+from commtune.tuner.execution.session import Session
+from commtune.tuner.search.phase import SearchPhase
 
 SPACE = """
 space: 1
@@ -54,3 +58,26 @@ def test_what_later_phases_made_is_no_trial_of_the_search(tmp_path: Path, phase:
     assert len(later.trials) == 3
     assert (first.searched, later.searched) == (1, 1)
     database.close()
+
+
+@pytest.mark.parametrize(("runs", "first"), [(7, 2), (20, 3), (200, 4)])
+def test_the_first_runs_of_the_default_leave_a_small_budget_to_others(
+    runs: int, first: int
+) -> None:
+    benchmark = SyntheticBenchmark(truth, VirtualClock())
+    plan = Plan(
+        name="test",
+        space=build_space(parse_document(SPACE)),
+        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+        budget=Budget(search_s=runs * benchmark.run_s, ablation_s=0, confirmation_s=0),
+    )
+    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
+    runner.recover()
+    runner.load()
+    runner.new_trial(DEFAULT, "baseline")
+    SearchPhase(Session(plan, runner, Silent())).run()
+
+    # Blocks of one run come first; the first of more is the search's.
+    blocks = [run.block for run in benchmark.runs]
+    assert next(n for n, block in enumerate(blocks) if blocks.count(block) > 1) == first
+    assert all(run.configuration.is_default for run in benchmark.runs[:first])
