@@ -240,7 +240,7 @@ def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Sho
     gain_error, freedom = _pooled_error(gain_at)
     gain_doubt = t_quantile(_SURE, freedom) * gain_error
     # A variable of the large sizes may bring there what it costs at small ones.
-    each = 1 - _PASSENGER / len(known)
+    each = 1 - _PASSENGER / (len(known) * _JUDGEMENTS)
     surely_lost = max(
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)
