@@ -22,11 +22,11 @@ from commtune.kernels.build_steps import (
     digest_of,
     find_tool,
     last_lines,
+    require_private,
     scratch_folder,
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
-from commtune.private_files import how_to_trust, who_else_wrote
 from commtune.progress import ON_STEP
 
 _EXECUTABLE = "commtune-bench"
@@ -77,11 +77,8 @@ def build_benchmark(
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
     has_kept = kept.executable.is_file() and not again
-    if has_kept and (why := who_else_wrote(kept.executable)):
-        raise EnvironmentFault(
-            f"the benchmark {kept.executable} is not started: {why}",
-            hint=how_to_trust(kept.executable),
-        )
+    if has_kept:
+        require_private(kept.executable, "the benchmark")
     # One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
     # it each time, by CMake alone, and built again once that succeeds: what was missing may be
     # there by now, and is no part of the key.

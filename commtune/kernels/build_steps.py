@@ -15,7 +15,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
-from commtune.private_files import make_private_folder
+from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
 from commtune.progress import ON_STEP
 
 #: GPU code for several architectures on a busy machine takes minutes.
@@ -23,6 +23,8 @@ _BUILD_LIMIT_S = 900.0
 #: Folders of builds begin so; one that is as old as this was left by a build that was killed.
 _BUILDING = ".building-"
 _LEFT_OVER_S = 24 * 3600.0
+#: The value in ``-DTOKEN=value``, of a variable such as CXXFLAGS.
+_DEFINED = re.compile(r"""-D\s*\w+=('[^']*'|"[^"]*"|\S+)""")
 _NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
 
 
@@ -71,12 +73,13 @@ class BuildSteps:
             whole_output=True,
             watch=self._report,
         )
-        self.log.add(f"$ {' '.join(step)}\n{done.output}")
+        output = _without_definitions(done.output, self.environment)
+        self.log.add(f"$ {' '.join(step)}\n{output}")
         if done.ok:
             return
         why = f"took more than {_BUILD_LIMIT_S:.0f} s" if done.timed_out else "failed"
         raise BuildFailed(
-            f"building {self.what}: {Path(step[0]).name} {why}:\n{last_lines(done.output)}",
+            f"building {self.what}: {Path(step[0]).name} {why}:\n{last_lines(output)}",
             hint="check the compiler and the MPI with 'commtune doctor'; "
             "'commtune build --log FILE' keeps all that they say",
         )
@@ -86,6 +89,25 @@ class BuildSteps:
         if found := _NINJA_STATUS.findall(output):
             done, total = found[-1]
             ON_STEP.get()(self.words, int(done), int(total))
+
+
+def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
+    """What tools said, without what compiler flags define: that may be a password."""
+    for flags in (value for name, value in environment.items() if name.endswith("FLAGS")):
+        for value in (found.strip("\\\"' ") for found in _DEFINED.findall(flags)):
+            # As short as -DNDEBUG=1, it is no password, and may stand anywhere.
+            output = output.replace(value, "***") if len(value) > 3 else output
+    return output
+
+
+def require_private(file: Path, what: str) -> None:
+    """Refuses what others may have laid into the cache.
+
+    Raises:
+        EnvironmentFault: it is another user's, or others can write it.
+    """
+    if why := who_else_wrote(file):
+        raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file))
 
 
 def find_tool(name: str, folder_constant: str) -> str:

@@ -6,8 +6,15 @@ import os
 import platform
 from pathlib import Path
 
-from commtune.kernels.build_steps import BuildLog, BuildSteps, digest_of, scratch_folder
+from commtune.kernels.build_steps import (
+    BuildLog,
+    BuildSteps,
+    digest_of,
+    require_private,
+    scratch_folder,
+)
 from commtune.model import MpiInstallation, content_key
+from commtune.private_files import make_private_folder
 
 #: The folder (an environment variable) that each process writes its counts to.
 COUNTS_FOLDER = "COMMTUNE_MESSAGES"
@@ -27,6 +34,7 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
     what = [digest_of(_SOURCES, sources), str(mpi.compiler), mpi.version, *machine]
     library = cache / f"messages-{content_key({'built of': what})}" / _LIBRARY
     if library.is_file():
+        require_private(library, "the counter of messages")
         return library
     with scratch_folder(cache) as scratch:
         log = BuildLog(None, kept=scratch / "build.log")
@@ -38,6 +46,6 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
         # The library brings MPI into programs that load it later, such as Python.
         rpath = f"-Wl,-rpath,{mpi.prefix / 'lib'}"
         steps.run([str(mpi.compiler), *options, "-o", str(scratch / _LIBRARY), rpath])
-        library.parent.mkdir(exist_ok=True)
+        make_private_folder(library.parent)
         (scratch / _LIBRARY).replace(library)
     return library

@@ -19,9 +19,11 @@ from commtune.kernels.build_steps import (
     BuildSteps,
     digest_of,
     find_tool,
+    require_private,
     scratch_folder,
 )
 from commtune.model import content_key
+from commtune.private_files import make_private_folder
 from commtune.progress import ON_STEP
 
 #: By which NCCL is told of a plugin.
@@ -65,6 +67,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
     """
     library = cache / f"tuner-{_key()}" / TUNER_LIBRARY
     if library.is_file() and not again:
+        require_private(library, "the tuner plugin")
         return library
     # Several processes may build at once, each in a folder of its own: the last one stays.
     with scratch_folder(cache) as scratch:
@@ -76,7 +79,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
         configuring = [cmake, "-S", str(_SOURCES), "-B", str(made), "-G", "Ninja"]
         steps.run([*configuring, f"-DCMAKE_MAKE_PROGRAM={ninja}"])
         steps.run([cmake, "--build", str(made)])
-        library.parent.mkdir(exist_ok=True)
+        make_private_folder(library.parent)
         (made / TUNER_LIBRARY).replace(library)
     ON_STEP.get()(_WORDS, 1, 1)
     return library

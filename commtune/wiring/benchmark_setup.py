@@ -20,6 +20,7 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
+from commtune.private_files import make_private_folder
 from commtune.wiring.campaign_records import Folders
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 
@@ -77,7 +78,7 @@ def _write_once(file: Path, text: str) -> None:
     if file.is_file():
         return
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         beside = file.with_name(f".{file.name}.{os.getpid()}")
         beside.write_text(text, encoding="ascii")
         beside.replace(file)

@@ -10,6 +10,7 @@ from pathlib import Path
 from commtune.campaign.protected import protected_settings
 from commtune.documents.nearest import quote_value
 from commtune.errors import EnvironmentFault, UserError
+from commtune.private_files import make_private_folder
 
 #: In a job that ``commtune submit`` made: names of the protected variables that were set there.
 _SET_VARIABLE = "COMMTUNE_GUARDS"
@@ -81,7 +82,7 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
     part = file.with_suffix(".part")
     try:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        make_private_folder(file.parent)
         part.write_text(json.dumps(plain, indent=1))
         part.replace(file)
     except OSError as error:

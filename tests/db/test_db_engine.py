@@ -199,6 +199,13 @@ def test_a_database_that_the_server_lacks(postgresql_url: str) -> None:
     assert "createdb" in refusal.value.hint
 
 
+@pytest.mark.parametrize("option", ["role", "statement_timeout"])
+def test_what_the_server_repeats_of_options_is_hidden(postgresql_url: str, option: str) -> None:
+    with pytest.raises(DatabaseFault, match=r'"\*\*\*"') as refusal:
+        open_database(f"{postgresql_url}&options=-c%20{option}%3Ds3cret")
+    assert "s3cret" not in refusal.value.message + refusal.value.hint
+
+
 def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
     postgresql_url: str,
 ) -> None:

@@ -79,14 +79,21 @@ def test_the_default_alone_can_be_recorded() -> None:
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory) -> CommandLine:
-    """A folder in whose database the committed recording's campaign was replayed."""
+    """A folder in whose database the committed recording's campaign was replayed, umask 000."""
     line = CommandLine(tmp_path_factory.mktemp("replayed"), {"COMMTUNE_MPI_PATH": "/nowhere"})
+    line = replace(line, program=("sh", "-c", 'umask 000; exec "$@"', "sh", *line.program))
     line.write(recorded_campaign() + BUDGET)
     said = line("tune", "campaign.yaml", "--replay", str(RECORDING))
     assert said.code == 0, said.err
     assert said.out.splitlines()[0] == SAID
     assert said.err.splitlines()[0] == SAID
     return line
+
+
+def test_what_a_campaign_leaves_is_closed_to_others_under_any_umask(replayed: CommandLine) -> None:
+    assert (replayed.folder / "data").stat().st_mode & 0o777 == 0o700
+    assert replayed.database.parent.stat().st_mode & 0o777 == 0o700
+    assert replayed.database.stat().st_mode & 0o777 == 0o600
 
 
 def test_a_replay_finds_what_was_recorded(replayed: CommandLine) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
+from commtune.private_files import make_private_folder
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,7 @@ class CancelRequest:
     def make(self) -> str:
         """Tells controllers to submit no more and to stop; returns why that can't be written."""
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.file.parent)
             self.file.touch()
         except OSError as error:
             return f"{self.file}: {error.strerror}"

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.model import content_key
+from commtune.private_files import make_private_folder
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ class SharedAnswer:
         One process asks, the others wait for it. Where nothing can be written, everybody asks.
         """
         try:
-            self.file.parent.mkdir(parents=True, exist_ok=True)
+            make_private_folder(self.file.parent)
             lock = self.file.with_suffix(".lock").open("a")
         except OSError:
             return ask(), time.time()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -12,7 +11,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
 from sqlalchemy.engine import URL, make_url
@@ -383,7 +381,8 @@ def _faults(url: str) -> Iterator[None]:
     except (exc.DBAPIError, sqlite3.Error) as error:
         said = str(error.orig) if isinstance(error, exc.DBAPIError) else str(error)
         lost = isinstance(error, exc.OperationalError | exc.InterfaceError)
-        raise location.explain_fault(_without(said, url), shown, transient=lost) from error
+        said = location.hide_secrets(said, url)
+        raise location.explain_fault(said, shown, transient=lost) from error
     except (exc.ArgumentError, exc.NoSuchModuleError) as error:
         raise DatabaseFault(
             f"the database URL {shown} is not understood",
@@ -395,9 +394,4 @@ def _faults(url: str) -> Iterator[None]:
             hint=install_command("commtune[postgresql]"),
         ) from error
     except exc.SQLAlchemyError as error:
-        raise location.explain_fault(_without(str(error), url), shown) from error
-
-
-def _without(said: str, url: str) -> str:
-    password = re.search(r"://[^:/@]*:(.*)@", url)
-    return said.replace(unquote(password[1]), "***") if password and password[1] else said
+        raise location.explain_fault(location.hide_secrets(str(error), url), shown) from error

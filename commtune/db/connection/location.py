@@ -11,6 +11,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from commtune.errors import DatabaseFault, NoAnswer, UserError
 
@@ -35,7 +36,7 @@ _REVISION = re.compile(r"r\d{4}")
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
 _SECRET = re.compile(
-    r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)[^&]*", re.IGNORECASE
+    r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)([^&]*)", re.IGNORECASE
 )
 
 
@@ -170,6 +171,17 @@ def shown_url(url: str) -> str:
     # Up to the last @, so that a password that was not percent-encoded doesn't show its end.
     without = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
     return _SECRET.sub(r"\1***", without)
+
+
+def hide_secrets(said: str, url: str) -> str:
+    """A driver's message, in which servers repeat what the URL says, without its passwords."""
+    values = re.findall(r"://[^:/@]*:(.*)@", url) + [value for _, value in _SECRET.findall(url)]
+    for value in map(unquote, values):
+        # Of ``options``, the value alone may be repeated: role "..." does not exist.
+        parts = (word.partition("=")[2] for word in value.split())
+        for secret in (value, *(part for part in parts if len(part) > 3)):
+            said = said.replace(secret, "***") if secret else said
+    return said
 
 
 class OtherSchema(DatabaseFault):

@@ -1,0 +1,56 @@
+"""What others can have laid into the cache of builds, and what builds tell of the environment."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from commtune.errors import BuildFailed, EnvironmentFault
+from commtune.kernels.message_counter import build_message_counter
+from commtune.kernels.tuner_build import build_tuner
+from commtune.model import MpiInstallation
+
+
+@pytest.fixture(autouse=True)
+def no_umask() -> Iterator[None]:
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def _check_library(build: Callable[[Path], Path], cache: Path) -> None:
+    library = build(cache)
+    assert {one.stat().st_mode & 0o777 for one in (cache, library.parent)} == {0o700}
+    assert build(cache) == library
+    for folder in (cache, library.parent):
+        folder.chmod(0o777)
+    with pytest.raises(EnvironmentFault, match="is not used: everybody can write it") as fault:
+        build(cache)
+    assert str(library) in fault.value.hint
+
+
+def test_a_plugin_that_others_can_write_is_not_loaded(tmp_path: Path) -> None:
+    _check_library(build_tuner, tmp_path / "cache")
+
+
+def test_a_counter_that_others_can_write_is_not_preloaded(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    _check_library(partial(build_message_counter, mpi), tmp_path / "cache")
+
+
+@pytest.mark.parametrize("defined", ["s3cretword", r"\"s3cretword\"", "'\"s3cretword two\"'"])
+def test_what_flags_define_is_neither_printed_nor_kept(
+    defined: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("CXXFLAGS", f"-O1 -DTOKEN={defined} -DSIZE=1 -include /missing.h")
+    log = tmp_path / "log"
+    with pytest.raises(BuildFailed) as fault:
+        build_tuner(tmp_path / "cache", log=log)
+    said = fault.value.message + log.read_text()
+    assert "s3cretword" not in said
+    assert "-DTOKEN=" in said and "***" in said and "-DSIZE=1 -include /missing.h" in said
