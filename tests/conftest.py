@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import fcntl
 import gc
+import os
 import signal
 import sys
 from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+# As campaigns compute, and before NumPy is loaded: on a busy machine, BLAS threads that wait for
+# each other take many times as long as one.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _SUPPORT = Path(__file__).parent / "support"
 sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "pbs", "stored", "runs")]

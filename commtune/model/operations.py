@@ -49,6 +49,10 @@ class Operation(StrEnum):
         assert isinstance(known, Operation)
         return known
 
+    def __reduce_ex__(self, _protocol: object) -> tuple[type[Operation], tuple[str]]:
+        # Copied by its word: Python 3.11.2, which is Debian 12's, looks for a name of the class.
+        return Operation, (self.value,)
+
     @property
     def is_own(self) -> bool:
         """Whether a user's own benchmark does it."""

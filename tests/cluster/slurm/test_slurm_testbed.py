@@ -143,7 +143,7 @@ def test_accounts_that_are_away_or_off(slurm: Cluster) -> None:
 
 
 @pytest.fixture(scope="module")
-def pair() -> Iterator[tuple[Cluster, Cluster]]:
+def pair(shared_slurm: Cluster) -> Iterator[tuple[Cluster, Cluster]]:  # noqa: ARG001  # skips
     """Two more clusters at the same time, one of them plain."""
     with ExitStack() as stack:
         yield (
@@ -181,6 +181,7 @@ def named(*command: str) -> int:
     )
 
 
+@pytest.mark.usefixtures("shared_slurm")  # skips
 def test_nothing_is_left_of_a_cluster_whose_keeper_is_killed() -> None:
     with running_cluster() as cluster:
         cluster.submit("srun sleep 614.5", "--nodes=3")
