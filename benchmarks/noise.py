@@ -25,6 +25,7 @@ from pathlib import Path
 from statistics import median
 
 from commtune.db.connection.engine import open_database
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.formatting import format_duration, format_size
 from commtune.model import Outcome
@@ -56,7 +57,7 @@ class Found:
 def _take_in(found: Found, database: str, name: str) -> None:
     opened = open_database(f"sqlite:///{database}")
     store = Store(opened)
-    (campaign,) = [c for c in store.campaigns() if c.name == name]
+    (campaign,) = [c for c in list_summaries(opened.whole_url) if c.name == name]
     runs = [run for run in store.runs(campaign.id) if run.outcome is Outcome.OK]
     for run in runs:
         for measured in run.measurements:

@@ -31,7 +31,7 @@ from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.commands.campaigns.tune import quick_campaign
 from commtune.db.connection.engine import open_database
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.model import Configuration, MpiInstallation, RunRequest, RunResult

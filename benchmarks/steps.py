@@ -29,6 +29,7 @@ from pathlib import Path
 from statistics import median
 
 from commtune.db.connection.engine import open_database
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 
 _CAMPAIGN = """
@@ -78,7 +79,7 @@ def _floor(nodes: int, mpi: str) -> float:
 def _measured(database: Path, floor_s: float) -> Shares:
     opened = open_database(f"sqlite:///{database}")
     store = Store(opened)
-    (campaign,) = store.campaigns()
+    (campaign,) = list_summaries(opened.whole_url)
     runs = list(store.runs(campaign.id))
     executions = len(store.executions(campaign.id))
     (job,) = [j for j in store.job_book(campaign.id).all_jobs() if j.started_at and j.node_hours]

@@ -13,6 +13,7 @@ from commtune.api.tables import Row, Table, import_pandas
 from commtune.db.connection.location import database_url, is_service, shown_url
 from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignSummary
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.errors import UserError
@@ -115,9 +116,7 @@ class Store:
             from commtune.db import remote
 
             return remote.list_campaigns(self.url)
-        from commtune.db.storage.store import Store as Storage
-
-        return Storage(self._database).campaigns()
+        return list_summaries(self.url)
 
     def profiles(self, campaign: str | None = None) -> Profiles:
         """All profiles, or those of one campaign: newest first, then by size."""

@@ -1,4 +1,4 @@
-"""Variables that keep hardware safe: they pass to every run, and spaces are cut by them.
+"""Variables that keep hardware safe: they pass to every run, unchanged.
 
 Pure: the environment is given, and nothing is read from this process's own.
 """
@@ -6,22 +6,10 @@ Pure: the environment is given, and nothing is read from this process's own.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from pathlib import Path
 
 from commtune.errors import CampaignError
 from commtune.model import PROTECTED_NAMES
-from commtune.spaces.customizing import customize_space
-
-if TYPE_CHECKING:  # the names below are needed by what reads no campaign files
-    from pathlib import Path
-
-    from commtune.campaign.loading import CampaignSpec
-    from commtune.spaces.space import Space
-
-#: Values that need what a guard switches off, or are about nothing else: for a guard and its
-#: value, the parameter and the word in its values, in lower case. Of whole variables, their
-#: catalogue says what they need.
-_ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
 
 
 def protected_settings(
@@ -52,63 +40,3 @@ def check_pins(
                 file=file,
                 hint=f"take {name} out of the campaign's pins and of its space",
             )
-
-
-def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
-    """The campaign with its space cut by the protected variables that are set, and what is to say.
-
-    Raises:
-        CampaignError: the campaign pins a protected variable to another value.
-    """
-    said: list[str] = []
-    space = spec.plan.space
-    guards = protected_settings(spec.protected_variables, environment)
-    check_pins(space.pinned, guards, spec.file)
-    for name, value in guards.items():
-        space = _without(space, name, value, said)
-        for parameter, word in _ABOUT.get((name, value), ()):
-            space = _without_values(space, parameter, word, f"{name}={value}", said)
-        space = _without_idle(space, name, value, said)
-    return spec.with_space(space, said, "this environment's protected variables rule it out")
-
-
-def _without(space: Space, variable: str, value: str, said: list[str]) -> Space:
-    owner = next((p for p in space.parameters if variable in p.variables), None)
-    if owner is None:
-        return space
-    said.append(
-        f"note: {variable}={value} is set in this environment to keep hardware safe: it passes "
-        f"unchanged, and {owner.name} is not searched"
-    )
-    return customize_space(space, pin={owner.name: "unset"})
-
-
-def _without_values(space: Space, name: str, word: str, guard: str, said: list[str]) -> Space:
-    parameter = space.by_name.get(name)
-    if parameter is None:
-        return space
-    values = [value for value in parameter.values if value is not None]
-    kept = [value for value in values if word not in value.lower()]
-    if len(kept) == len(values):
-        return space
-    gone = ", ".join(f"'{value}'" for value in values if value not in kept)
-    said.append(f"note: {guard} is set in this environment: {name} is searched without {gone}")
-    if not kept:
-        return customize_space(space, pin={name: "unset"})
-    return customize_space(space, narrow={name: kept})
-
-
-def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
-    """The space without what a guard leaves without effect, by the catalogue."""
-    from commtune.spaces.catalogue_facts import idle_under  # needed only where a guard is set
-    from commtune.spaces.version_filter import remove_parameters
-
-    idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
-    smaller = remove_parameters(space, idle) if idle else space
-    gone = [name for name in space.by_name if name not in smaller.by_name]
-    if gone:
-        said.append(
-            f"note: {guard}={value} is set in this environment: not searched, since without "
-            f"effect then: {', '.join(gone)}"
-        )
-    return smaller

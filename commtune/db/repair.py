@@ -12,9 +12,10 @@ from pathlib import Path
 from commtune.db.connection import location
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.connection.read_only import connect_for_reading
-from commtune.db.damage import Damage, ignore
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import ON_DAMAGE, Damage, ignore
 from commtune.db.inspection import campaigns_with, find_damage
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import living_holders
 from commtune.db.tables import Base
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 
@@ -156,11 +157,14 @@ def _damage(url: str) -> list[Damage]:
 
 
 def _require_idle(url: str) -> None:
+    token = ON_DAMAGE.set(ignore)
     try:
-        with closing(open_readable(url)) as database, database.read() as connection:
-            holders = LockOwner.all_living(connection, ignore)
+        with open_for_reading(url) as rows:
+            holders = living_holders(rows("SELECT * FROM locks", {}))
     except DatabaseFault:
         return  # nobody can work on it
+    finally:
+        ON_DAMAGE.reset(token)
     if holders:
         raise CampaignLocked(
             f"campaigns are in use: {'; '.join(holders.values())}",

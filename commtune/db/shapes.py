@@ -12,6 +12,8 @@ from commtune.db.checked_values import Moment, Seconds, Time
 from commtune.model import (
     Aggressor,
     Conditions,
+    JobKind,
+    JobStage,
     Operation,
     Outcome,
     Phase,
@@ -197,6 +199,7 @@ class Campaign(TypedDict):
     space: Space
     seed: int
     simulated: bool
+    folder: str
     site: str
     created: Moment
     finished: Moment | None
@@ -273,6 +276,74 @@ class Totals(TypedDict):
     bytes: int
     default_s: Time | None
     shortest_s: Time | None
+
+
+class RunTotals(TypedDict):
+    """Runs of a campaign, state and outcome, counted."""
+
+    campaign_id: int
+    state: RunState
+    outcome: Outcome | None
+    id: int
+    runs: int
+    wall_s: Seconds | None
+    last_run: Moment
+    is_timed: bool
+    has_started: bool
+
+
+class Lock(TypedDict):
+    """A row of ``locks``."""
+
+    campaign_id: int
+    host: str
+    boot_id: str
+    pid: int
+    pid_start: int
+    pid_namespace: int
+    since: Moment
+    heartbeat: Moment
+
+
+class Job(TypedDict):
+    """A row of ``jobs``."""
+
+    key: str
+    campaign_id: int
+    kind: JobKind
+    stage: JobStage
+    block: int | None
+    number: str
+    folder: str
+    word: str
+    reason: str
+    nodes: str
+    node_count: int
+    prepared_at: Moment
+    started_at: Moment | None
+    ended_at: Moment | None
+    node_hours: float
+    detail: str
+
+
+class Gain(TypedDict):
+    """A point of a profile, with where it was measured."""
+
+    campaign_id: int
+    profile: str
+    backend: str
+    ranks: int
+    nodes: int
+    profile_id: int
+    operation: Operation
+    bytes: int
+    speed: str
+    tuned_s: Time
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+    verdict: Verdict
 
 
 class Described(TypedDict):

@@ -9,7 +9,8 @@ from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import request_with_aggressor
 from commtune.cluster.jobs.allocation_chain import AllocationScript
 from commtune.errors import UserError
-from commtune.wiring.job_handover import COPIES, guards_here, hand_over
+from commtune.wiring.job_handover import guards_here, hand_over
+from commtune.wiring.submitted_files import COPIES
 
 #: By how much an allocation that nobody gave a length is longer than the campaign's times.
 _ROOM, _ROOM_S = 1.2, 300.0

@@ -21,8 +21,8 @@ from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
 from commtune.private_files import make_private_folder
-from commtune.wiring.campaign_records import Folders
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
+from commtune.wiring.user_folders import Folders
 
 #: Seconds that a run by hand may take, where launchers must know.
 _LIMIT_S = 60.0

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-
-import platformdirs
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Plan
@@ -39,6 +37,7 @@ from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.user_folders import Folders
 
 #: What people call them.
 MPI_NAMES = {
@@ -55,21 +54,6 @@ _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
 
 #: Messages of a matrix that are stored with a campaign, for its nominal bandwidth.
 _MOST_FLOWS = 4000
-
-
-@dataclass(frozen=True)
-class Folders:
-    data: Path  # campaigns' record files, and the database unless it is elsewhere
-    cache: Path  # built benchmarks; may be deleted at any time
-
-    @classmethod
-    def of_user(cls) -> Folders:
-        return cls(
-            platformdirs.user_data_path("commtune"), platformdirs.user_cache_path("commtune")
-        )
-
-    def runs(self, campaign: str) -> Path:
-        return self.data / "campaigns" / campaign / "runs"
 
 
 def this_system() -> SystemRecord:

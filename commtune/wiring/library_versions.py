@@ -11,8 +11,8 @@ import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import to_json_value
@@ -31,6 +31,9 @@ from commtune.model import (
 )
 from commtune.wiring.benchmark_setup import prepare_benchmark
 from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
+
+if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
+    from commtune.campaign.loading import CampaignSpec
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
 _LIMIT_S = 60.0

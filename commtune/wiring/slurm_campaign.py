@@ -60,7 +60,7 @@ from commtune.systems.schema import Slurm
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
 from commtune.wiring.allocations import allocation_script
-from commtune.wiring.job_handover import COPIES, guards_here
+from commtune.wiring.job_handover import guards_here
 from commtune.wiring.schedulers import (
     LOOK_AT,
     failed_nodes_of,
@@ -68,6 +68,7 @@ from commtune.wiring.schedulers import (
     polled,
     scheduler_of,
 )
+from commtune.wiring.submitted_files import COPIES
 
 #: What the end of a campaign takes of its nodes' time, seconds.
 _ENDING_S = 3.0

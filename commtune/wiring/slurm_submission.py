@@ -23,7 +23,7 @@ from commtune.cluster.slurm.allocation import find_allocation
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
 from commtune.db.connection.engine import Database
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import (
     AllocationOver,
@@ -40,10 +40,11 @@ from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstal
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
-from commtune.wiring.campaign_records import Folders, slurm_record
-from commtune.wiring.job_handover import store_copies
+from commtune.wiring.campaign_records import slurm_record
 from commtune.wiring.schedulers import describe_site, scheduler_of
 from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.submitted_files import store_copies
+from commtune.wiring.user_folders import Folders
 
 #: How far the clocks of a cluster's machines may differ, seconds.
 _CLOCKS_S = 60.0

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from commtune.campaign.loading import CampaignSpec
-from commtune.campaign.protected import apply_protected, check_pins, protected_settings
+from commtune.campaign.protected import check_pins, protected_settings
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
@@ -17,6 +17,9 @@ from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
 from commtune.wiring.library_versions import with_versions
+
+if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
+    from commtune.campaign.loading import CampaignSpec
 
 #: Backends that give MPI pointers to GPU memory; the others copy to the host first.
 _GIVEN_DEVICE_MEMORY = (Backend.MPI_DEVICE, Backend.PYTHON_DEVICE)
@@ -124,7 +127,7 @@ def fit_campaign(
     """
     if spec.is_fitted:
         return spec
-    spec = _fit_to_environment(spec) if protected is None else apply_protected(spec, protected)
+    spec = _fit_to_environment(spec, protected)
     _check_library(spec, mpi)
     if spec.plan.workload.backend == Backend.COMMAND:
         return replace(spec, is_fitted=True)
@@ -179,9 +182,15 @@ def _version_warning(space: Space, version: str) -> str:
     )
 
 
-def _fit_to_environment(spec: CampaignSpec) -> CampaignSpec:
+def _fit_to_environment(
+    spec: CampaignSpec, protected: Mapping[str, str] | None = None
+) -> CampaignSpec:
     """The campaign as it can be run here; raises ``CampaignError`` if its pins are protected."""
-    # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
-    bound = protected_settings(spec.protected_variables, os.environ)
-    check_pins(spec.plan.space.pinned, bound, spec.file)
-    return apply_protected(spec, guards_here(spec.protected_variables))
+    from commtune.campaign.protected_spaces import apply_protected  # as above
+
+    if protected is None:
+        # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
+        bound = protected_settings(spec.protected_variables, os.environ)
+        check_pins(spec.plan.space.pinned, bound, spec.file)
+        protected = guards_here(spec.protected_variables)
+    return apply_protected(spec, protected)

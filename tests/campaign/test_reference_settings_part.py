@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
-from commtune.campaign.protected import apply_protected
+from commtune.campaign.protected_spaces import apply_protected
 from commtune.campaign.reference_settings import _fit_set
 from commtune.errors import CampaignError
 from commtune.model import Configuration

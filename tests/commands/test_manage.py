@@ -13,7 +13,7 @@ from sqlalchemy import text
 
 from commtune.commands.campaigns import manage
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UnknownName, UserError
 from commtune.model import JobStage, Outcome
@@ -46,7 +46,7 @@ def store(database: Database) -> Store:
 
 
 def names(store: Store) -> list[str]:
-    return sorted(campaign.name for campaign in store.campaigns())
+    return sorted(campaign.name for campaign in given.summaries_of(store))
 
 
 def test_a_campaign_and_a_profile_are_described(
@@ -98,7 +98,7 @@ def test_deleting_takes_all_of_one_campaign_and_nothing_else(
 
 
 def test_what_somebody_works_on_stays(store: Store, url: str) -> None:
-    (campaign,) = [one for one in store.campaigns() if one.name == "shm"]
+    (campaign,) = [one for one in given.summaries_of(store) if one.name == "shm"]
     elsewhere = replace(LockOwner.current(), host="another")
     store.lock(campaign.id, elsewhere)
     with pytest.raises(CampaignLocked):

@@ -152,7 +152,7 @@ def test_another_noise_is_another_question(
 ) -> None:
     stored(store, "night", before)
     # Without a good run it would begin anew.
-    (night,) = (campaign.id for campaign in store.campaigns())
+    (night,) = (campaign.id for campaign in given.summaries_of(store))
     store.start_runs(night, [given.request()], "session")
     store.finish_run(night, given.result(), "allreduce")
     with pytest.raises(CampaignChanged, match="aggressor"):

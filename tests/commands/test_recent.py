@@ -17,7 +17,7 @@ from stored_campaigns import Made
 from commtune.app.campaigns.recent import parse_since
 from commtune.commands.campaigns.status import status_command
 from commtune.db.connection.engine import open_database
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.model import Outcome

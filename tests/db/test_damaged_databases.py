@@ -18,11 +18,12 @@ from stored_campaigns import Made
 
 from commtune.app.campaigns import stored as stored_campaigns
 from commtune.app.profiles.best import best
+from commtune.app.setup import database as maintenance
 from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.db.tables import Base
 from commtune.errors import CommtuneError, UserError
@@ -217,7 +218,7 @@ def test_a_schema_version_that_is_none_is_named_and_repaired(path: Path, revisio
         connection.execute("UPDATE commtune_schema SET version_num = ?", (revision,))
     for command in _COMMANDS:
         assert "unknown schema" in _run(command, path)
-    assert stored_campaigns.repair_database(str(path)) is not None
+    assert maintenance.repair_database(str(path)) is not None
     assert _names(path) == ["second", "first"]
 
 
@@ -263,7 +264,7 @@ def test_a_repair_waits_for_nobody_and_refuses_while_a_controller_works(path: Pa
 
 def test_a_sound_database_is_not_repaired(sound: Path) -> None:
     before = sound.read_bytes()
-    assert stored_campaigns.repair_database(str(sound)) is None
+    assert maintenance.repair_database(str(sound)) is None
     assert sound.read_bytes() == before
 
 
@@ -289,6 +290,6 @@ def test_a_backup_is_consistent_while_others_write(path: Path, tmp_path: Path) -
 
 def test_a_server_is_backed_up_by_its_own_program(tmp_path: Path) -> None:
     with pytest.raises(UserError) as refused:
-        stored_campaigns.back_up_database(tmp_path / "a", "postgresql://me:secret@host/runs")
+        maintenance.back_up_database(tmp_path / "a", "postgresql://me:secret@host/runs")
     typed = f"pg_dump --format=custom --file={tmp_path}/a postgresql://me@host/runs"
     assert refused.value.hint == f"type: {typed}"

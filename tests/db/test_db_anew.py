@@ -8,7 +8,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, CampaignLocked
@@ -80,14 +80,14 @@ def test_failures_under_other_settings_blame_nothing_and_are_kept(
     assert again.job_book(now).node_hours() == 0.0
     assert [run.outcome for run in again.runs(earlier)] == [Outcome.CRASHED] * 2
     assert again.job_book(earlier).node_hours() == 1.0
-    assert {c.id: c.name for c in again.campaigns()} == {earlier: "shm.1", now: "shm"}
+    assert {c.id: c.name for c in given.summaries_of(again)} == {earlier: "shm.1", now: "shm"}
 
 
 def test_it_may_be_wrong_more_than_once(store: Store, again: Store) -> None:
     failed(store, Outcome.FAILED)
     again.open_campaign(campaign({"modules": []}))
     assert again.open_campaign(campaign()).earlier == "shm.2"
-    assert {c.name for c in again.campaigns()} == {"shm", "shm.1", "shm.2"}
+    assert {c.name for c in given.summaries_of(again)} == {"shm", "shm.1", "shm.2"}
 
 
 def test_one_good_run_is_enough_to_keep_the_question(
@@ -97,7 +97,7 @@ def test_one_good_run_is_enough_to_keep_the_question(
     with pytest.raises(CampaignChanged, match="a different question") as refused:
         again.begin(campaign())
     assert "another name" in refused.value.hint
-    assert [c.name for c in again.campaigns()] == ["shm"]
+    assert [c.name for c in given.summaries_of(again)] == ["shm"]
     assert said == []
 
 
@@ -147,7 +147,7 @@ def test_a_campaign_that_somebody_works_on_keeps_its_name(store: Store, again: S
     store.lock(earlier, ELSEWHERE)
     with pytest.raises(CampaignLocked, match="process 4711 on node2"):
         again.begin(campaign())
-    assert [c.name for c in again.campaigns()] == ["shm"]
+    assert [c.name for c in given.summaries_of(again)] == ["shm"]
     store.touch(earlier, ELSEWHERE)
     store.unlock(earlier, ELSEWHERE)
     handle, _ = again.begin(campaign())
@@ -162,5 +162,5 @@ def test_it_knows_the_libraries_that_the_earlier_one_did_not(store: Store, again
     store.open_campaign(given.campaign(stack=bare))
     handle = again.open_campaign(given.campaign(what={"operation": "ring"}, stack=whole))
     assert handle.earlier == "shm.1"
-    stacks = {one.name: one.stack for one in store.campaigns()}
+    stacks = {one.name: one.stack for one in given.summaries_of(store)}
     assert stacks == {"shm": whole.text, "shm.1": bare.text}

@@ -39,7 +39,7 @@ def test_a_database_is_made_with_its_folder_and_found_again(new_url: str) -> Non
     Store(first).open_campaign(given.campaign())
     first.close()
     second = open_database(new_url)
-    assert [summary.name for summary in Store(second).campaigns()] == ["shm"]
+    assert [summary.name for summary in given.summaries_of(Store(second))] == ["shm"]
     second.close()
 
 
@@ -59,7 +59,7 @@ def test_several_may_open_an_empty_database_at_once(new_url: str) -> None:
     errors = [child.communicate("\n")[1] for child in children]
     assert [child.returncode for child in children] == [0, 0, 0], errors
     database = open_database(new_url)
-    assert Store(database).campaigns() == []
+    assert given.summaries_of(Store(database)) == []
     database.close()
 
 
@@ -72,7 +72,7 @@ def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
         raise ZeroDivisionError
     with database.read() as connection:
         assert connection.execute(text("SELECT count(*) FROM systems")).scalar() == 0
-    assert store.campaigns() == []
+    assert given.summaries_of(store) == []
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_reading_needs_no_right_to_write(as_nobody: Path) -> None:
     (as_nobody / "commtune.db").chmod(0o400)
     as_nobody.chmod(0o500)
     with closing(open_readable(url)) as readable:
-        assert len(Store(readable).campaigns()) == 1
+        assert len(given.summaries_of(Store(readable))) == 1
 
 
 def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None:
@@ -144,7 +144,7 @@ def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with closing(open_readable(url)) as readable:
-            assert Store(readable).campaigns() == []
+            assert given.summaries_of(Store(readable)) == []
             with pytest.raises(DatabaseFault, match="read-only"), readable.write() as connection:
                 connection.execute(text("DELETE FROM campaigns"))
 

@@ -13,7 +13,7 @@ import pytest
 from sqlalchemy import text
 
 from commtune.db import locks
-from commtune.db.locks import LockOwner, _death_of, _start_of
+from commtune.db.lock_owner import LockOwner, death_of, start_of
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 from commtune.model import Outcome
@@ -84,22 +84,22 @@ def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path
 )
 def test_who_is_dead(tmp_path: Path, holder: LockOwner, silent_s: float, reason: str) -> None:
     proc = fake_proc(tmp_path, 7, "my (odd) name", "S", 900)
-    assert _death_of(holder, ME, silent_s, 300.0, proc) == reason
+    assert death_of(holder, ME, silent_s, 300.0, proc) == reason
 
 
 def test_a_zombie_does_not_live(tmp_path: Path) -> None:
-    assert _start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
+    assert start_of(7, fake_proc(tmp_path, 7, "python", "Z", 900)) is None
 
 
 def test_a_living_process_is_known_by_its_start() -> None:
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = _start_of(child.pid)
+    started = start_of(child.pid)
     assert HERE.pid_start and started is not None and started >= HERE.pid_start
     child.kill()
     deadline = time.monotonic() + 10
-    while _start_of(child.pid) is not None and time.monotonic() < deadline:
+    while start_of(child.pid) is not None and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert _start_of(child.pid) is None
+    assert start_of(child.pid) is None
     child.communicate()
 
 
@@ -208,7 +208,7 @@ def test_of_several_that_begin_at_once_one_leaves_its_settings(url: str, store: 
     for child in children:
         say(child)
     answers = sorted(hear(child) for child in children)
-    (summary,) = store.campaigns()
+    (summary,) = given.summaries_of(store)
     for child in children:
         child.communicate("\n")
     assert [answer.partition(" ")[0] for answer in answers] == ["lost:", "lost:", "won"]
@@ -237,7 +237,7 @@ def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
     assert store.holder(handle.id) is None
     Store(store.database).finish_campaign(theirs.id)  # of one that holds nothing
     assert store.holder(theirs.id) is not None
-    assert all(summary.finished for summary in store.campaigns())
+    assert all(summary.finished for summary in given.summaries_of(store))
 
 
 def test_who_lost_the_lock_does_not_say_how_the_run_ended(store: Store) -> None:
@@ -265,6 +265,6 @@ def test_who_is_seen_to_be_dead_works_on_nothing(store: Store, campaign_id: int)
         store.lock(campaign_id, holder, take_over=True)
         with store.database.write() as connection:
             connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 900"))
-        (summary,) = store.campaigns()
+        (summary,) = given.summaries_of(store)
         said = f"process {holder.pid} on {holder.host}, since "
         assert summary.locked_by.startswith(said) is works, holder

@@ -95,7 +95,7 @@ def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
     database = open_database(url)
     Store(database).open_campaign(given.campaign())
     upgrade_database(url)
-    assert [summary.name for summary in Store(database).campaigns()] == ["shm"]
+    assert [summary.name for summary in given.summaries_of(Store(database))] == ["shm"]
     database.close()
 
 
@@ -137,7 +137,7 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
         assert difference(connection) == []
     database = open_database(url)
     store = Store(database)
-    (summary,) = store.campaigns()
+    (summary,) = given.summaries_of(store)
     (run,) = store.runs(summary.id)
     assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
     assert [row.bytes for row in run.measurements] == list(given.SIZES)

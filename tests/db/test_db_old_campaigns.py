@@ -22,6 +22,7 @@ from sqlalchemy.pool import NullPool
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.model import Conditions, Configuration, Verdict
 
@@ -74,9 +75,13 @@ def missing(old: Any, new: Any, where: str = "") -> list[str]:
     return [] if old == new else [f"{where}: {old} -> {new}"]
 
 
+def number_of(store: Store, name: str) -> int:
+    return next(one.id for one in list_summaries(store.database.whole_url) if one.name == name)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_conclusion_keeps_all_that_it_said(store: Store, name: str) -> None:
-    number = next(campaign.id for campaign in store.campaigns() if campaign.name == name)
+    number = number_of(store, name)
     conclusion = store.conclusion(number)
     decision = store.decision(number)
     assert conclusion is not None and decision is not None
@@ -85,7 +90,7 @@ def test_a_conclusion_keeps_all_that_it_said(store: Store, name: str) -> None:
 
 
 def test_what_it_said_is_in_the_model(store: Store) -> None:
-    number = next(campaign.id for campaign in store.campaigns() if campaign.name == "faster")
+    number = number_of(store, "faster")
     conclusion = store.conclusion(number)
     assert conclusion is not None
     (large,) = conclusion.answers.ranges[1:]

@@ -64,7 +64,7 @@ def test_a_write_waits_for_another_program_and_says_so_once(file: Database) -> N
     campaign_id = store.open_campaign(given.campaign()).id
     child.communicate()
     store.conclude(campaign_id, Conclusion())
-    assert [summary.name for summary in store.campaigns()] == ["shm"]
+    assert [summary.name for summary in given.summaries_of(store)] == ["shm"]
     assert len(said) == 1
     assert "is busy: another program writes; waiting for it, at most 60 s" in said[0]
 

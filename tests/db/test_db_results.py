@@ -46,7 +46,7 @@ def view(store: Store, name: str) -> Sequence[RowMapping]:
 
 def test_every_measurement_is_a_row_and_so_is_a_run_without_any(filled: Store) -> None:
     rows = table(filled, "made-up")
-    runs = list(filled.runs(filled.campaigns()[-1].id))
+    runs = list(filled.runs(given.summaries_of(filled)[-1].id))
     expected: list[tuple[Any, ...]] = [
         (run.run_id, run.outcome, run.trial, run.block, dict(run.configuration), size)
         for run in runs
@@ -70,7 +70,7 @@ def test_a_variable_is_a_column_and_unset_is_not_empty(filled: Store) -> None:
     assert gone["env_LIB_ALGORITHM"] is None
     assert {name for name in gone if name.startswith("env_")} == {
         f"env_{name}"
-        for run in filled.runs(filled.campaigns()[-1].id)
+        for run in filled.runs(given.summaries_of(filled)[-1].id)
         for name in run.configuration
     }
 
@@ -91,7 +91,7 @@ def test_the_view_has_the_columns_of_the_table(filled: Store) -> None:
 
 
 def test_moments_are_utc(filled: Store) -> None:
-    stored = {run.run_id: run.started_at for run in filled.runs(filled.campaigns()[-1].id)}
+    stored = {run.run_id: run.started_at for run in filled.runs(given.summaries_of(filled)[-1].id)}
     for row in table(filled, "made-up"):
         assert row["started"].endswith("Z")
         moment = datetime.fromisoformat(row["started"])
@@ -105,7 +105,7 @@ def totals(campaign: CampaignSummary) -> tuple[Any, ...]:
 
 
 def test_the_overview_of_campaigns_counts_as_status_does(filled: Store) -> None:
-    campaign = filled.campaigns()[-1].id
+    campaign = given.summaries_of(filled)[-1].id
     for number, outcome in enumerate(Outcome):
         run = given.request(f"ended {number}", trial=999, configuration=Configuration())
         filled.start_runs(campaign, [run], "s")
@@ -115,7 +115,7 @@ def test_the_overview_of_campaigns_counts_as_status_does(filled: Store) -> None:
         (*(row[name] for name in names), row["finished"] is None)
         for row in view(filled, "campaigns_overview")
     ]
-    assert sorted(shown) == sorted(map(totals, filled.campaigns()))
+    assert sorted(shown) == sorted(map(totals, given.summaries_of(filled)))
 
 
 def test_the_overview_of_profiles_has_all_and_their_evidence(filled: Store) -> None:

@@ -12,7 +12,7 @@ from database_values import profiles_of
 from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
@@ -104,10 +104,10 @@ def test_settings_may_change_with_the_lock(store: Store) -> None:
     first, _ = store.begin(given.campaign())
     changed = given.campaign(settings={"budget": {"wall_s": 600}}, folder="/data/shm")
     store.open_campaign(changed)
-    assert store.campaigns()[0].settings == {"budget": {"wall_s": 60}}
+    assert given.summaries_of(store)[0].settings == {"budget": {"wall_s": 60}}
     again, reason = store.begin(changed)
     assert (again.id, again.is_new, reason) == (first.id, False, "")
-    (summary,) = store.campaigns()
+    (summary,) = given.summaries_of(store)
     assert summary.settings == {"budget": {"wall_s": 600}}
     assert summary.folder == "/data/shm"
     store.touch(again.id)
@@ -119,7 +119,7 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
     changed = given.campaign(settings={"budget": {}}, space={"version": 2}, folder="/elsewhere")
     with pytest.raises(CampaignLocked, match="process 4711 on node2"):
         store.begin(changed)
-    (summary,) = store.campaigns()
+    (summary,) = given.summaries_of(store)
     assert (summary.settings, summary.folder) == (
         {"budget": {"wall_s": 60}},
         "/home/ann/campaigns/shm",
@@ -130,7 +130,7 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
         )
     store.touch(handle.id, holder)
     assert store.begin(changed, take_over=True)[1] == "it left its lock behind"
-    assert store.campaigns()[0].settings == {"budget": {}}
+    assert given.summaries_of(store)[0].settings == {"budget": {}}
 
 
 def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
@@ -376,7 +376,7 @@ def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None
     store.finish_campaign(campaign_id)
     store.lock(campaign_id, LockOwner("node7", "boot", 4711, 1, 2))  # it goes on
     empty = store.open_campaign(given.campaign("empty")).id
-    newest, summary = store.campaigns()
+    newest, summary = given.summaries_of(store)
     assert (newest.id, newest.trials, newest.outcomes, newest.best) == (empty, 0, {}, None)
     assert (newest.finished, newest.last_run, newest.locked_by) == (None, None, "")
     assert (summary.trials, summary.open_runs, summary.profiles) == (2, 1, 1)

@@ -43,7 +43,7 @@ def test_wherever_it_comes_the_campaign_is_free(begin: Begin, tmp_path: Path) ->
                 interrupts += not entered
         if len(seen) < statement:
             break
-        locked = {c.name: c.locked_by for c in Store(database).campaigns() if c.locked_by}
+        locked = {c.name: c.locked_by for c in given.summaries_of(Store(database)) if c.locked_by}
         assert locked == {}, f"struck in {seen[statement - 1]}"
     else:
         pytest.fail("it never ends")

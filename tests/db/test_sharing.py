@@ -27,7 +27,7 @@ from commtune.campaign.loading import parse_campaign
 from commtune.commands.campaigns import bundle as commands
 from commtune.db.connection.engine import open_database
 from commtune.db.inspection import find_damage
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.best import best_profiles, measured_sizes
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.results import find_results
@@ -130,7 +130,7 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
     assert merge(bundle, url) == [("shm@site-a", False)]
     before, after = open_database(source), open_database(url)
     theirs, ours = Store(before), Store(after)
-    number = {one.name: one.id for one in ours.campaigns()}["shm@site-a"]
+    number = {one.name: one.id for one in given.summaries_of(ours)}["shm@site-a"]
     (run,), (merged,) = theirs.runs(1), ours.runs(number)
     assert merged.measurements == run.measurements
     assert ours.samples("r1", 8) == theirs.samples("r1", 8)
@@ -146,7 +146,7 @@ def test_facts_know_their_site(bundle: Path, url: str) -> None:
     fill(url, "own", "own-r1")
     merge(bundle, url)
     database = open_database(url)
-    sites = {one.name: one.site for one in Store(database).campaigns()}
+    sites = {one.name: one.site for one in given.summaries_of(Store(database))}
     assert sites == {"own": "", "shm@site-a": "site-a"}
     database.close()
     assert {one.campaign: one.site for one in find_profiles(url)} == sites
@@ -233,7 +233,7 @@ def test_of_a_bundle_all_is_stored_or_nothing(bundle: Path, sqlite_url: str) -> 
     with pytest.raises(UserError, match="another campaign's"):
         merge(bundle, sqlite_url)
     database = open_database(sqlite_url)
-    assert [one.name for one in Store(database).campaigns()] == ["mine"]
+    assert [one.name for one in given.summaries_of(Store(database))] == ["mine"]
     assert given.count(Store(database), "systems") == 1
     database.close()
 

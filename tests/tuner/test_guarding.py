@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
-from commtune.campaign.protected import apply_protected, protected_settings
+from commtune.campaign.protected import protected_settings
+from commtune.campaign.protected_spaces import apply_protected
 from commtune.errors import CampaignError
 from commtune.spaces.loading import list_presets
 

@@ -28,7 +28,7 @@ from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.location import SCHEMA, database_url, wait_s
 from commtune.db.queries.description import describe_campaign
-from commtune.db.storage.store import Store
+from commtune.db.queries.summaries import list_summaries
 from commtune.documents.files import read_file, replaced_file
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_size
@@ -105,7 +105,7 @@ def create_bundle(
     if file.exists():
         raise UserError(f"{file} exists", hint="name another file, or move it away")
     with readable_database(db) as opened:
-        own = [one.name for one in reversed(Store(opened).campaigns()) if not one.site]
+        own = [one.name for one in reversed(list_summaries(database_url(db))) if not one.site]
         chosen = list(dict.fromkeys(campaigns)) or own
         if not chosen:
             raise NoAnswer("there is no campaign to share", hint="commtune tune runs one")

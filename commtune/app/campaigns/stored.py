@@ -1,28 +1,23 @@
-"""Stored campaigns and profiles as a whole: find, list, rename, delete."""
+"""Stored campaigns and profiles as a whole: found and listed."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import closing
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from commtune import formatting as text
 from commtune.app.profiles.nominal_share import Share
-from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.cluster.slurm.command_output import classify_reason
-from commtune.db import repair
 from commtune.db.codec import list_differences as list_differences
-from commtune.db.connection import engine
-from commtune.db.connection.location import database_url, shown_url, sqlite_path
-from commtune.db.damage import Damage
-from commtune.db.inspection import find_damage
+from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import BestGain
 from commtune.db.records import CampaignDescription as CampaignDescription
 from commtune.db.records import CampaignState as CampaignState
@@ -31,11 +26,9 @@ from commtune.db.records import ProfileAnswer as ProfileAnswer
 from commtune.db.records import StoredProfile as StoredProfile
 from commtune.db.records import excluded_nodes as excluded_nodes
 from commtune.db.records import node_hours_budget as node_hours_budget
-from commtune.db.storage import campaigns
-from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
-from commtune.wiring import campaign_control, job_handover, slurm_submission
+from commtune.wiring import submitted_files
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
 _SIGNS = ("commtune: ", "no job continues: ")
@@ -55,15 +48,14 @@ def list_campaigns(
         campaign_id: only this one.
     """
     try:
-        with campaign_control.readable_database(db) as opened:
-            stored = Store(opened).campaigns(campaign_id)
+        stored = list_summaries(database_url(db), campaign_id)
     except NoAnswer:  # no database yet
         return []
     now: dict[str, JobRecord] = {}
     for kind in JobScheduler if ask_slurm else ():
         mine = [one for one in stored if scheduler_of(one) is kind]
         asked = [job for one in mine for job in one.jobs if _is_asked_about(one, job)]
-        now |= slurm_submission.jobs_now(kind, asked) if asked else {}
+        now |= _jobs_now(kind, asked) if asked else {}
     described = [
         replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
     ]
@@ -79,6 +71,12 @@ def list_campaigns(
 def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
     """Where the jobs of a campaign go; Slurm for what was stored before there was another."""
     return JobScheduler.find_in(campaign.settings) or JobScheduler.SLURM
+
+
+def _jobs_now(kind: JobScheduler, asked: Sequence[JobRecord]) -> Mapping[str, JobRecord]:
+    from commtune.wiring.slurm_submission import jobs_now  # who has no jobs doesn't wait for it
+
+    return jobs_now(kind, asked)
 
 
 def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:
@@ -185,7 +183,7 @@ def stuck_jobs(campaign: CampaignSummary) -> list[str]:
 
 def edited_files(campaign: CampaignSummary) -> list[str]:
     """Files of a submitted campaign that were edited since: its jobs go on with copies of them."""
-    return job_handover.edited_files(Path(campaign.folder).parent / job_handover.COPIES)
+    return submitted_files.edited_files(Path(campaign.folder).parent / submitted_files.COPIES)
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
@@ -228,64 +226,3 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size."""
     return find_profiles(database_url(db), campaign)
-
-
-def rename_campaign(name: str, new: str, db: str | None = None) -> None:
-    """Gives a campaign another name; its file must be given the same.
-
-    Raises:
-        UnknownName: there is no such campaign.
-        UserError: the new name can't name one, is taken, or jobs are not over.
-        CampaignLocked: a controller works on it.
-    """
-    check_campaign_name(new)
-    campaign = find_campaign(name, db)
-    with campaign_control.opened_database(db) as opened, opened.write() as connection:
-        campaigns.rename_campaign(connection, campaign.id, new)
-
-
-def delete_campaign(name: str, db: str | None = None) -> None:
-    """Deletes a campaign with its runs and profiles; files that jobs wrote stay on disk.
-
-    Raises:
-        UnknownName: there is no such campaign.
-        UserError: some of its jobs are not over.
-        CampaignLocked: a controller works on it.
-    """
-    campaign = find_campaign(name, db)
-    with campaign_control.opened_database(db) as opened, opened.write() as connection:
-        campaigns.delete_campaign(connection, campaign.id)
-
-
-def upgrade_database(db: str | None = None) -> str:
-    """Upgrades a database to the schema of this version; returns where it is.
-
-    Raises:
-        NoAnswer: there is no such file.
-    """
-    url = database_url(db)
-    file = sqlite_path(url)
-    if file is not None and not file.exists():
-        raise NoAnswer(
-            f"there is no database at {file} yet",
-            hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
-        )
-    engine.upgrade_database(url)
-    return str(file or shown_url(url))
-
-
-def check_database(db: str | None = None) -> tuple[str, list[Damage]]:
-    """Reads all of a database; where it is, and what is damaged in it."""
-    url = database_url(db)
-    with closing(engine.open_readable(url)) as opened:
-        return opened.url, find_damage(opened)
-
-
-def back_up_database(target: Path, db: str | None = None) -> None:
-    """Writes a consistent copy, while campaigns write (see ``db.repair``)."""
-    repair.back_up(database_url(db), target)
-
-
-def repair_database(db: str | None = None) -> repair.Repair | None:
-    """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
-    return repair.repair(database_url(db))

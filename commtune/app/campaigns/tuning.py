@@ -43,12 +43,13 @@ from commtune.wiring.campaign_control import (
     opened_database,
     readable_database,
 )
-from commtune.wiring.campaign_records import Folders, record_of, replayed_record, slurm_record
+from commtune.wiring.campaign_records import record_of, replayed_record, slurm_record
 from commtune.wiring.cost_fitting import fit_to_cost
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
+from commtune.wiring.user_folders import Folders
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0

@@ -10,9 +10,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from commtune.app.measure.benchmarking import list_settings_remarks
-from commtune.app.measure.remeasuring import find_profile, rebuild_on_slurm
+from commtune.app.measure.remeasuring import rebuild_on_slurm
 from commtune.campaign.patterns import PatternFields
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
 from commtune.documents.files import read_file
 from commtune.documents.nearest import quote_value
@@ -174,7 +176,7 @@ def _read_operand(written: str, db: str | None) -> _Operand:
         return _Operand(written, Configuration(found.settings), reference=found)
     if "=" in written:
         return _Operand(written, _from_words(written))
-    answer, stored = find_profile(written, db)
+    answer, stored = load_own_profile(database_url(db), written)
     return _Operand(written, answer.profile.configuration, answer.pinned, stored)
 
 

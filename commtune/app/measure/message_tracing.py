@@ -14,7 +14,7 @@ from commtune.errors import UserError
 from commtune.kernels.build_steps import scratch_folder
 from commtune.kernels.message_counter import COUNTS_FOLDER, build_message_counter
 from commtune.wiring import benchmark_setup
-from commtune.wiring.campaign_records import Folders
+from commtune.wiring.user_folders import Folders
 
 #: Seconds that a program may take: a week.
 _LIMIT_S = 7 * 24 * 3600.0

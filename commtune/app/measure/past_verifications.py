@@ -11,6 +11,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import count_phases, list_canaries
 from commtune.db.queries.profiles import load_profile
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.formatting import format_count
@@ -83,7 +84,7 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
     found: list[PastVerification] = []
     with campaign_control.readable_database(db) as opened:
         store = Store(opened)
-        campaigns = _campaigns_with(answer, stored.id, store, url)
+        campaigns = _campaigns_with(answer, stored.id, url)
         if not campaigns:
             return []
         earlier = list_canaries(url, stored.id, EARLIER, _MOST_RUNS)
@@ -112,12 +113,12 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
     return Rules(level, minimum_gain, tolerance, len(claim.sizes), share)
 
 
-def _campaigns_with(answer: ProfileAnswer, own: int, store: Store, url: str) -> dict[int, str]:
+def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:
     """Campaigns that runs of its verifications are stored with: names by number."""
     name = f"{answer.campaign}/{answer.profile.name}"
     return {
         one.id: one.name
-        for one in store.campaigns()
+        for one in list_summaries(url)
         if (one.id == own or one.settings.get("verifies") == name)
         and any(of.phase == Phase.VERIFY for of in count_phases(url, one.id))
     }

@@ -28,6 +28,7 @@ from commtune.wiring import campaign_records
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.space_fitting import fit_campaign
+from commtune.wiring.user_folders import Folders
 
 #: Runs of the default before all others: the first finds cold caches, and they tell the time.
 _FIRST = 4
@@ -211,7 +212,7 @@ class _Recording:
 
 
 def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
-    folder = campaign_records.Folders.of_user().data / "recordings" / spec.plan.name
+    folder = Folders.of_user().data / "recordings" / spec.plan.name
     space, workload, protected = spec.plan.space, spec.plan.workload, spec.protected_variables
     return prepare_benchmark(mpi, space.pinned, space.variables, workload, folder, protected)
 

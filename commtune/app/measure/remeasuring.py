@@ -7,29 +7,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec, load_campaign
-from commtune.campaign.protected import apply_protected
-from commtune.db.connection.location import database_url
-from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import load_profile
-from commtune.db.records import LIBRARIES, CampaignDescription, ProfileAnswer
+from commtune.campaign.protected_spaces import apply_protected
+from commtune.db.records import LIBRARIES, CampaignDescription
 from commtune.errors import UserError
 from commtune.model import JobScheduler, MpiInstallation
 from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
 from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
-
-
-def find_profile(reference: str, db: str | None) -> tuple[ProfileAnswer, CampaignDescription]:
-    """A stored profile and its campaign.
-
-    Raises:
-        UnknownName, NoAnswer, DatabaseFault: as ``db.queries.profile``.
-        UserError: another site measured it.
-    """
-    url = database_url(db)
-    answer = load_profile(url, reference)
-    answer.require_own()
-    return answer, describe_campaign(url, answer.campaign)
 
 
 def rebuild_on_slurm(

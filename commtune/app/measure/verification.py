@@ -7,10 +7,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import PastVerification, read_verifications
-from commtune.app.measure.remeasuring import find_profile, rebuild_on_slurm
+from commtune.app.measure.remeasuring import rebuild_on_slurm
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
@@ -38,6 +40,7 @@ from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
 from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.user_folders import Folders
 
 
 @dataclass(frozen=True)
@@ -116,7 +119,7 @@ def verify(
         UnknownName, NoAnswer: there is no such profile.
         CampaignLocked: another controller works on its campaign.
     """
-    answer, stored = find_profile(profile, db)
+    answer, stored = load_own_profile(database_url(db), profile)
     return verify_answer(
         answer, stored, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
     )
@@ -276,7 +279,7 @@ def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignReco
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
     settings = {**record.settings, "verifies": reference}
-    folder = str(campaign_records.Folders.of_user().runs(name))
+    folder = str(Folders.of_user().runs(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
 

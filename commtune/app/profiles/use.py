@@ -9,12 +9,13 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from commtune import __version__
-from commtune.app.measure.remeasuring import find_profile
 from commtune.campaign.protected import protected_settings
 from commtune.cluster.local.launch import command_path
 from commtune.cluster.machine.description import describe_machine
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.cluster.slurm.site import cluster_name
+from commtune.db.connection.location import database_url
+from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import explain_unwritable
 from commtune.errors import CommtuneError, UserError
@@ -99,7 +100,7 @@ def apply_profile(
         UserError: the profile is simulated or replayed.
         UnknownName, NoAnswer: there is no such profile.
     """
-    answer, stored = find_profile(profile, db)
+    answer, stored = load_own_profile(database_url(db), profile)
     if answer.profile.simulated:
         raise UserError(
             f"profile {answer.profile.name} is simulated or replayed: it says nothing about a "

@@ -15,7 +15,7 @@ from commtune.kernels.build import BuiltBenchmark
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.wiring import benchmark_setup, gpu_toolchains
-from commtune.wiring.campaign_records import Folders
+from commtune.wiring.user_folders import Folders
 
 _GPUS = ("auto", *GpuKind)
 

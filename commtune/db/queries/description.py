@@ -12,8 +12,13 @@ from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import DamagedRows, read_rows
-from commtune.db.queries.profiles import campaign_names, closest_names, where_measured
-from commtune.db.records import CampaignDescription
+from commtune.db.queries.profiles import (
+    campaign_names,
+    closest_names,
+    load_profile,
+    where_measured,
+)
+from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import UnknownName
 
 _CAMPAIGN = """
@@ -54,6 +59,18 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
     if not sound:
         raise DamagedRows(f"campaign {name}")
     return _description(sound[0])
+
+
+def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
+    """A stored profile that was measured here, and its campaign.
+
+    Raises:
+        UnknownName, NoAnswer: as ``load_profile``.
+        UserError: another site measured it.
+    """
+    answer = load_profile(url, reference)
+    answer.require_own()
+    return answer, describe_campaign(url, answer.campaign)
 
 
 def detectable_gains(url: str, name: str) -> dict[int, float]:

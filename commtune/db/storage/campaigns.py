@@ -9,7 +9,8 @@ from typing import Any
 from sqlalchemy import Connection, delete, exists, select, update
 
 from commtune.db.codec import clean_text, list_differences, to_json_value
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
+from commtune.db.locks import acquire_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.results import StoredJobs
 from commtune.db.storage.rows import ensure_row
@@ -211,8 +212,8 @@ def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
 def _require_unlocked(connection: Connection, campaign_id: int) -> None:
     """Takes the lock and gives it back, all in the caller's transaction."""
     us = LockOwner.current()
-    us.acquire(connection, campaign_id, take_over=False)
-    us.release(connection, campaign_id)
+    acquire_lock(connection, campaign_id, us, take_over=False)
+    release_lock(connection, campaign_id, us)
 
 
 def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:

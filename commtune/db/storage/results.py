@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
@@ -263,17 +262,6 @@ class StoredJobs(Transactions):
         is_mine = Job.campaign_id == campaign_id
         rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).all()
         return [_job(row._mapping) for row in sound_rows(rows, "jobs", "key")]
-
-    @staticmethod
-    def open_by_campaign(
-        connection: Connection, tell: Callable[[Damage], None]
-    ) -> Mapping[int, list[JobRecord]]:
-        """Jobs of all campaigns that are not over, in the order they were prepared."""
-        found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-        rows = connection.execute(_IN_ORDER.where(Job.stage != _OVER)).all()
-        for row in sound_rows(rows, "jobs", "key", tell):
-            found[row.campaign_id].append(_job(row._mapping))
-        return found
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""

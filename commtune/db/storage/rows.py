@@ -14,7 +14,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
-from commtune.db.locks import LockOwner, refresh_lock
+from commtune.db.lock_owner import LockOwner
+from commtune.db.locks import refresh_lock
 from commtune.db.tables import Base, ConfigurationRow
 from commtune.model import Configuration
 

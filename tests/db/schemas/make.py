@@ -20,7 +20,7 @@ import database_values as given  # noqa: E402
 
 from commtune.db.connection.engine import open_database  # noqa: E402
 from commtune.db.connection.location import SCHEMA  # noqa: E402
-from commtune.db.locks import LockOwner  # noqa: E402
+from commtune.db.lock_owner import LockOwner  # noqa: E402
 from commtune.db.storage.store import Store  # noqa: E402
 from commtune.model import JobStage  # noqa: E402
 from commtune.model.conclusion import Conclusion, Decision  # noqa: E402

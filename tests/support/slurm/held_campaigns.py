@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commtune.campaign.plan import Plan
-from commtune.db.locks import LockOwner
+from commtune.db.lock_owner import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 

@@ -9,7 +9,14 @@ from sqlalchemy import text
 
 from commtune.db.connection.engine import _as_rows
 from commtune.db.queries import profiles
-from commtune.db.records import CampaignRecord, StackRecord, StoredProfile, SystemRecord
+from commtune.db.queries.summaries import list_summaries
+from commtune.db.records import (
+    CampaignRecord,
+    CampaignSummary,
+    StackRecord,
+    StoredProfile,
+    SystemRecord,
+)
 from commtune.db.storage.store import Store
 from commtune.model import (
     DEFAULT,
@@ -41,6 +48,11 @@ def count(store: Store, table: str) -> int:
     """Rows in a table."""
     with store.database.read() as connection:
         return int(connection.execute(text(f"SELECT count(*) FROM {table}")).scalar_one())
+
+
+def summaries_of(store: Store) -> list[CampaignSummary]:
+    """All campaigns of its database, newest first."""
+    return list_summaries(store.database.whole_url)
 
 
 def profiles_of(store: Store, campaign: str | None = None) -> list[StoredProfile]:

@@ -1,0 +1,148 @@
+"""All campaigns with what they did so far, counted.
+
+All raise DatabaseFault where the database can't be read, and NoAnswer where there is none yet.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from commtune.db import shapes
+from commtune.db.connection.location import Rows
+from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import ON_DAMAGE, Damage, read_rows
+from commtune.db.lock_owner import living_holders
+from commtune.db.records import BestGain, CampaignSummary
+from commtune.model import JobKind, JobRecord, JobStage, Verdict
+from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.tuner.statistics.machine_states import ALL
+
+_CAMPAIGNS = """
+SELECT c.id, c.name, c.what, c.settings, c.simulated, c.folder, c.created, c.finished, c.site,
+       s.name AS system, k.text AS stack
+FROM campaigns c JOIN systems s ON s.id = c.system_id JOIN stacks k ON k.id = c.stack_id
+WHERE {wanted}
+ORDER BY c.created DESC, c.id DESC
+"""
+
+#: SQLite adds up text as 0: of a group with text among its numbers nothing can be said, and such
+#: are grouped apart. There text is greater than any number; servers have types.
+_RUNS = """
+SELECT campaign_id, state, outcome, MIN(id) AS id, COUNT(*) AS runs, SUM(wall_s) AS wall_s,
+       MAX(started_at) AS last_run, (wall_s IS NULL OR wall_s < 1e300) AS is_timed,
+       (started_at < 1e300) AS has_started
+FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome, is_timed, has_started
+"""
+
+_COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {table} GROUP BY campaign_id"
+
+_NODE_HOURS = "SELECT campaign_id, SUM(node_hours) AS found FROM jobs GROUP BY campaign_id"
+
+#: In these words the databases see that the index of open jobs will do.
+_OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' ORDER BY prepared_at, key"
+
+_GAINS = """
+SELECT p.campaign_id, p.name AS profile, p.backend, p.ranks, p.nodes, x.profile_id, x.operation,
+       x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs, x.verdict
+FROM profiles p JOIN profile_points x ON x.profile_id = p.id
+WHERE {wanted} AND NOT x.is_guard AND p.verdict = 'faster' AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
+ORDER BY x.low
+"""
+
+
+def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSummary]:
+    """All campaigns, newest first; or only one."""
+    with open_for_reading(url) as rows:
+        totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
+        jobs = _open_jobs(rows)
+        held = living_holders(rows("SELECT * FROM locks", {}))
+        trials, profiles = (
+            _by_campaign(rows, _COUNT.format(table=table)) for table in ("trials", "profiles")
+        )
+        node_hours = _by_campaign(rows, _NODE_HOURS)
+        found = read_rows(_read(rows, _CAMPAIGNS, "c.id", campaign_id), "campaigns", shapes.Campaign)
+    taken = ("id", "name", "system", "stack", "folder", "settings", "created", "finished", "site")
+    return [
+        CampaignSummary(
+            **{name: row[name] for name in taken},
+            simulated=bool(row["simulated"]),
+            trials=trials.get(row["id"], 0),
+            profiles=profiles.get(row["id"], 0),
+            best=best.get(row["id"]),
+            locked_by=held.get(row["id"], ""),
+            jobs=tuple(jobs[row["id"]]),
+            node_hours=float(node_hours.get(row["id"], 0.0)),
+            aggressor=row["what"].get("aggressor"),
+            **totals[row["id"]],
+        )
+        for row in found
+    ]
+
+
+def _read(
+    rows: Rows, statement: str, column: str, campaign_id: int | None
+) -> Sequence[Mapping[str, Any]]:
+    """Rows of all campaigns, or of one: said in the statement, so that an index serves."""
+    if campaign_id is None:
+        return rows(statement.format(wanted="TRUE"), {})
+    return rows(statement.format(wanted=f"{column} = :campaign"), {"campaign": campaign_id})
+
+
+def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, Any]]:
+    """What runs came to, and the seconds that they took, by campaign."""
+    found: dict[int, dict[str, Any]] = defaultdict(
+        lambda: {"outcomes": {}, "open_runs": 0, "wall_s": 0.0, "last_run": None}
+    )
+    stored = _read(rows, _RUNS, "campaign_id", campaign_id)
+    for row in stored:
+        if not (row["is_timed"] and row["has_started"]):
+            column = "started_at" if row["is_timed"] else "wall_s"
+            ON_DAMAGE.get()(Damage("runs", str(row["id"]), column, "not a number"))
+    sound = [row for row in stored if row["is_timed"] and row["has_started"]]
+    for row in read_rows(sound, "runs", shapes.RunTotals):
+        total = found[row["campaign_id"]]
+        total["last_run"] = max(total["last_run"] or row["last_run"], row["last_run"])
+        if row["state"] == shapes.RunState.STORED:
+            total["outcomes"][row["outcome"]] = row["runs"]
+            total["wall_s"] += row["wall_s"] or 0.0
+        elif row["state"] == shapes.RunState.RUNNING:
+            total["open_runs"] += row["runs"]
+    return found
+
+
+def _by_campaign(rows: Rows, statement: str) -> Mapping[int, Any]:
+    return {row["campaign_id"]: row["found"] for row in rows(statement, {})}
+
+
+def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
+    """Jobs that are not over, in the order they were prepared."""
+    found: defaultdict[int, list[JobRecord]] = defaultdict(list)
+    for row in read_rows(rows(_OPEN_JOBS, {}), "jobs", shapes.Job, "key"):
+        known = {"kind": JobKind(row["kind"]), "stage": JobStage(row["stage"])}
+        found[row.pop("campaign_id")].append(JobRecord(**row | known))
+    return found
+
+
+def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
+    stored = _read(rows, _GAINS, "p.campaign_id", campaign_id)
+    found = read_rows(stored, "profile_points", shapes.Gain, "profile_id")
+    overall = {_size_of(row) for row in found if _is_overall(row)}
+    # In rising order: the last one of a campaign is its best.
+    return {
+        row["campaign_id"]: BestGain(**{field.name: row[field.name] for field in fields(BestGain)})
+        for row in found
+        if row["verdict"] == Verdict.FASTER
+        # As `best` has it: one machine state counts only where all of them together don't.
+        and (_is_overall(row) or _size_of(row) not in overall)
+    }
+
+
+def _size_of(row: Mapping[str, Any]) -> tuple[int, int]:
+    return row["profile_id"], row["bytes"]
+
+
+def _is_overall(row: Mapping[str, Any]) -> bool:
+    return bool(row["speed"] == ALL and row["pairs"] >= FEWEST_PAIRS)

@@ -1,0 +1,71 @@
+"""Copies of a campaign's files, as they were when it was submitted: its jobs go on with them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+
+from commtune.errors import EnvironmentFault
+from commtune.private_files import make_private_folder
+
+#: Names the file with the copies.
+COPIES_VARIABLE = "COMMTUNE_CAMPAIGN_COPIES"
+#: That file's name, in the campaign's folder.
+COPIES = "submitted.json"
+
+
+def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
+    """Keeps the files of a campaign as they are now, for its jobs.
+
+    Raises:
+        EnvironmentFault: that can't be written.
+    """
+    plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
+    part = file.with_suffix(".part")
+    try:
+        make_private_folder(file.parent)
+        part.write_text(json.dumps(plain, indent=1))
+        part.replace(file)
+    except OSError as error:
+        raise EnvironmentFault(
+            f"copies of the campaign's files can't be written: {file}: {error.strerror}",
+            hint="check its permissions and free space, or set XDG_DATA_HOME elsewhere",
+        ) from error
+
+
+def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:
+    """The copies that this job measures by; ``None`` where ``submit`` didn't make it.
+
+    Raises:
+        EnvironmentFault: they can't be read.
+    """
+    file = environment.get(COPIES_VARIABLE)
+    return None if file is None else _read_copies(Path(file))
+
+
+def edited_files(file: Path) -> list[str]:
+    """The files that are no longer as their copies in ``file``; none where there are no copies."""
+    try:
+        copies = _read_copies(file)
+    except EnvironmentFault:
+        return []
+    return [name for name, text in copies.items() if _content(name) != text]
+
+
+def _read_copies(file: Path) -> dict[str, bytes]:
+    try:
+        plain = json.loads(file.read_text())
+        return {name: text.encode(errors="surrogateescape") for name, text in plain.items()}
+    except (OSError, ValueError, AttributeError) as error:
+        raise EnvironmentFault(
+            f"the copies of the campaign's files can't be read: {file}: {error}",
+            hint="'commtune submit' with the campaign file makes them again",
+        ) from error
+
+
+def _content(name: str) -> bytes | None:
+    try:
+        return Path(name).read_bytes()
+    except OSError:
+        return None
