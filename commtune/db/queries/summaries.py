@@ -48,7 +48,8 @@ _GAINS = """
 SELECT p.campaign_id, p.name AS profile, p.backend, p.ranks, p.nodes, x.profile_id, x.operation,
        x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs, x.verdict
 FROM profiles p JOIN profile_points x ON x.profile_id = p.id
-WHERE {wanted} AND NOT x.is_guard AND p.verdict = 'faster' AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
+WHERE {wanted} AND NOT x.is_guard AND p.verdict = 'faster'
+  AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
 ORDER BY x.low
 """
 
@@ -63,7 +64,8 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
             _by_campaign(rows, _COUNT.format(table=table)) for table in ("trials", "profiles")
         )
         node_hours = _by_campaign(rows, _NODE_HOURS)
-        found = read_rows(_read(rows, _CAMPAIGNS, "c.id", campaign_id), "campaigns", shapes.Campaign)
+        campaigns = _read(rows, _CAMPAIGNS, "c.id", campaign_id)
+        found = read_rows(campaigns, "campaigns", shapes.Campaign)
     taken = ("id", "name", "system", "stack", "folder", "settings", "created", "finished", "site")
     return [
         CampaignSummary(

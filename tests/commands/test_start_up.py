@@ -1,0 +1,60 @@
+"""What commands that measure nothing import: most of the time that they take."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import database_values as given
+import pytest
+
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+
+_PROGRAM = """
+import atexit, sys
+atexit.register(lambda: print("imported", *sys.modules, file=sys.stderr))
+from commtune.cli import main
+main()
+"""
+_DATABASE = ("sqlalchemy", "alembic", "commtune.db.tables")
+_SEARCH = ("numpy", "scipy", "optuna", "matplotlib")
+_DOCUMENTS = ("pydantic", "yaml", "jinja2")
+
+
+@pytest.fixture(scope="module")
+def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With a campaign of one trial."""
+    file = tmp_path_factory.mktemp("stored") / "commtune.db"
+    with closing(open_database(f"sqlite:///{file}")) as opened:
+        store = Store(opened)
+        store.add_trial(store.open_campaign(given.campaign()).id, 1, given.TUNED, "user")
+    return file
+
+
+@pytest.mark.parametrize(
+    ("command", "heavy"),
+    [
+        ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
+        ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
+        ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
+        ("init --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
+        ("doctor --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
+        ("export --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
+    ],
+)
+def test_no_command_waits_for_what_it_does_not_need(
+    command: str, heavy: tuple[str, ...], database: Path
+) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _PROGRAM, *command.format(database=database).split()],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    imported = set(done.stderr.rpartition("imported ")[2].split())
+    assert "commtune.cli" in imported
+    assert not imported & set(heavy)
