@@ -14,14 +14,14 @@ from commtune.db.codec import load_model, unpack_samples
 from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage
 from commtune.db.tables import (
-    Base,
-    Campaign,
-    ConclusionRow,
-    DecisionRow,
-    ExecutionRow,
-    ProfileRow,
-    Run,
-    Trial,
+    CAMPAIGNS,
+    CONCLUSIONS,
+    DECISIONS,
+    EXECUTIONS,
+    METADATA,
+    PROFILES,
+    RUNS,
+    TRIALS,
 )
 from commtune.errors import DatabaseFault
 from commtune.model import Workload
@@ -39,7 +39,7 @@ def find_damage(database: Database) -> list[Damage]:
     """
     is_file = database.engine.dialect.name == "sqlite"
     steps: list[tuple[str, _Step]] = [("file", _damage_of_file)] if is_file else []
-    steps += [(t.name, partial(_damage_of_table, t)) for t in Base.metadata.sorted_tables]
+    steps += [(t.name, partial(_damage_of_table, t)) for t in METADATA.sorted_tables]
     found: list[Damage] = []
     with database.read() as connection:
         for name, step in steps:
@@ -60,12 +60,12 @@ def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
         "measurements": "SELECT campaign_id FROM runs WHERE id = :row",
         "profile_points": "SELECT campaign_id FROM profiles WHERE id = :row",
         "configurations": " UNION ".join(
-            f"SELECT campaign_id FROM {one.__tablename__} WHERE configuration_id = :row"
-            for one in (Trial, Run, ProfileRow, ExecutionRow)
+            f"SELECT campaign_id FROM {one.name} WHERE configuration_id = :row"
+            for one in (TRIALS, RUNS, PROFILES, EXECUTIONS)
         ),
     }.get(table)
     if statement is None:
-        key = next(iter(Base.metadata.tables[table].primary_key.columns)).name
+        key = next(iter(METADATA.tables[table].primary_key.columns)).name
         statement = f"SELECT campaign_id FROM {table} WHERE {key} = :row"
     return {int(number) for number in connection.execute(sa.text(statement), given).scalars()}
 
@@ -113,10 +113,10 @@ def _details(stored: Mapping[str, Any]) -> None:
 
 
 _READERS: Mapping[str, Mapping[str, Callable[[Any], Any]]] = {
-    Campaign.__tablename__: {"what": lambda what: Workload.of_plain(what["workload"])},
-    DecisionRow.__tablename__: {"decision": lambda stored: load_model(Decision, stored)},
-    ConclusionRow.__tablename__: {"conclusion": lambda stored: load_model(Conclusion, stored)},
-    ProfileRow.__tablename__: {"details": _details},
-    Run.__tablename__: {"workload": Workload.of_plain},
+    CAMPAIGNS.name: {"what": lambda what: Workload.of_plain(what["workload"])},
+    DECISIONS.name: {"decision": lambda stored: load_model(Decision, stored)},
+    CONCLUSIONS.name: {"conclusion": lambda stored: load_model(Conclusion, stored)},
+    PROFILES.name: {"details": _details},
+    RUNS.name: {"workload": Workload.of_plain},
     "measurements": {"samples": unpack_samples},
 }

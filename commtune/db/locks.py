@@ -21,7 +21,7 @@ from sqlalchemy.exc import IntegrityError
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.lock_owner import LockOwner, death_of, describe_holder
-from commtune.db.tables import Base, Campaign, Lock
+from commtune.db.tables import CAMPAIGNS, LOCKS
 from commtune.errors import CampaignLocked
 
 #: Silence after which a controller on another machine is given up, seconds.
@@ -30,7 +30,7 @@ _STALE_AFTER_S = 300.0
 
 def find_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
     """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
-    row = _sound(connection, select(Lock.__table__).where(Lock.campaign_id == campaign_id))
+    row = _sound(connection, select(LOCKS).where(LOCKS.c.campaign_id == campaign_id))
     return (LockOwner.from_row(row), row["since"]) if row else None
 
 
@@ -65,13 +65,13 @@ def acquire_lock(
 
 def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
     """Gives the lock back; another's stays."""
-    connection.execute(delete(Lock).where(Lock.campaign_id == campaign_id, *_is(owner)))
+    connection.execute(delete(LOCKS).where(LOCKS.c.campaign_id == campaign_id, *_is(owner)))
 
 
 #: Made once: building a statement takes longer than executing it.
-_REFRESH = update(Base.metadata.tables[Lock.__tablename__]).where(
-    Lock.campaign_id == bindparam("its_campaign"),
-    *(getattr(Lock, name) == bindparam(f"its_{name}") for name in LockOwner.__dataclass_fields__),
+_REFRESH = update(LOCKS).where(
+    LOCKS.c.campaign_id == bindparam("its_campaign"),
+    *(LOCKS.c[name] == bindparam(f"its_{name}") for name in LockOwner.__dataclass_fields__),
 )
 
 
@@ -88,12 +88,12 @@ def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | No
 
 
 def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
-    return [getattr(Lock, name) == value for name, value in asdict(owner).items()]
+    return [LOCKS.c[name] == value for name, value in asdict(owner).items()]
 
 
 def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
     # Locked for this transaction where the database can: no other one decides on the same row.
-    statement = select(Lock.__table__).where(Lock.campaign_id == campaign_id).with_for_update()
+    statement = select(LOCKS).where(LOCKS.c.campaign_id == campaign_id).with_for_update()
     return _sound(connection, statement)
 
 
@@ -107,7 +107,7 @@ def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:
     try:
         with connection.begin_nested():
             connection.execute(
-                insert(Lock).values(
+                insert(LOCKS).values(
                     campaign_id=campaign_id, since=now, heartbeat=now, **asdict(owner)
                 )
             )
@@ -119,16 +119,18 @@ def _insert(connection: Connection, campaign_id: int, owner: LockOwner) -> bool:
 def _replace(connection: Connection, row: RowMapping, owner: LockOwner) -> bool:
     now = time.time()
     done = connection.execute(
-        update(Lock)
-        .where(Lock.campaign_id == row["campaign_id"], *_is(LockOwner.from_row(row)))
-        .where(Lock.heartbeat == row["heartbeat"])
+        update(LOCKS)
+        .where(LOCKS.c.campaign_id == row["campaign_id"], *_is(LockOwner.from_row(row)))
+        .where(LOCKS.c.heartbeat == row["heartbeat"])
         .values(since=now, heartbeat=now, **asdict(owner))
     )
     return done.rowcount == 1
 
 
 def _locked(connection: Connection, campaign_id: int, row: RowMapping | None) -> CampaignLocked:
-    name = connection.execute(select(Campaign.name).where(Campaign.id == campaign_id)).scalar()
+    name = connection.execute(
+        select(CAMPAIGNS.c.name).where(CAMPAIGNS.c.id == campaign_id)
+    ).scalar()
     who = describe_holder(row) if row else "another controller"
     return CampaignLocked(
         f"campaign {name} is in use by {who}",

@@ -16,7 +16,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, ignore
 from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 
 #: What several campaigns share, with the condition for rows of one campaign.
@@ -203,7 +203,7 @@ def _copy_campaigns(path: Path, new: Path) -> tuple[dict[int, str], set[int]]:
 
 
 def _copy(connection: sqlite3.Connection, campaign: int) -> None:
-    for table in Base.metadata.sorted_tables:
+    for table in METADATA.sorted_tables:
         if table.name == "locks":
             continue
         columns = ", ".join(f'"{column.name}"' for column in table.columns)
@@ -239,7 +239,7 @@ def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
             lost |= campaigns_with(connection, one)
         driver = connection.exec_driver_sql
         for number in lost:
-            for table in reversed(Base.metadata.sorted_tables):
+            for table in reversed(METADATA.sorted_tables):
                 if table.name not in _SHARED:
                     where = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
                     driver(

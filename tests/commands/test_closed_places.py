@@ -11,12 +11,15 @@ from pathlib import Path
 
 import pytest
 
-#: Each line of the input is a command in a process of its own, which has all modules already: an
-#: ordinary user may not read the folder that they are in, if root runs the tests.
+from commtune.db.connection.engine import open_database
+
+#: Each line of the input is a command, with variables before it, in a process of its own, which
+#: has all modules already: an ordinary user may not read the folder that they are in, if root runs
+#: the tests.
 _PROGRAM = """
 import importlib, os, sys
 from commtune import cli
-import commtune.db.connection.engine
+import commtune.app.campaigns.results, commtune.app.setup.database
 for modules in cli._COMMANDS.values():
     for module in modules.values():
         importlib.import_module(f"commtune.commands.{module}")
@@ -27,7 +30,11 @@ if os.geteuid() == 0:
 for line in sys.stdin.read().splitlines():
     sys.stdout.flush()
     if os.fork() == 0:
-        sys.argv[1:] = line.split()
+        words = line.split()
+        while "=" in words[0]:
+            name, _, value = words.pop(0).partition("=")
+            os.environ[name] = value
+        sys.argv[1:] = words
         cli.main()
     code = os.waitstatus_to_exitcode(os.wait()[1])
     print(f"ended {code}", file=sys.stderr, flush=True)
@@ -41,6 +48,8 @@ _KEYS = {
     "templates": _CAMPAIGN + "slurm: {{templates: '{closed}/x'}}\n",
     "matrix": _CAMPAIGN + "workload: {{operation: matrix, ranks: 4, matrix: '{closed}/x'}}\n",
 }
+#: What they read is in the folder of data.
+_OF_STORED = ("status", "results", "db check", "run -p x -- true", "verify x")
 _COMMANDS = (
     "status --db {closed}/x.db",
     "best --op allreduce --db {closed}/x.db",
@@ -59,6 +68,11 @@ _COMMANDS = (
     "build --mpi {closed}/mpi",
     "mpi list",
     *(f"spaces validate {{folder}}/{key}.yaml" for key in _KEYS),
+    *(f"XDG_DATA_HOME={{closed}}/data {command}" for command in _OF_STORED),
+    *(f"XDG_DATA_HOME= HOME={{closed}}/home {command}" for command in _OF_STORED),
+    "results --db {own} -o {closed}/x.csv",
+    "db backup {closed}/x.db --db {own}",
+    "COMMTUNE_DB_FILE={closed}/x status",
 )
 
 
@@ -79,7 +93,10 @@ def test_a_closed_place_is_named_and_nothing_else_is_said(closed: Path) -> None:
         file = closed.parent / f"{key}.yaml"
         file.write_text(text.format(closed=closed))
         file.chmod(0o644)
-    commands = [line.format(closed=closed, folder=closed.parent) for line in _COMMANDS]
+    own = closed.parent / "own.db"
+    open_database(f"sqlite:///{own}").close()
+    own.chmod(0o644)
+    commands = [line.format(closed=closed, folder=closed.parent, own=own) for line in _COMMANDS]
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         input="\n".join(commands),

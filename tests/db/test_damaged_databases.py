@@ -25,7 +25,7 @@ from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 from commtune.errors import CommtuneError, UserError
 from commtune.model.conclusion import Decision
 from commtune.service.api import QUESTIONS, answer_request
@@ -83,7 +83,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _columns() -> Iterator[tuple[str, str, Any]]:
     """Every column with values that it never has."""
     texts, numbers, documents = cycle(_TEXTS), cycle(_NUMBERS), cycle(_DOCUMENTS)
-    for table in Base.metadata.sorted_tables:
+    for table in METADATA.sorted_tables:
         for column in table.columns:
             if column.name == "id":
                 continue

@@ -14,7 +14,7 @@ from sqlalchemy import inspect, text
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.location import SCHEMA
 from commtune.db.storage.store import Store
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 
 PAGE = (Path(__file__).parents[2] / "docs" / "database.md").read_text()
 
@@ -25,7 +25,7 @@ def described(text: str) -> set[str]:
 
 def test_every_table_and_view_is_described_and_no_other(sqlite_url: str) -> None:
     tables, _, views = PAGE.partition("## Tables")[2].partition("## Views")
-    assert described(tables) == set(Base.metadata.tables)
+    assert described(tables) == set(METADATA.tables)
     database = open_database(sqlite_url)
     assert described(views) == set(inspect(database.engine).get_view_names())
     database.close()

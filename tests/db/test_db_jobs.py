@@ -12,7 +12,7 @@ import pytest
 from sqlalchemy import event, insert, text
 
 from commtune.db.storage.store import Store
-from commtune.db.tables import Job
+from commtune.db.tables import JOBS
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, JobKind, JobStage
 from commtune.tuner import ports
@@ -120,7 +120,7 @@ def fill(store: Store, campaign_id: int) -> None:
     rows += [("waiting", "prepared", 0.0), ("running", "submitted", 0.5)]
     with store.database.write() as connection:
         connection.execute(
-            insert(Job),
+            insert(JOBS),
             [
                 {**_OTHERS, "campaign_id": campaign_id, "key": key, "stage": stage,
                  "prepared_at": float(number), "node_hours": hours}

@@ -24,7 +24,7 @@ from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import best, profiles
 from commtune.db.storage.store import Store
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
@@ -46,7 +46,7 @@ def difference(connection: Connection) -> list[Any]:
     """What Alembic would write into a next migration."""
     options = {"compare_type": True, "version_table": VERSION_TABLE}
     context = MigrationContext.configure(connection, opts=options)
-    return list(compare_metadata(context, Base.metadata))
+    return list(compare_metadata(context, METADATA))
 
 
 def loaded(dump: Path, folder: Path) -> str:

@@ -17,7 +17,7 @@ from commtune import formatting
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.db.tables import Campaign
+from commtune.db.tables import CAMPAIGNS
 from commtune.model import DEFAULT, Aggressor, AggressorPattern, JobKind, JobStage, Outcome
 from commtune.report import timeline
 from commtune.report.page import Page
@@ -41,7 +41,7 @@ def campaign(store: Store, **settings: Any) -> int:
     """A campaign of a few runs on this machine."""
     campaign_id = Made(trials=5, blocks=7, loaded=0.0).store(store)
     with store.database.write() as connection:
-        connection.execute(update(Campaign).values(settings=settings))
+        connection.execute(update(CAMPAIGNS).values(settings=settings))
     return campaign_id
 
 
@@ -78,8 +78,8 @@ def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> No
     assert "Beside" not in shown(Page(recorded(store, url)).render())
     plain = Aggressor(AggressorPattern.INCAST, 2).plain()
     with store.database.write() as connection:
-        what = connection.execute(select(Campaign.what)).scalar_one()
-        connection.execute(update(Campaign).values(what={**what, "aggressor": plain}))
+        what = connection.execute(select(CAMPAIGNS.c.what)).scalar_one()
+        connection.execute(update(CAMPAIGNS).values(what={**what, "aggressor": plain}))
     words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
     assert f"{words}. Speedups are" in shown(Page(recorded(store, url)).render())
     for number, rate in enumerate((11.1234, 0.9)):

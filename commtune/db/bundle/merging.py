@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from commtune.db.bundle.rows import TABLES, Row, read_campaign, to_line
 from commtune.db.storage.rows import configuration_row, ensure_row
-from commtune.db.tables import Campaign, Stack, System
+from commtune.db.tables import CAMPAIGNS, STACKS, SYSTEMS
 from commtune.errors import UserError
 from commtune.model import Configuration, content_key
 
@@ -96,8 +96,9 @@ def merge_rows(
 def _is_stored(
     connection: sa.Connection, values: Mapping[str, Any], name: str, site: str, digest: str
 ) -> bool:
-    same = (Campaign.site == site, Campaign.created == values["created"])
-    query = sa.select(Campaign.id, Campaign.name).where((Campaign.name == name) | sa.and_(*same))
+    same = (CAMPAIGNS.c.site == site, CAMPAIGNS.c.created == values["created"])
+    known = (CAMPAIGNS.c.name == name) | sa.and_(*same)
+    query = sa.select(CAMPAIGNS.c.id, CAMPAIGNS.c.name).where(known)
     found = connection.execute(query).first()
     if found is None:
         return False
@@ -135,11 +136,11 @@ class _Writer:
             # By what it sets: a bundle's word for its key would do for any other.
             return configuration_row(self.connection, Configuration(values["environment"]))
         if table in ("systems", "stacks"):
-            kind = System if table == "systems" else Stack
+            kind = SYSTEMS if table == "systems" else STACKS
             key = f"{values.pop('fingerprint')}@{self.site}"
             if table == "systems":
                 values["name"] = f"{values['name']} @{self.site}"
-            return ensure_row(self.connection, kind, kind.fingerprint, key, **values)[0]
+            return ensure_row(self.connection, kind, kind.c.fingerprint, key, **values)[0]
         if table == "campaigns":
             name = f"{values['name']}@{self.site}"
             values |= {"name": name, "site": self.site, "folder": ""}

@@ -18,12 +18,12 @@ import sqlalchemy as sa
 from commtune.db.checked_columns import damage_in
 from commtune.db.damage import DamagedRows
 from commtune.db.repair import OF_CAMPAIGN
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 
 #: A table's name, and a row of it by column.
 Row = tuple[str, dict[str, Any]]
 
-TABLES = {t.name: t for t in Base.metadata.sorted_tables if t.name not in ("locks", "jobs")}
+TABLES = {t.name: t for t in METADATA.sorted_tables if t.name not in ("locks", "jobs")}
 
 _PAGE = 500
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from alembic import context
 
 from commtune.db.connection.location import VERSION_TABLE
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 
 context.configure(
     connection=context.config.attributes["connection"],
-    target_metadata=Base.metadata,
+    target_metadata=METADATA,
     version_table=VERSION_TABLE,
     render_as_batch=True,
     # Alembic holds SQLite's tables for not transactional, which is true only of the driver's own

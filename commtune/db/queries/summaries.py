@@ -16,8 +16,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, read_rows
 from commtune.db.lock_owner import living_holders
 from commtune.db.records import BestGain, CampaignSummary
-from commtune.model import JobKind, JobRecord, JobStage, Verdict
-from commtune.tuner.statistics.intervals import FEWEST_PAIRS
+from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
 _CAMPAIGNS = """

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import Connection, delete, exists, select, update
+from sqlalchemy import Connection, Table, delete, exists, select, update
 
 from commtune.db.codec import clean_text, list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
@@ -15,14 +15,14 @@ from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.results import StoredJobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
-    Base,
-    Campaign,
-    MeasurementRecord,
-    ProfilePoint,
-    ProfileRow,
-    Run,
-    Stack,
-    System,
+    CAMPAIGNS,
+    MEASUREMENTS,
+    METADATA,
+    PROFILE_POINTS,
+    PROFILES,
+    RUNS,
+    STACKS,
+    SYSTEMS,
 )
 from commtune.errors import CampaignChanged, UserError
 from commtune.model import JobKind, Outcome, content_key
@@ -38,14 +38,14 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     what, known = to_json_value(spec.what), _as_stored(connection, spec)
     campaign_id, is_new = ensure_row(
         connection,
-        Campaign,
-        Campaign.name,
+        CAMPAIGNS,
+        CAMPAIGNS.c.name,
         spec.name,
         content_key=content_key(what),
         what=what,
         seed=spec.seed,
-        system_id=_described(connection, System, spec.system, name=spec.system.name),
-        stack_id=_described(connection, Stack, known.stack, text=known.stack.text),
+        system_id=_described(connection, SYSTEMS, spec.system, name=spec.system.name),
+        stack_id=_described(connection, STACKS, known.stack, text=known.stack.text),
         simulated=spec.simulated,
         created=time.time(),
         finished=None,
@@ -81,11 +81,11 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
 
     With other settings, a larger budget say, a campaign that was finished has more to do.
     """
-    this, values = Campaign.id == campaign_id, _changeable(spec)
-    settings = connection.execute(select(Campaign.settings).where(this)).scalar_one()
+    this, values = CAMPAIGNS.c.id == campaign_id, _changeable(spec)
+    settings = connection.execute(select(CAMPAIGNS.c.settings).where(this)).scalar_one()
     if list_differences(settings, values["settings"]):
         values["finished"] = None
-    connection.execute(update(Campaign).where(this).values(**values))
+    connection.execute(update(CAMPAIGNS).where(this).values(**values))
 
 
 def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None:
@@ -96,9 +96,9 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
         CampaignLocked: a controller works on it.
     """
     _require_idle(connection, campaign_id, "renamed")
-    if connection.execute(select(Campaign.id).where(Campaign.name == name)).first():
+    if connection.execute(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.name == name)).first():
         raise UserError(f"campaign {name} already exists", hint="choose another name")
-    connection.execute(update(Campaign).where(Campaign.id == campaign_id).values(name=name))
+    connection.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(name=name))
 
 
 def delete_campaign(connection: Connection, campaign_id: int) -> None:
@@ -111,15 +111,15 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
         CampaignLocked: a controller works on it.
     """
     _require_idle(connection, campaign_id, "deleted")
-    runs = select(Run.id).where(Run.campaign_id == campaign_id)
-    connection.execute(delete(MeasurementRecord).where(MeasurementRecord.run_id.in_(runs)))
-    profiles = select(ProfileRow.id).where(ProfileRow.campaign_id == campaign_id)
-    connection.execute(delete(ProfilePoint).where(ProfilePoint.profile_id.in_(profiles)))
+    runs = select(RUNS.c.id).where(RUNS.c.campaign_id == campaign_id)
+    connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.run_id.in_(runs)))
+    profiles = select(PROFILES.c.id).where(PROFILES.c.campaign_id == campaign_id)
+    connection.execute(delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(profiles)))
     # What refers to others goes before them.
-    for table in reversed(Base.metadata.sorted_tables):
+    for table in reversed(METADATA.sorted_tables):
         if "campaign_id" in table.c:
             connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
-    connection.execute(delete(Campaign).where(Campaign.id == campaign_id))
+    connection.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id))
 
 
 def _changeable(spec: CampaignRecord) -> dict[str, Any]:
@@ -131,16 +131,14 @@ def _changeable(spec: CampaignRecord) -> dict[str, Any]:
     }
 
 
-def _described(
-    connection: Connection, table: type[System] | type[Stack], known: Any, **words: str
-) -> int:
+def _described(connection: Connection, table: Table, known: Any, **words: str) -> int:
     """The number of the row of a machine or software stack."""
     words = {name: clean_text(text) for name, text in words.items()}
     description, now = to_json_value(known.description), time.time()
     return ensure_row(
         connection,
         table,
-        table.fingerprint,
+        table.c.fingerprint,
         known.fingerprint,
         description=description,
         created=now,
@@ -151,9 +149,9 @@ def _described(
 def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
     """A campaign with its stack as far as the stored one of this name knows stacks."""
     stored = connection.execute(
-        select(Stack.description)
-        .join(Campaign, Campaign.stack_id == Stack.id)
-        .where(Campaign.name == spec.name)
+        select(STACKS.c.description)
+        .join(CAMPAIGNS, CAMPAIGNS.c.stack_id == STACKS.c.id)
+        .where(CAMPAIGNS.c.name == spec.name)
     ).scalar_one_or_none()
     return spec if stored is None else replace(spec, stack=spec.stack.as_known_to(stored))
 
@@ -161,17 +159,17 @@ def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
 def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
     return connection.execute(
         select(
-            Campaign.what,
-            Campaign.created,
-            System.fingerprint.label("system"),
-            Stack.fingerprint.label("stack"),
-            Stack.description.label("stack_description"),
-            Campaign.simulated,
-            Campaign.site,
+            CAMPAIGNS.c.what,
+            CAMPAIGNS.c.created,
+            SYSTEMS.c.fingerprint.label("system"),
+            STACKS.c.fingerprint.label("stack"),
+            STACKS.c.description.label("stack_description"),
+            CAMPAIGNS.c.simulated,
+            CAMPAIGNS.c.site,
         )
-        .join(System, System.id == Campaign.system_id)
-        .join(Stack, Stack.id == Campaign.stack_id)
-        .where(Campaign.id == campaign_id)
+        .join(SYSTEMS, SYSTEMS.c.id == CAMPAIGNS.c.system_id)
+        .join(STACKS, STACKS.c.id == CAMPAIGNS.c.stack_id)
+        .where(CAMPAIGNS.c.id == campaign_id)
     ).one()
 
 
@@ -193,18 +191,18 @@ def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
 
 
 def _may_begin_anew(connection: Connection, campaign_id: int) -> bool:
-    good = exists().where(Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK))
+    good = exists().where(RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK))
     return not connection.execute(select(good)).scalar()
 
 
 def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
     """Gives a stored campaign another name; returns it, empty if another program just did so."""
     _require_unlocked(connection, campaign_id)
-    taken = set(connection.execute(select(Campaign.name)).scalars())
+    taken = set(connection.execute(select(CAMPAIGNS.c.name)).scalars())
     number = 1
     while f"{name}.{number}" in taken:
         number += 1
-    this = update(Campaign).where(Campaign.id == campaign_id, Campaign.name == name)
+    this = update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id, CAMPAIGNS.c.name == name)
     renamed = connection.execute(this.values(name=f"{name}.{number}"))
     return f"{name}.{number}" if renamed.rowcount else ""
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, RowMapping, delete, func, insert, literal, select, update
+from sqlalchemy import Connection, RowMapping, Table, delete, func, insert, literal, select, update
 
 from commtune import model
 from commtune.db.checked_columns import sound_rows
@@ -17,21 +17,20 @@ from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage
 from commtune.db.storage.rows import Transactions, configuration_row, waits_for_room
 from commtune.db.tables import (
-    Block,
-    ConclusionRow,
-    ConfigurationRow,
-    DecisionRow,
-    ExecutionRow,
-    Job,
-    ProfilePoint,
-    ProfileRow,
+    BLOCKS,
+    CONCLUSIONS,
+    CONFIGURATIONS,
+    DECISIONS,
+    EXECUTIONS,
+    JOBS,
+    PROFILE_POINTS,
+    PROFILES,
 )
 from commtune.errors import DatabaseFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.model.conclusion import Conclusion, Decision
 
 _T = TypeVar("_T")
-_Documents = type[DecisionRow] | type[ConclusionRow]
 
 
 class StoredCourse(Transactions):
@@ -39,33 +38,30 @@ class StoredCourse(Transactions):
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
         """Stores what the campaign decided to confirm; earlier decisions are kept."""
-        self._add(DecisionRow, campaign_id, decision=dump_model(decision))
+        self._add(DECISIONS, campaign_id, decision=dump_model(decision))
 
     def decision(self, campaign_id: int) -> Decision | None:
-        return self._newest(DecisionRow, DecisionRow.decision, campaign_id, Decision)
+        return self._newest(DECISIONS, DECISIONS.c.decision, campaign_id, Decision)
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        self._add(ConclusionRow, campaign_id, conclusion=dump_model(conclusion))
+        self._add(CONCLUSIONS, campaign_id, conclusion=dump_model(conclusion))
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
-        return self._newest(ConclusionRow, ConclusionRow.conclusion, campaign_id, Conclusion)
+        return self._newest(CONCLUSIONS, CONCLUSIONS.c.conclusion, campaign_id, Conclusion)
 
     @waits_for_room
-    def _add(self, table: _Documents, campaign_id: int, **document: Any) -> None:
+    def _add(self, table: Table, campaign_id: int, **document: Any) -> None:
         new = insert(table).values(campaign_id=campaign_id, created=time.time(), **document)
         with self._write() as connection:
             connection.execute(new)
 
-    def _newest(
-        self, table: _Documents, document: Any, campaign_id: int, kind: type[_T]
-    ) -> _T | None:
-        asked = select(document, table.id).where(table.campaign_id == campaign_id)
-        name = table.__tablename__
-        for row in self._rows(asked.order_by(table.id.desc()).limit(1), name):
+    def _newest(self, table: Table, document: Any, campaign_id: int, kind: type[_T]) -> _T | None:
+        asked = select(document, table.c.id).where(table.c.campaign_id == campaign_id)
+        for row in self._rows(asked.order_by(table.c.id.desc()).limit(1), table.name):
             try:
                 return load_model(kind, row[0])
             except DatabaseFault as error:
-                self.database.report(Damage(name, str(row.id), "", error.message))
+                self.database.report(Damage(table.name, str(row.id), "", error.message))
         return None
 
     @waits_for_room
@@ -75,8 +71,8 @@ class StoredCourse(Transactions):
         Raises:
             DatabaseFault: the number belongs to another block.
         """
-        same = select(Block.__table__).where(
-            Block.campaign_id == campaign_id, Block.number == plan.number
+        same = select(BLOCKS).where(
+            BLOCKS.c.campaign_id == campaign_id, BLOCKS.c.number == plan.number
         )
         values = {
             "phase": str(plan.phase),
@@ -87,14 +83,14 @@ class StoredCourse(Transactions):
         with self._write() as connection:
             row = connection.execute(same).one_or_none()
             if row is None:
-                new = insert(Block).values(campaign_id=campaign_id, number=plan.number, **values)
+                new = insert(BLOCKS).values(campaign_id=campaign_id, number=plan.number, **values)
                 connection.execute(new)
             elif _block(row) != plan:
                 raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
     def blocks(self, campaign_id: int) -> list[model.BlockPlan]:
-        planned = select(Block.__table__).where(Block.campaign_id == campaign_id)
-        rows = self._rows(planned.order_by(Block.number), "blocks", "number")
+        planned = select(BLOCKS).where(BLOCKS.c.campaign_id == campaign_id)
+        rows = self._rows(planned.order_by(BLOCKS.c.number), "blocks", "number")
         return [_block(row) for row in rows]
 
     @waits_for_room
@@ -113,16 +109,16 @@ class StoredCourse(Transactions):
                 "configuration_id": configuration_row(connection, execution.configuration),
                 "operation": str(execution.operation),
             }
-            replaced = connection.execute(update(ExecutionRow).filter_by(**key).values(**values))
+            replaced = connection.execute(update(EXECUTIONS).filter_by(**key).values(**values))
             if not replaced.rowcount:
-                connection.execute(insert(ExecutionRow).values(**key, **values))
+                connection.execute(insert(EXECUTIONS).values(**key, **values))
 
     def executions(self, campaign_id: int) -> list[model.Execution]:
         rows = self._rows(
-            select(ExecutionRow.__table__, ConfigurationRow.environment)
-            .join(ConfigurationRow, ConfigurationRow.id == ExecutionRow.configuration_id)
-            .where(ExecutionRow.campaign_id == campaign_id)
-            .order_by(ExecutionRow.created, ExecutionRow.configuration_id),
+            select(EXECUTIONS, CONFIGURATIONS.c.environment)
+            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == EXECUTIONS.c.configuration_id)
+            .where(EXECUTIONS.c.campaign_id == campaign_id)
+            .order_by(EXECUTIONS.c.created, EXECUTIONS.c.configuration_id),
             "executions",
             "configuration_id",
         )
@@ -131,15 +127,17 @@ class StoredCourse(Transactions):
     @waits_for_room
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
-        mine = ProfileRow.campaign_id == campaign_id
-        earlier = select(ProfileRow.id).where(mine)
+        mine = PROFILES.c.campaign_id == campaign_id
+        earlier = select(PROFILES.c.id).where(mine)
         created = time.time()
         with self._write() as connection:
-            connection.execute(delete(ProfilePoint).where(ProfilePoint.profile_id.in_(earlier)))
-            connection.execute(delete(ProfileRow).where(mine))
+            connection.execute(
+                delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(earlier))
+            )
+            connection.execute(delete(PROFILES).where(mine))
             for profile in profiles:
                 number = configuration_row(connection, profile.configuration)
-                new = insert(ProfileRow).values(
+                new = insert(PROFILES).values(
                     campaign_id=campaign_id,
                     configuration_id=number,
                     created=created,
@@ -148,7 +146,7 @@ class StoredCourse(Transactions):
                 key = connection.execute(new).inserted_primary_key
                 assert key is not None  # it is for inserts of one row
                 if points := list(_points(key[0], profile)):
-                    connection.execute(insert(ProfilePoint), points)
+                    connection.execute(insert(PROFILE_POINTS), points)
 
 
 def _execution(row: Any) -> model.Execution:
@@ -212,7 +210,7 @@ def _point_values(point: model.PointEvidence) -> dict[str, Any]:
 _STAGES = tuple(JobStage)
 #: Written out in the statement, where the databases see that the index of open jobs will do.
 _OVER = literal(str(JobStage.OVER), literal_execute=True)
-_IN_ORDER = select(Job.__table__).order_by(Job.prepared_at, Job.key)
+_IN_ORDER = select(JOBS).order_by(JOBS.c.prepared_at, JOBS.c.key)
 
 
 class StoredJobs(Transactions):
@@ -232,24 +230,24 @@ class StoredJobs(Transactions):
         Raises:
             DatabaseFault: it would go back to an earlier stage, or is another campaign's.
         """
-        mine = Job.campaign_id == self._campaign_id
+        mine = JOBS.c.campaign_id == self._campaign_id
         up_to = [str(stage) for stage in _STAGES[: _STAGES.index(job.stage) + 1]]
-        known = update(Job).where(Job.key == job.key, mine, Job.stage.in_(up_to))
+        known = update(JOBS).where(JOBS.c.key == job.key, mine, JOBS.c.stage.in_(up_to))
         values = _values(job)
         with self._write() as connection:
             if connection.execute(known.values(**values)).rowcount:
                 return
-            asked = select(Job.campaign_id, Job.stage).where(Job.key == job.key)
+            asked = select(JOBS.c.campaign_id, JOBS.c.stage).where(JOBS.c.key == job.key)
             stored = connection.execute(asked).one_or_none()
             if stored is not None:
                 raise _misplaced(job, stored, self._campaign_id)
-            new = insert(Job).values(key=job.key, campaign_id=self._campaign_id, **values)
+            new = insert(JOBS).values(key=job.key, campaign_id=self._campaign_id, **values)
             connection.execute(new)
 
     def open_jobs(self) -> list[JobRecord]:
         """Jobs that are not over, in the order they were prepared; the others are not read."""
-        is_mine = Job.campaign_id == self._campaign_id
-        rows = self._rows(_IN_ORDER.where(is_mine, Job.stage != _OVER), "jobs", "key")
+        is_mine = JOBS.c.campaign_id == self._campaign_id
+        rows = self._rows(_IN_ORDER.where(is_mine, JOBS.c.stage != _OVER), "jobs", "key")
         return [_job(row._mapping) for row in rows]
 
     @staticmethod
@@ -259,18 +257,18 @@ class StoredJobs(Transactions):
         Raises:
             DamagedRows: some can't be read.
         """
-        is_mine = Job.campaign_id == campaign_id
-        rows = connection.execute(_IN_ORDER.where(is_mine, Job.stage != _OVER)).all()
+        is_mine = JOBS.c.campaign_id == campaign_id
+        rows = connection.execute(_IN_ORDER.where(is_mine, JOBS.c.stage != _OVER)).all()
         return [_job(row._mapping) for row in sound_rows(rows, "jobs", "key")]
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
-        rows = self._rows(_IN_ORDER.where(Job.campaign_id == self._campaign_id), "jobs", "key")
+        rows = self._rows(_IN_ORDER.where(JOBS.c.campaign_id == self._campaign_id), "jobs", "key")
         return [_job(row._mapping) for row in rows]
 
     def node_hours(self) -> float:
         # The index holds them, no row is read.
-        total = select(func.sum(Job.node_hours)).where(Job.campaign_id == self._campaign_id)
+        total = select(func.sum(JOBS.c.node_hours)).where(JOBS.c.campaign_id == self._campaign_id)
         return float(self._rows(total)[0][0] or 0.0)
 
 

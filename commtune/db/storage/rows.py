@@ -7,16 +7,25 @@ from contextlib import AbstractContextManager
 from functools import cache, partial, wraps
 from typing import Any, TypeVar, cast
 
-from sqlalchemy import Connection, Executable, Insert, Select, bindparam, insert, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    Executable,
+    Insert,
+    Select,
+    Table,
+    bindparam,
+    insert,
+    select,
+)
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import InstrumentedAttribute
 
 from commtune.db.checked_columns import sound_rows
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import refresh_lock
-from commtune.db.tables import Base, ConfigurationRow
+from commtune.db.tables import CONFIGURATIONS
 from commtune.model import Configuration
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -61,13 +70,13 @@ class Transactions:
 
 def ensure_row(
     connection: Connection,
-    table: type[Base],
-    key: InstrumentedAttribute[str],
+    table: Table,
+    key: Column[str],
     value: str,
     **others: Any,
 ) -> tuple[int, bool]:
     """The row with this key, made if it is not there: its number, and whether it was made."""
-    find, make = _find_and_make(table.__tablename__, key.key)
+    find, make = _find_and_make(table, key)
     found = connection.execute(find, {"wanted": value}).scalar_one_or_none()
     if found is not None:
         return int(found), False
@@ -83,15 +92,13 @@ def ensure_row(
 
 
 @cache  # building a statement takes longer than executing it
-def _find_and_make(table: str, key: str) -> tuple[Select[Any], Insert]:
-    # Not the class: SQLAlchemy's ORM takes as long again to look at each value.
-    plain = Base.metadata.tables[table]
-    return select(plain.c.id).where(plain.c[key] == bindparam("wanted")), insert(plain)
+def _find_and_make(table: Table, key: Column[str]) -> tuple[Select[Any], Insert]:
+    return select(table.c.id).where(key == bindparam("wanted")), insert(table)
 
 
 def configuration_row(connection: Connection, configuration: Configuration) -> int:
     """The number of a configuration's row, which is made if it is not there."""
     key, environment = configuration.key, dict(configuration)
     return ensure_row(
-        connection, ConfigurationRow, ConfigurationRow.key, key, environment=environment
+        connection, CONFIGURATIONS, CONFIGURATIONS.c.key, key, environment=environment
     )[0]

@@ -33,7 +33,7 @@ from commtune.db.storage.rows import (
     ensure_row,
     waits_for_room,
 )
-from commtune.db.tables import Base, ConfigurationRow, MeasurementRecord, Run, Trial
+from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
 from commtune.model.run_costs import RunCost
@@ -49,19 +49,17 @@ _MEASURED = (
 
 
 # Those that each run executes are made once: building a statement takes longer than executing it.
-_RUNS = Base.metadata.tables[Run.__tablename__]  # not the class, as in ``ensure_row``
-_TRIALS = Base.metadata.tables[Trial.__tablename__]
-_FIND_TRIAL = select(_TRIALS.c.id, _TRIALS.c.configuration_id).where(
-    _TRIALS.c.campaign_id == bindparam("campaign"), _TRIALS.c.number == bindparam("trial")
+_FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
+    TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
 )
-_ADD_TRIAL = insert(_TRIALS)
-_FIND_RUN = select(_RUNS.c.id, _RUNS.c.campaign_id).where(_RUNS.c.run_id == bindparam("which"))
+_ADD_TRIAL = insert(TRIALS)
+_FIND_RUN = select(RUNS.c.id, RUNS.c.campaign_id).where(RUNS.c.run_id == bindparam("which"))
 _CLOSE_RUN = (
-    update(_RUNS)
-    .where(_RUNS.c.id == bindparam("row"), _RUNS.c.state != "stored")
+    update(RUNS)
+    .where(RUNS.c.id == bindparam("row"), RUNS.c.state != "stored")
     .values(state="stored")
 )
-_ADD_MEASUREMENTS = insert(Base.metadata.tables[MeasurementRecord.__tablename__])
+_ADD_MEASUREMENTS = insert(MEASUREMENTS)
 
 
 class StoredRuns(Transactions):
@@ -98,15 +96,15 @@ class StoredRuns(Transactions):
     def trials(self, campaign_id: int) -> list[model.Trial]:
         rows = self._rows(
             select(
-                Trial.number,
-                ConfigurationRow.environment,
-                Trial.origin,
-                Trial.label,
-                Trial.created,
+                TRIALS.c.number,
+                CONFIGURATIONS.c.environment,
+                TRIALS.c.origin,
+                TRIALS.c.label,
+                TRIALS.c.created,
             )
-            .join(ConfigurationRow, ConfigurationRow.id == Trial.configuration_id)
-            .where(Trial.campaign_id == campaign_id)
-            .order_by(Trial.number),
+            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == TRIALS.c.configuration_id)
+            .where(TRIALS.c.campaign_id == campaign_id)
+            .order_by(TRIALS.c.number),
             "trials",
             "number",
         )
@@ -161,8 +159,8 @@ class StoredRuns(Transactions):
         """
         with self._write() as connection:
             self._require_lock(connection, campaign_id)
-            is_open = Run.run_id == run_id, Run.state != "stored"
-            connection.execute(delete(Run).where(Run.campaign_id == campaign_id, *is_open))
+            is_open = RUNS.c.run_id == run_id, RUNS.c.state != "stored"
+            connection.execute(delete(RUNS).where(RUNS.c.campaign_id == campaign_id, *is_open))
 
     @waits_for_room
     def mark_interrupted(self, run_id: str, detail: str) -> None:
@@ -181,18 +179,18 @@ class StoredRuns(Transactions):
         Args:
             block: only those of this block.
         """
-        asked = _select_runs(Run.workload, Run.timing).where(
-            Run.campaign_id == campaign_id, Run.state == "running"
+        asked = _select_runs(RUNS.c.workload, RUNS.c.timing).where(
+            RUNS.c.campaign_id == campaign_id, RUNS.c.state == "running"
         )
         if block is not None:
-            asked = asked.where(Run.block == block)
+            asked = asked.where(RUNS.c.block == block)
         return [
             RunRequest(
                 **_planned(row),
                 workload=model.Workload.of_plain(row.workload),
                 timing=model.Timing(**row.timing),
             )
-            for row in self._rows(asked.order_by(Run.id), "runs", "run_id")
+            for row in self._rows(asked.order_by(RUNS.c.id), "runs", "run_id")
         ]
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
@@ -215,12 +213,12 @@ class StoredRuns(Transactions):
             UnknownName: that run has no such size.
         """
         rows = self._rows(
-            select(MeasurementRecord.samples)
-            .join(Run, Run.id == MeasurementRecord.run_id)
+            select(MEASUREMENTS.c.samples)
+            .join(RUNS, RUNS.c.id == MEASUREMENTS.c.run_id)
             .where(
-                Run.run_id == run_id,
-                MeasurementRecord.size == bytes,
-                MeasurementRecord.operation == Run.operation,
+                RUNS.c.run_id == run_id,
+                MEASUREMENTS.c.bytes == bytes,
+                MEASUREMENTS.c.operation == RUNS.c.operation,
             )
             .limit(1)
         )
@@ -233,8 +231,8 @@ class StoredRuns(Transactions):
 
         ``None`` where there was none, or its records were not there.
         """
-        rate = Run.header[("beside", "gigabits_per_s")].as_float()
-        good = (*_good_runs(campaign_id), is_json(Run.header))
+        rate = RUNS.c.header[("beside", "gigabits_per_s")].as_float()
+        good = (*_good_runs(campaign_id), is_json(RUNS.c.header))
         asked = select(func.min(rate), func.max(rate)).where(*good)
         ((least, most),) = self._rows(asked)
         return None if least is None else (least, most)
@@ -242,7 +240,7 @@ class StoredRuns(Transactions):
     def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
         """Steps of an operation that good runs measured by themselves, by run."""
         rows = self._rows(
-            select(Run.run_id, Run.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
+            select(RUNS.c.run_id, RUNS.c.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
         )
         return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
@@ -252,15 +250,15 @@ class StoredRuns(Transactions):
         Those of guards are left out: other operations, several in a run.
         """
         # Only what is needed of headers, which are long: they name every rank.
-        said, ended = type_coerce(Run.header, JSON), type_coerce(Run.footer, JSON)
+        said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)
         header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
         footer = {name: ended[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
         columns = (*header.values(), *footer.values())
         rows = self._rows(
-            select(Run.id, Run.run_id, Run.wall_s, Run.end_s, *columns)
-            .where(*_good_runs(campaign_id), Run.phase != str(Phase.GUARD))
-            .where(is_json(Run.header), is_json(Run.footer))
-            .order_by(Run.id),
+            select(RUNS.c.id, RUNS.c.run_id, RUNS.c.wall_s, RUNS.c.end_s, *columns)
+            .where(*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD))
+            .where(is_json(RUNS.c.header), is_json(RUNS.c.footer))
+            .order_by(RUNS.c.id),
             "runs",
         )
         calls = dict(self._rows(_first_calls(campaign_id)))
@@ -278,17 +276,17 @@ class StoredRuns(Transactions):
 
 
 def _good_runs(campaign_id: int) -> tuple[Any, ...]:
-    return Run.campaign_id == campaign_id, Run.outcome == str(Outcome.OK)
+    return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
 
 
 def _first_calls(campaign_id: int) -> Executable:
     """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
-    first = MeasurementRecord.first_call_s
+    first = MEASUREMENTS.c.first_call_s
     return (
-        select(Run.id, func.sum(first))
-        .join(MeasurementRecord, MeasurementRecord.run_id == Run.id)
+        select(RUNS.c.id, func.sum(first))
+        .join(MEASUREMENTS, MEASUREMENTS.c.run_id == RUNS.c.id)
         .where(*_good_runs(campaign_id))
-        .group_by(Run.id)
+        .group_by(RUNS.c.id)
         .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
     )
 
@@ -304,8 +302,8 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
         raise DatabaseFault(f"run {request.run_id} belongs to unknown trial {request.trial}")
     ensure_row(
         connection,
-        Run,
-        Run.run_id,
+        RUNS,
+        RUNS.c.run_id,
         request.run_id,
         campaign_id=campaign_id,
         trial_id=trial.id,
@@ -388,16 +386,16 @@ def _measurement_values(measurement: Measurement, operation: str) -> dict[str, A
 def _select_runs(*columns: Any) -> Select[Any]:
     return (
         select(
-            Run.run_id,
-            Run.phase,
-            Run.block,
-            Run.position,
-            Trial.number,
-            ConfigurationRow.environment,
+            RUNS.c.run_id,
+            RUNS.c.phase,
+            RUNS.c.block,
+            RUNS.c.position,
+            TRIALS.c.number,
+            CONFIGURATIONS.c.environment,
             *columns,
         )
-        .join(Trial, Trial.id == Run.trial_id)
-        .join(ConfigurationRow, ConfigurationRow.id == Run.configuration_id)
+        .join(TRIALS, TRIALS.c.id == RUNS.c.trial_id)
+        .join(CONFIGURATIONS, CONFIGURATIONS.c.id == RUNS.c.configuration_id)
     )
 
 
@@ -414,13 +412,22 @@ def _planned(row: Any) -> dict[str, Any]:
 
 
 def _page_of_runs(campaign_id: int, last: int, phase: Phase | None) -> Select[Any]:
-    names = (Run.session, Run.outcome, Run.operation, Run.wall_s, Run.oversubscribed, Run.detail)
-    where = (Run.nodes, Run.distance)
+    names = (
+        RUNS.c.session,
+        RUNS.c.outcome,
+        RUNS.c.operation,
+        RUNS.c.wall_s,
+        RUNS.c.oversubscribed,
+        RUNS.c.detail,
+    )
+    where = (RUNS.c.nodes, RUNS.c.distance)
     return (
-        _select_runs(Run.id, Run.started_at, Run.other_load, *names, *where, Run.workload)
-        .where(Run.campaign_id == campaign_id, Run.id > last, Run.state == "stored")
-        .where(*([] if phase is None else [Run.phase == str(phase)]))
-        .order_by(Run.id)
+        _select_runs(
+            RUNS.c.id, RUNS.c.started_at, RUNS.c.other_load, *names, *where, RUNS.c.workload
+        )
+        .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id > last, RUNS.c.state == "stored")
+        .where(*([] if phase is None else [RUNS.c.phase == str(phase)]))
+        .order_by(RUNS.c.id)
         .limit(_PAGE_RUNS)
     )
 
@@ -449,12 +456,12 @@ def _measurements(
     if not runs:
         return found
     names = ("operation", *_MEASURED)
-    columns = [getattr(MeasurementRecord, name) for name in names]
+    columns = [MEASUREMENTS.c[name] for name in names]
     rows = connection.execute(
-        select(MeasurementRecord.run_id, MeasurementRecord.size, *columns)
-        .join(Run, Run.id == MeasurementRecord.run_id)
-        .where(Run.campaign_id == campaign_id, Run.id.between(runs[0].id, runs[-1].id))
-        .order_by(MeasurementRecord.run_id, MeasurementRecord.place)
+        select(MEASUREMENTS.c.run_id, MEASUREMENTS.c.bytes, *columns)
+        .join(RUNS, RUNS.c.id == MEASUREMENTS.c.run_id)
+        .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id.between(runs[0].id, runs[-1].id))
+        .order_by(MEASUREMENTS.c.run_id, MEASUREMENTS.c.place)
     ).all()
     for run_id, size, *values in sound_rows(rows, "measurements", "run_id", tell):
         found[run_id].append(Measurement(bytes=size, **dict(zip(names, values, strict=True))))

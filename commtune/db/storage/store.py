@@ -23,7 +23,7 @@ from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.results import StoredCourse, StoredJobs
 from commtune.db.storage.rows import waits_for_room
 from commtune.db.storage.runs import StoredRuns
-from commtune.db.tables import Campaign
+from commtune.db.tables import CAMPAIGNS
 
 
 class Store(StoredRuns, StoredCourse):
@@ -107,8 +107,8 @@ class Store(StoredRuns, StoredCourse):
         """What the order of a campaign's runs is drawn from (see ``tuner.ports.Store``)."""
         with self.database.read() as connection:
             row = connection.execute(
-                select(Campaign.created, Campaign.seed, Campaign.simulated).where(
-                    Campaign.id == campaign_id
+                select(CAMPAIGNS.c.created, CAMPAIGNS.c.seed, CAMPAIGNS.c.simulated).where(
+                    CAMPAIGNS.c.id == campaign_id
                 )
             ).one()
         # The moment it was created: a name may change, and is the same on many machines.
@@ -120,7 +120,7 @@ class Store(StoredRuns, StoredCourse):
         owner = self._owners.get(campaign_id)
         with self._write() as connection:
             connection.execute(
-                update(Campaign).where(Campaign.id == campaign_id).values(finished=time.time())
+                update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(finished=time.time())
             )
             if owner is not None:
                 release_lock(connection, campaign_id, owner)

@@ -16,7 +16,7 @@ import pytest
 from components import require_component
 
 from commtune.db.connection.engine import Database, open_database
-from commtune.db.tables import Base
+from commtune.db.tables import METADATA
 
 _NUMBERS = itertools.count()
 
@@ -100,6 +100,6 @@ def migrated_postgresql(postgresql_socket: Path) -> Iterator[Database]:
 def postgresql_url(migrated_postgresql: Database) -> str:
     """The URL of a database on the server with our schema and nothing in it."""
     with migrated_postgresql.write() as connection:
-        for table in reversed(Base.metadata.sorted_tables):
+        for table in reversed(METADATA.sorted_tables):
             connection.execute(table.delete())
     return migrated_postgresql.engine.url.render_as_string()
