@@ -12,7 +12,6 @@ from commtune import formatting as text
 from commtune.app.profiles.nominal_share import Share
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
-from commtune.cluster.slurm.command_output import classify_reason
 from commtune.db.codec import list_differences as list_differences
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
@@ -170,6 +169,10 @@ def stuck_jobs(campaign: CampaignSummary) -> list[str]:
     if scheduler_of(campaign) is not JobScheduler.SLURM:
         return []
     waiting = [job for job in campaign.jobs if job.word == "PENDING"]
+    if not waiting:
+        return []
+    from commtune.cluster.slurm.command_output import classify_reason  # reads Slurm's words
+
     kinds = [(job, classify_reason(job.reason)) for job in waiting]
     return [
         f"job {job.number} is held ({job.reason}): 'scontrol release {job.number}'"
