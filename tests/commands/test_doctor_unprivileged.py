@@ -13,7 +13,10 @@ import pytest
 #: The first time as whoever runs the tests, so that all modules are loaded: an ordinary user may
 #: not read the folder that they are in.
 _PROGRAM = """
-import contextlib, io, os, sys
+import contextlib, importlib.metadata, io, os, sys
+import commtune.spaces.catalogue.loading as catalogues
+for library in catalogues.list_libraries():
+    catalogues.load_catalogue(library)
 from commtune.commands.setup.doctor import doctor_command
 with contextlib.redirect_stdout(io.StringIO()):
     doctor_command(None, True)

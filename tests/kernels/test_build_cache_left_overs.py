@@ -62,7 +62,7 @@ def test_a_benchmark_that_others_can_write_is_not_started(
     toolchain = Toolchain(GpuKind.CUDA, at, at / "nvcc", "13.0.88", ("90",), None)
     folder = _kept(mpi, cache, toolchain)
     folder.chmod(0o777)
-    with pytest.raises(EnvironmentFault, match="not started: everybody can write its folder"):
+    with pytest.raises(EnvironmentFault, match="is not used: everybody can write its folder"):
         build_benchmark(mpi, cache, toolchain=toolchain)
     folder.chmod(0o755)
     assert build_benchmark(mpi, cache, toolchain=toolchain).executable.parent == folder

@@ -123,7 +123,9 @@ class SearchPhase:
 
         def next_block() -> Iterable[Configuration] | None:
             is_spent = timer.used() > _DEFAULTS_SHARE * timer.budget_s
-            is_enough = is_spent and len(self._runner.evidence.runs) >= _FEWEST_DEFAULTS
+            # Those that failed don't count: three in a row end the campaign.
+            measured = len(self._runner.evidence.good(Phase.SEARCH))
+            is_enough = is_spent and measured >= _FEWEST_DEFAULTS
             return None if is_enough or self._session.is_oversubscribed() else wanted()
 
         # The search, which is made next, reads them from the store.
