@@ -124,7 +124,7 @@ class SearchPhase:
         def next_block() -> Iterable[Configuration] | None:
             is_spent = timer.used() > _DEFAULTS_SHARE * timer.budget_s
             # Those that failed don't count: three in a row end the campaign.
-            measured = len(self._runner.evidence.good(Phase.SEARCH))
+            measured = sum(1 for _ in self._runner.evidence.good(Phase.SEARCH))
             is_enough = is_spent and measured >= _FEWEST_DEFAULTS
             return None if is_enough or self._session.is_oversubscribed() else wanted()
 
