@@ -22,9 +22,9 @@ def _lasting(text: str, seconds: int | str) -> str:
 
 
 def _startup_s(campaign: OnSlurm) -> float:
-    """How long a command takes on this machine, as busy as it is, to do next to nothing."""
+    """How long a controller takes to start on this machine, as busy as it is."""
     begun = time.monotonic()
-    campaign("status")
+    campaign("tune", "--help")
     return time.monotonic() - begun
 
 
