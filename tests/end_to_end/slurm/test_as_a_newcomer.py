@@ -176,7 +176,7 @@ def test_nothing_is_submitted_that_would_measure_nothing(finished: OnSlurm) -> N
 
 def test_guards_pass_into_allocations(campaign: OnSlurm) -> None:
     """The controller in the job knows them too, and so takes the campaign for the same."""
-    # One that changes no transport: eth0 is not there in every cluster of the tests.
+    # A real variable that changes nothing of how ranks communicate: only its passing is tried.
     campaign.write(f"{ONE_BLOCK}protected_variables: [UCX_WARN_UNUSED_ENV_VARS]\n")
     campaign.extra["UCX_WARN_UNUSED_ENV_VARS"] = "n"
     said = campaign("submit", "campaign.yaml")
