@@ -79,7 +79,7 @@ class BlockJobs:
         return self.node_hours.left_s(self._tracked.values())
 
     def submit(self, requests: Sequence[model.RunRequest], time_limit_s: float) -> None:
-        self.stop_policy.check()
+        self._check_stop()
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
         wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
@@ -92,7 +92,7 @@ class BlockJobs:
         self._start(tracked, script)
 
     def collect(self) -> Sequence[model.RunResult]:
-        self.stop_policy.check()
+        self._check_stop()
         if self._unknown:
             results, self._unknown = self._unknown, []
             return results
@@ -126,7 +126,7 @@ class BlockJobs:
         """Makes an untimed run as a job of its own, and waits for it."""
         if not self.tracer.can_trace:
             return None
-        self.stop_policy.check()
+        self._check_stop()
         self._tidy_up()
         tracked = self._new(model.JobKind.TRACE, [request], time_limit_s)
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
@@ -175,6 +175,12 @@ class BlockJobs:
         self._tracked[tracked.job.key] = tracked
         self.submitter.attempt_all(list(self._tracked.values()))
         self.monitor.soon()
+
+    def _check_stop(self) -> None:
+        """Raises the ``EnvironmentFault`` that stops the campaign, if anything does."""
+        # First: that it was cancelled says more than that its job was ended.
+        self.submitter.cancel_request.check()
+        self.stop_policy.check()
 
     def _poll(self) -> list[tuple[TrackedJob, JobEnd]]:
         """Jobs that are over; rests a while if none is."""

@@ -44,6 +44,8 @@ _LEAST_WORTH = 1e-4
 #: How often a configuration is re-run whose failures may have been the machine's: again and again
 #: they are its own.
 _MOST_REPEATS = 2
+#: How often what the user listed is begun while its runs are lost.
+_FIRST_ATTEMPTS = 3
 #: A single run so many standard deviations ahead of the best is run again.
 _AHEAD = 2.0
 #: Speedups are worked out anew when this share of new runs has come in.
@@ -133,14 +135,16 @@ class SearchPhase:
 
     def _try_first(self, timer: Timer) -> None:
         """What the user listed and was never measured, whatever is left of the budget."""
-        known, lost = self._runner.trials, self._runner.unmeasured()
-        untried = [c for c in self._plan.first if c not in known or c in lost]
-        for configuration in untried:
-            self._trial(Proposal(configuration, Origin.USER))
-            self._search.remember(configuration)
-        if untried:
-            order = block_order(untried, self._runner.order_seed, self._runner.blocks)
-            self._dispatch(repeat_blocks(1, lambda: order), timer)
+        for _ in range(_FIRST_ATTEMPTS):
+            known, lost = self._runner.trials, self._runner.unmeasured()
+            untried = [c for c in self._plan.first if c not in known or c in lost]
+            if not untried:
+                return
+            for configuration in untried:
+                self._trial(Proposal(configuration, Origin.USER))
+                self._search.remember(configuration)
+            seed, blocks = self._runner.order_seed, self._runner.blocks
+            self._dispatch(repeat_blocks(1, partial(block_order, untried, seed, blocks)), timer)
 
     def _new_search(self) -> Search:
         # A resumed campaign must not propose the same random numbers again.

@@ -123,6 +123,16 @@ def test_somebody_else_cancels(laboratory: Laboratory, number: int, name: str) -
     assert len(laboratory.numbers()) == 1
 
 
+def test_the_word_is_of_cancel_where_its_jobs_end_was_seen_first(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate("CANCELLED", run_s=20, cancelled_by=0))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    collected(jobs)
+    jobs.submitter.cancel_request.make()
+    with pytest.raises(EnvironmentFault, match="stops: 'commtune cancel' ended it"):
+        jobs.submit(block(1), 60.0)
+
+
 @pytest.mark.parametrize(
     ("reason", "match"), [("BadConstraints", "will not start"), ("AssocGrpWallLimit", "used up")]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,16 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
-from commtune.model import DEFAULT, Configuration, Operation, Phase, Workload
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Operation,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    Workload,
+)
 from commtune.spaces.loading import build_space
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
@@ -81,3 +91,36 @@ def test_the_first_runs_of_the_default_leave_a_small_budget_to_others(
     blocks = [run.block for run in benchmark.runs]
     assert next(n for n, block in enumerate(blocks) if blocks.count(block) > 1) == first
     assert all(run.configuration.is_default for run in benchmark.runs[:first])
+
+
+class LosesFirst(SyntheticBenchmark):
+    """The first run of what is not the default is lost, with its node."""
+
+    lost = False
+
+    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
+        result = super().measure(request, time_limit_s)
+        if self.lost or request.configuration.is_default:
+            return result
+        self.lost = True
+        return replace(result, outcome=Outcome.NODE_FAILURE, measurements=())
+
+
+def test_a_lost_run_of_what_the_user_listed_is_made_again_without_a_budget() -> None:
+    benchmark = LosesFirst(truth, VirtualClock())
+    listed = Configuration({"BUFFER": "4096"})
+    plan = Plan(
+        name="test",
+        space=build_space(parse_document(SPACE)),
+        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+        budget=Budget(search_s=benchmark.run_s / 10, ablation_s=0, confirmation_s=0),
+        first=(listed,),
+    )
+    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
+    runner.recover()
+    runner.load()
+    runner.new_trial(DEFAULT, "baseline")
+    SearchPhase(Session(plan, runner, Silent())).run()
+
+    measured = [run.outcome for run in runner.evidence.runs if run.configuration == listed]
+    assert measured == [Outcome.NODE_FAILURE, Outcome.OK]
