@@ -27,6 +27,7 @@ GOLDEN = Path(__file__).parent / "golden"
 #: By system, the libraries that are measured in its script.
 LIBRARIES = {
     "alps": {"nccl"},
+    "aws-p5": {"nccl"},
     "delta": {"nccl"},
     "dgx-a100": {"nccl"},
     "dgx-h100": {"nccl"},

@@ -35,6 +35,7 @@ def _node_bandwidth(system: System) -> float:
 #: studies state those of a pair and of a node; those of a GPU are its links added up.
 REACHED = {
     "alps": (150, 450, 100),
+    "aws-p5": (450, 450, 400),
     "delta": (100, 300, 25),
     "dgx-a100": (300, 300, 200),
     "dgx-h100": (450, 450, 400),
