@@ -15,9 +15,8 @@ from typing import Any
 
 import pytest
 from alembic import command
-from alembic.config import Config
-from sqlalchemy import create_engine, text
-from sqlalchemy.pool import NullPool
+from old_databases import SCHEMAS, alembic, make_old_database
+from sqlalchemy import text
 
 from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database, upgrade_database
@@ -26,17 +25,13 @@ from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.model import Conditions, Configuration, Verdict
 
-DUMP = Path(__file__).parent / "schemas/campaigns-r0004.sql"
+ROWS = SCHEMAS / "campaigns-r0004.sql"
 NAMES = ("faster", "default", "beside", "emulated")
 
 
 @pytest.fixture
 def url(tmp_path: Path) -> str:
-    path = tmp_path / "old.db"
-    connection = sqlite3.connect(path)
-    connection.executescript(DUMP.read_text())
-    connection.close()
-    found = f"sqlite:///{path}"
+    found = make_old_database(ROWS, tmp_path)
     upgrade_database(found)
     return found
 
@@ -124,14 +119,15 @@ def test_notes_were_taken_apart(url: str, name: str) -> None:
     assert "\n" not in profile.note
 
 
-def test_notes_are_put_together_again(url: str, tmp_path: Path) -> None:
-    with closing(sqlite3.connect(":memory:")) as made:
-        made.executescript(DUMP.read_text())
-        before = made.execute("SELECT id, note FROM profiles ORDER BY id").fetchall()
-    with create_engine(url, poolclass=NullPool).begin() as connection:
-        config = Config()
-        config.set_main_option("script_location", "commtune:db/migrations")
-        config.attributes["connection"] = connection
+def notes(path: Path) -> list[tuple[int, str]]:
+    with closing(sqlite3.connect(path)) as found:
+        return found.execute("SELECT id, note FROM profiles ORDER BY id").fetchall()
+
+
+def test_notes_are_put_together_again(tmp_path: Path) -> None:
+    url = make_old_database(ROWS, tmp_path)
+    before = notes(tmp_path / "old.db")
+    upgrade_database(url)
+    with alembic(url) as (config, _):
         command.downgrade(config, "r0004")
-    with closing(sqlite3.connect(tmp_path / "old.db")) as found:
-        assert found.execute("SELECT id, note FROM profiles ORDER BY id").fetchall() == before
+    assert notes(tmp_path / "old.db") == before
