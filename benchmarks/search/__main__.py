@@ -55,7 +55,7 @@ def play_seed(
         score
         for method in methods
         for course in play_method(method, halves, seed, percents)
-        for score in score_course(method, halves, seed, course)
+        for score in score_course(halves, seed, course)
     ]
 
 

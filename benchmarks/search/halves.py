@@ -23,6 +23,9 @@ from commtune.tuner.statistics.machine_states import MIXED
 from .truth import Prior, fit_prior, shrink_medians
 
 Floats = NDArray[np.float64]
+#: A held-out run is as fast or as slow as this many times its configuration's median at most: one
+#: that hung for a second would otherwise decide the mean over all sizes.
+_FARTHEST = 2.0
 
 
 @dataclass(frozen=True)
@@ -166,12 +169,15 @@ class Halves:
     def held_means(self) -> Floats:
         """Means of the held half's logarithms; as ``truth`` where a configuration has no run.
 
-        Not shrunk: what was chosen without them is judged by them without bias.
+        Not shrunk: what was chosen without them is judged by them without bias. Wild runs are
+        drawn in.
         """
-        found = self.truth.copy()
-        of, times = self.recording.of[self.held], self.recording.log_times[self.held]
+        found, recording = self.truth.copy(), self.recording
+        of, far = recording.of[self.held], math.log(_FARTHEST)
         for row in np.unique(of):
-            mean = times[of == row].mean(axis=0)
+            middle = np.nanmedian(recording.log_times[recording.of == row], axis=0)
+            away = recording.log_times[self.held[of == row]] - middle
+            mean = middle + np.clip(away, -far, far).mean(axis=0)
             found[row] = np.where(np.isnan(mean), found[row], mean)
         return found
 

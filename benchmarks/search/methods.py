@@ -9,7 +9,7 @@ from importlib.util import find_spec
 from .halves import Halves
 from .lists import Method, halve, play_hyperband, play_random, race, with_reruns
 from .models import MODELS
-from .ours import accept_likely, search_alone, whole_campaign
+from .ours import search_alone, whole_campaign
 from .player import DEFAULTS, Played, Player, Spent
 from .samplers import OPTUNA
 
@@ -28,10 +28,10 @@ _BOUNDED: dict[str, Method] = {
 }
 #: Repeats of every configuration by the grid that tries them all; they need no budget.
 EXHAUSTIVE = {"exhaustive": 1, "exhaustive-3": 3}
-_OURS: dict[str, Callable[..., Played]] = {
+#: What each gives by the name of the method that it is shown as.
+_OURS: dict[str, Callable[..., dict[str, Played]]] = {
     "search": search_alone,
     "whole": whole_campaign,
-    "whole+likely": accept_likely,
 }
 KNOWN = (*EXHAUSTIVE, *_ANYTIME, *_BOUNDED, *_OURS)
 
@@ -41,10 +41,12 @@ class Course:
     """What a method did, to be judged after a number of runs.
 
     Attributes:
+        method: its name in the table.
         percent: of the grid's runs; 0 for those that have no budget.
         until: the number of runs.
     """
 
+    method: str
     percent: float
     until: int
     played: Played
@@ -63,17 +65,18 @@ def play_method(
     own, _, strategy = name.partition(":")
     if name in EXHAUSTIVE:
         until = EXHAUSTIVE[name] * (len(halves.grid.index) - 1) + len(DEFAULTS)
-        yield Course(0, until, _play(play_random, halves, seed, [until]))
+        yield Course(name, 0, until, _play(play_random, halves, seed, [until]))
     elif name in _ANYTIME:
         played = _play(_ANYTIME[name], halves, seed, runs)
-        yield from (Course(p, n, played) for p, n in zip(percents, runs, strict=True))
+        yield from (Course(name, p, n, played) for p, n in zip(percents, runs, strict=True))
     elif own in _OURS:
         for percent, limit in zip(percents, runs, strict=True):
-            played = _OURS[own](halves, seed, limit, strategy)
-            yield Course(percent, len(played.configurations), played)
+            for method, played in _OURS[own](halves, seed, limit, strategy).items():
+                shown = f"{method}:{strategy}" if strategy else method
+                yield Course(shown, percent, len(played.configurations), played)
     else:
         for percent, limit in zip(percents, runs, strict=True):
-            yield Course(percent, limit, _play(_BOUNDED[name], halves, seed, [limit]))
+            yield Course(name, percent, limit, _play(_BOUNDED[name], halves, seed, [limit]))
 
 
 def _play(method: Method, halves: Halves, seed: int, runs: Sequence[int]) -> Played:

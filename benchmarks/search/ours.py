@@ -40,7 +40,7 @@ class Silent:
         """Not looked at."""
 
 
-def search_alone(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
+def search_alone(halves: Halves, seed: int, runs: int, strategy: str = "") -> dict[str, Played]:
     """The search of a campaign with all of the runs; its own pick is by its standings."""
     budget = Budget(runs * halves.run_s, 0.0, 0.0)
     plan, runner = _begin(halves, seed, budget, strategy)
@@ -53,30 +53,32 @@ def search_alone(halves: Halves, seed: int, runs: int, strategy: str = "") -> Pl
     picks = _by_standings(halves, phase.standings())
     played = _played(halves, runner, time.process_time() - began)
     played.own[len(played.configurations)] = picks
-    return played
+    return {"search": played}
 
 
-def accept_likely(halves: Halves, seed: int, runs: int, strategy: str = "") -> Played:
-    """A whole campaign; its own pick is also what is likely, where nothing is proven."""
-    return whole_campaign(halves, seed, runs, strategy, with_likely=True)
+def whole_campaign(halves: Halves, seed: int, runs: int, strategy: str = "") -> dict[str, Played]:
+    """Search, ablation and confirmation within the runs; its own pick is what it recommends.
 
-
-def whole_campaign(
-    halves: Halves, seed: int, runs: int, strategy: str = "", *, with_likely: bool = False
-) -> Played:
-    """Search, ablation and confirmation within the runs; its own pick is what it recommends."""
+    The same campaign with what is likely where nothing is proven is a second method.
+    """
     began = time.process_time()
     result, runner = run_whole_campaign(halves, seed, runs, strategy)
     played = _played(halves, runner, time.process_time() - began)
-    made = len(played.configurations)
-    taken = (*result.profiles, *(result.likely if with_likely else ()))
-    found = [_profile_at(taken, size) for size in halves.sizes]
-    index = halves.grid.index
-    played.own[made] = np.array([index[p.configuration] if p else halves.default for p in found])
-    played.claims[made] = np.array(
+    return {
+        "whole": _recommended(halves, played, result.profiles),
+        "whole+likely": _recommended(halves, played, (*result.profiles, *result.likely)),
+    }
+
+
+def _recommended(halves: Halves, played: Played, profiles: tuple[Profile, ...]) -> Played:
+    """What was played, with the recommendation and the claims of some profiles."""
+    made, index = len(played.configurations), halves.grid.index
+    found = [_profile_at(profiles, size) for size in halves.sizes]
+    rows = np.array([index[p.configuration] if p else halves.default for p in found])
+    claims = np.array(
         [p is not None and _claims(p, size) for p, size in zip(found, halves.sizes, strict=True)]
     )
-    return played
+    return replace(played, own={made: rows}, claims={made: claims})
 
 
 def run_whole_campaign(

@@ -80,7 +80,8 @@ def compare(scores: Sequence[Score]) -> Iterator[tuple[float, str, Floats, Float
     for one in scores:
         if one.pick == ("own" if one.method in _OWN else "lcb"):
             gains.setdefault((one.method, one.percent), {})[one.seed] = one.gain
-    of = {key: np.array([mine[seed] for seed in sorted(mine)]) for key, mine in gains.items()}
+    seeds = sorted(set.intersection(*(set(mine) for mine in gains.values())))
+    of = {key: np.array([mine[seed] for seed in seeds]) for key, mine in gains.items()}
     all_of_it = of[_REFERENCE, 0]
     for budget in _BUDGETS:
         peers = {m: float(x.mean()) for (m, p), x in of.items() if p == budget and m not in _OWN}

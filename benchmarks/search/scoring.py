@@ -54,12 +54,12 @@ class Score:
         return asdict(self)
 
 
-def score_course(name: str, halves: Halves, seed: int, course: Course) -> list[Score]:
+def score_course(halves: Halves, seed: int, course: Course) -> list[Score]:
     """The course's scores, one a rule."""
     found, sizes = [], np.arange(len(halves.sizes))
     for rule in RULES:
         picks = pick_rows(course.played, course.until, rule)
-        if picks is None or (name.startswith("whole") and rule != "own"):
+        if picks is None or (course.method.startswith("whole") and rule != "own"):
             continue
         times = halves.truth[picks, sizes]
         speedup = halves.truth[halves.default] - times
@@ -68,7 +68,8 @@ def score_course(name: str, halves: Halves, seed: int, course: Course) -> list[S
         played = halves.expected[halves.default] - halves.expected[picks, sizes]
         found.append(
             Score(
-                name, course.percent, rule, seed, course.until, round(float(gain.mean()), _DIGITS),
+                course.method, course.percent, rule, seed, course.until,
+                round(float(gain.mean()), _DIGITS),
                 tuple(round(float(r), _DIGITS) for r in times - halves.best),
                 round(float((speedup < -math.log1p(NEAR)).mean()), _DIGITS),
                 round(course.played.seconds[course.until - 1], 2),

@@ -53,7 +53,7 @@ def test_every_method_makes_as_many_runs_as_it_was_given(halves: Halves, method:
     assert [course.percent for course in courses] == [2, 4]
     for course, runs in zip(courses, (28, 56), strict=True):
         assert course.until == pytest.approx(runs, abs=1)  # a campaign ends by its clock
-        for score in score_course(method, halves, 1, course):
+        for score in score_course(halves, 1, course):
             assert min(score.regret) >= 0
 
 
@@ -81,6 +81,18 @@ def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
     assert idle <= 0.15 * variables
 
 
+def test_a_held_out_run_that_hung_moves_a_mean_by_little(halves: Halves) -> None:
+    place = int(halves.held[0])
+    runs = list(halves.grid.runs)
+    hung = tuple(replace(size, median_s=5000 * size.median_s) for size in runs[place].sizes)
+    runs[place] = replace(runs[place], sizes=hung)
+    recording = Recording(replace(halves.grid, runs=tuple(runs)))
+    other = Halves(recording, halves.seen, halves.held)
+    mine = (recording.of[halves.held] == runs[place].configuration).sum()
+    away = np.abs(other.held_means - halves.held_means).max()
+    assert away < 2 * np.log(2) / mine
+
+
 def test_the_exhaustive_grid_tries_every_configuration_as_often(halves: Halves) -> None:
     (course,) = play_method("exhaustive-3", halves, 1, (2,))
     tried = np.bincount(course.played.configurations)
@@ -88,8 +100,9 @@ def test_the_exhaustive_grid_tries_every_configuration_as_often(halves: Halves) 
 
 
 def test_a_campaign_is_judged_by_what_it_recommends(halves: Halves) -> None:
-    (course,) = play_method("whole", halves, 1, (4,))
-    (score,) = score_course("whole", halves, 1, course)
+    course, likely = play_method("whole", halves, 1, (4,))
+    assert (course.method, likely.method) == ("whole", "whole+likely")
+    (score,) = score_course(halves, 1, course)
     assert score.pick == "own"
     assert score.is_false in (True, False)
     row = summarize([score, score])
@@ -102,7 +115,7 @@ def test_the_table_is_made_of_what_was_stored(
 ) -> None:
     monkeypatch.setattr("search.results.RESULTS", tmp_path)
     (course,) = play_method("exhaustive", halves, 1, (2,))
-    scores = score_course("exhaustive", halves, 1, course)
+    scores = score_course(halves, 1, course)
     store_scores("grid", scores)
     store_scores("grid", scores)
     assert sorted(load_scores("grid"), key=lambda score: score.pick) == sorted(
