@@ -118,12 +118,14 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     said = lines(url, capsys)
     assert said[2:4] == [
         "",
-        "shm: 3 jobs in flight when Slurm was last asked; 12.4 of 64 node-hours used; "
+        "shm: 2 jobs in flight, 1 not submitted yet when Slurm was last asked; "
+        "12.4 of 64 node-hours used; "
         "without n3, n7, n9",
     ]
     assert said[4:] == [
-        "Slurm does not answer: these jobs, and their controller, may be over; "
-        "'commtune status' asks again",
+        "Slurm does not answer: these jobs, and their controller, may be over",
+        "next: jobs wait for it, and go on; 'scontrol ping' asks for it, 'commtune status' again "
+        "for them",
         "job for state since reason nodes",
         "4711 block 4 RUNNING 5 min 03 s n[1-2]",
         "4712 block 4 PENDING 1 min 01 s Priority 2 nodes",
@@ -148,7 +150,7 @@ def test_hundreds_of_jobs_fit_on_a_screen(
         jobs.put_job(runs if number >= 496 else waits)
     said = lines(url, capsys)
     assert len(said) < 24
-    assert [line.split()[0] for line in said[6:10]] == ["1496", "1497", "1498", "1499"]
+    assert [line.split()[0] for line in said[7:11]] == ["1496", "1497", "1498", "1499"]
     assert said[-1] == "and 488 further jobs: 488 PENDING (Priority)"
     status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)
@@ -163,7 +165,8 @@ def test_each_campaign_has_its_own_jobs(
         store.job_book(begun(store, name)).put_job(given.job(name, stage=stage, node_hours=1.0))
     said = "\n".join(lines(url, capsys))
     assert "ended: 0 jobs in flight; 1 node-hours used\n" in f"{said}\n"
-    assert "flies: 1 job in flight when Slurm was last asked; 1 node-hours used\njob for" in said
+    flies = "flies: 0 jobs in flight, 1 not submitted yet when Slurm was last asked; 1 node-hours"
+    assert f"{flies} used\nno controller works on it\nnext: " in said
     assert "without:" not in said
 
 
@@ -183,11 +186,10 @@ def test_jobs_that_a_controller_watches_are_up_to_date(
 ) -> None:
     campaign_id = begun(store)
     store.job_book(campaign_id).put_job(given.job("flies", stage=JobStage.PREPARED))
-    assert "shm: 1 job in flight when Slurm was last asked; 0 node-hours used" in lines(
-        url, capsys
-    )
+    count = "shm: 0 jobs in flight, 1 not submitted yet"
+    assert f"{count} when Slurm was last asked; 0 node-hours used" in lines(url, capsys)
     store.lock(campaign_id)
-    assert "shm: 1 job in flight; 0 node-hours used" in lines(url, capsys)
+    assert f"{count}; 0 node-hours used" in lines(url, capsys)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.campaigns import stored
+from commtune.app.campaigns.outlook import describe_outlook
 from commtune.app.campaigns.stored import CampaignSummary
 from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.recent import print_recent
@@ -19,12 +20,10 @@ from commtune.commands.campaigns.state import (
     describe_state,
 )
 from commtune.commands.options import DbOption, JsonOption
-from commtune.model import Aggressor, JobRecord, JobStage
+from commtune.model import Aggressor, JobRecord
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
 _MOST_JOBS = 12
-#: Jobs that somebody must do something about, and that are told.
-_MOST_STUCK = 3
 
 
 def status_command(
@@ -79,11 +78,10 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
-    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
     kind = stored.scheduler_of(campaign)
-    in_flight = f"{text.format_count(len(alive), 'job')} in flight"
+    count = stored.count_jobs(campaign)
     said = [
-        f"{in_flight} when {kind.label} was last asked" if is_old else in_flight,
+        f"{count} when {kind.label} was last asked" if is_old else count,
         _spent(campaign),
     ]
     if campaign.aggressor:
@@ -91,15 +89,8 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if without := stored.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
-    if is_old and any(job.number for job in alive):
-        old = f"{kind.label} does not answer: these jobs, and their controller, may be over"
-        headline = f"{headline}\n  {old}; 'commtune status' asks again"
-    words = stored.last_words(campaign)
-    if not words and campaign.jobs and not (alive or campaign.locked_by):
-        words = f"nothing; {kind.label} calls it {campaign.jobs[-1].word}"
-    if words:
-        again = "" if alive else "\n  'commtune submit' with its file continues it"
-        headline = f"{headline}\n  the last job said: {words}{again}"
+    outlook = describe_outlook(campaign, is_old=is_old)
+    headline = "\n  ".join([headline, *outlook])
     if not campaign.jobs:
         return headline
     if edited := stored.edited_files(campaign):
@@ -114,8 +105,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if more := ordered[_MOST_JOBS:]:
         count = text.format_count(len(more), "further job")
         further = [f"and {count}: {stored.count_job_states(more)}"]
-    stuck = stored.stuck_jobs(campaign)[:_MOST_STUCK]
-    return "\n  ".join([headline, *stuck, *table.splitlines(), *further])
+    return "\n  ".join([headline, *table.splitlines(), *further])
 
 
 def _spent(campaign: CampaignSummary) -> str:

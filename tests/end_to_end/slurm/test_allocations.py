@@ -168,6 +168,10 @@ def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> 
     assert campaign("submit", "campaign.yaml").code == 0
     _until_it_may_be_requeued(campaign)
     (job,) = campaign.jobs()
+    requeued = f"so job {job.number} is requeued at the end of its time; 'commtune cancel small'"
+    assert (
+        f"  next: no further job is accepted yet, {requeued} ends it\n" in campaign("status").out
+    )
     # As Slurm does where a node was resumed, and can't start the job.
     campaign.cluster.call("scontrol", "requeuehold", job.number)
     campaign.cluster.until(job.number, "PENDING")
@@ -198,7 +202,7 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
     assert re.search(rf"^ +{job.number}  allocation  FAILED ", said, re.M), said
     assert (
         "  the last job said: nothing; Slurm calls it FAILED\n"
-        "  'commtune submit' with its file continues it\n"
+        "  next: 'commtune tune' or 'commtune submit' with its file continues it\n"
     ) in said
 
 
@@ -249,8 +253,9 @@ def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
     os.kill(controller, signal.SIGCONT)
     campaign.until(lambda: "; waiting for it\n" in campaign.printed(), "a word")
     status = campaign("status").out
-    assert " in flight when Slurm was last asked; " in status
-    assert "\n  Slurm does not answer: these jobs, and their controller, may be over; " in status
+    assert " when Slurm was last asked; " in status
+    assert "\n  Slurm does not answer: these jobs, and their controller, may be over\n" in status
+    assert "; 'scontrol ping' asks for it, 'commtune status' again for them\n" in status
     campaign.cluster.start_controller()
     campaign.until_over()
     assert "Slurm answers again\n" in campaign.printed()

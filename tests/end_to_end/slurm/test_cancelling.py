@@ -53,6 +53,8 @@ def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnSlurm) -> None:
     first, second = sorted(job.number for job in campaign.jobs())
     assert f"small: jobs {first}, {second} ended; what was measured is kept\n" in ended.out
     assert campaign.all_over()
+    said = campaign("status").out
+    assert "\n  'commtune cancel small' ended it; what was measured is kept\n  next: " in said
     campaign.check_runs()
     hours = campaign.query("SELECT stage, node_hours > 0 FROM jobs ORDER BY prepared_at")
     assert hours == [("over", 1), ("over", 0)]

@@ -1,0 +1,120 @@
+"""What happens next with a campaign on a scheduler, and what to type."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from commtune.app.campaigns.stored import (
+    CampaignState,
+    CampaignSummary,
+    last_words,
+    node_hours_budget,
+    scheduler_of,
+    stuck_jobs,
+)
+from commtune.cluster.jobs.cancel_request import CancelRequest
+from commtune.model import JobKind, JobRecord, JobScheduler, JobStage
+
+#: Room without which a controller waits, bytes.
+_LEAST_ROOM = 65536
+#: Jobs that somebody must do something about, and that are told.
+_MOST_STUCK = 3
+
+
+def describe_outlook(campaign: CampaignSummary, *, is_old: bool) -> list[str]:
+    """Lines that say what is so, what happens next and what to type.
+
+    Args:
+        is_old: Slurm doesn't answer, and jobs may be over by now.
+    """
+    said = _full_disk(campaign)
+    alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
+    if is_old and any(job.number for job in alive):
+        return [*said, *_silence(scheduler_of(campaign))]
+    if campaign.state in (CampaignState.FINISHED, CampaignState.STOPPED):
+        return [*said, *_ending(campaign, [job for job in alive if job.number])]
+    # What is stuck says itself what to type.
+    return said + (stuck_jobs(campaign)[:_MOST_STUCK] or _progress(campaign, alive))
+
+
+def _full_disk(campaign: CampaignSummary) -> list[str]:
+    folder = Path(campaign.folder).parent
+    with suppress(OSError):
+        disk = os.statvfs(folder)
+        if disk.f_bavail * disk.f_frsize < _LEAST_ROOM:
+            return [
+                f"the disk of {folder} is full: controllers wait 5 min for room, then stop; "
+                "free some space"
+            ]
+    return []
+
+
+def _silence(kind: JobScheduler) -> list[str]:
+    ping = "scontrol ping" if kind is JobScheduler.SLURM else "qstat -B"
+    return [
+        f"{kind.label} does not answer: these jobs, and their controller, may be over",
+        f"next: jobs wait for it, and go on; '{ping}' asks for it, 'commtune status' again for "
+        "them",
+    ]
+
+
+def _ending(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
+    name, kind = campaign.name, scheduler_of(campaign).label
+    if campaign.state is CampaignState.FINISHED:
+        budget = node_hours_budget(campaign.settings)
+        more = "'node_hours'" if budget is not None else "'budget'"
+        return [
+            f"next: nothing; 'commtune report {name}'; to go on, raise {more} and submit again"
+        ]
+    again = (
+        "next: 'commtune tune' or 'commtune submit' with its file continues it"
+        if not alive
+        else f"next: these jobs end, and 'commtune tune' with its file reads what they measured; "
+        f"'commtune cancel {name}' ends them"
+    )
+    if CancelRequest.of(Path(campaign.folder).parent).file.exists():
+        return [f"'commtune cancel {name}' ended it; what was measured is kept", again]
+    words = last_words(campaign)
+    if not words and campaign.jobs and campaign.jobs[-1].word and not alive:
+        words = f"nothing; {kind} calls it {campaign.jobs[-1].word}"
+    return [f"the last job said: {words}" if words else "no controller works on it", again]
+
+
+def _progress(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
+    allocations = [job for job in alive if job.kind is JobKind.ALLOCATION]
+    if allocations:
+        return [
+            f"next: {_next_allocation(allocations)}; 'commtune cancel {campaign.name}' ends it"
+        ]
+    label = scheduler_of(campaign).label
+    if alive and all(job.word == "PENDING" for job in alive):
+        return [
+            f"next: {label} starts them in their turn; perhaps another 'partition', or a shorter "
+            f"'block_time', is sooner; 'commtune cancel {campaign.name}' ends them"
+        ]
+    if all(job.number for job in alive):
+        return []
+    return [
+        f"next: what is not submitted yet follows as {label} accepts it; fewer 'jobs' in its "
+        f"file ask for fewer at once; 'commtune cancel {campaign.name}' ends it"
+    ]
+
+
+def _next_allocation(allocations: list[JobRecord]) -> str:
+    """Who continues; of allocations, one runs, or waits, and the next may wait for its end."""
+    first, *others = sorted(allocations, key=lambda job: (job.started_at is None, job.prepared_at))
+    if not first.number:
+        return "the first job is submitted"
+    if first.word in ("", "PENDING"):
+        return f"job {first.number} starts when the scheduler lets it"
+    numbers = [job.number for job in others if job.number]
+    if numbers:
+        return f"job {numbers[0]} continues when job {first.number} is over"
+    if others:
+        return (
+            f"no further job is accepted yet, so job {first.number} is requeued at the end of "
+            "its time"
+        )
+    return "the next job is submitted when a run succeeded"

@@ -1,0 +1,165 @@
+"""What ``commtune status`` says in each moment: what is so, what follows, what to type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+
+import database_values as given
+import pytest
+
+from commtune.app.campaigns import outlook
+from commtune.app.campaigns.stored import list_campaigns
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import JobKind, JobRecord, JobStage
+
+#: Puts a campaign into a moment, in the database or its folder; returns whether Slurm is silent.
+_Moment = Callable[[Store, int, Path], bool]
+
+_RUNS = given.job(
+    "runs",
+    kind=JobKind.ALLOCATION,
+    block=None,
+    stage=JobStage.SUBMITTED,
+    number="7",
+    word="RUNNING",
+    started_at=5.0,
+)
+_WAITS = replace(_RUNS, key="waits", number="8", word="PENDING", started_at=None, prepared_at=9.0)
+_UNSUBMITTED = replace(_WAITS, stage=JobStage.PREPARED, number="", word="")
+_BLOCK = given.job("block", stage=JobStage.SUBMITTED, number="9", word="PENDING", started_at=None)
+
+
+def _held_by_a_controller(*jobs: JobRecord, silent: bool = False) -> _Moment:
+    def begin(store: Store, campaign_id: int, _: Path) -> bool:
+        store.lock(campaign_id)
+        for job in jobs:
+            store.job_book(campaign_id).put_job(job)
+        return silent
+
+    return begin
+
+
+def _left(*jobs: JobRecord, said: str = "", cancelled: bool = False) -> _Moment:
+    def begin(store: Store, campaign_id: int, folder: Path) -> bool:
+        for job in jobs:
+            store.job_book(campaign_id).put_job(job)
+        output = folder / "jobs" / "runs" / "job.out"
+        output.parent.mkdir(parents=True)
+        output.write_text(said)
+        if cancelled:
+            (folder / "cancelled").touch()
+        return False
+
+    return begin
+
+
+def _finished(store: Store, campaign_id: int, _: Path) -> bool:
+    store.finish_campaign(campaign_id)
+    return False
+
+
+_OVER = replace(_RUNS, stage=JobStage.OVER, word="FAILED", node_hours=1.0)
+_HELD = replace(_WAITS, reason="JobHeldUser")
+_CONTINUES = "next: 'commtune tune' or 'commtune submit' with its file continues it"
+_ENDS = "'commtune cancel shm' ends it"
+_MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
+    "submitted": (
+        _left(_WAITS),
+        [f"next: job 8 starts when the scheduler lets it; {_ENDS}"],
+    ),
+    "held": (_left(_HELD), ["job 8 is held (JobHeldUser): 'scontrol release 8'"]),
+    "before its first good run": (
+        _held_by_a_controller(_RUNS),
+        [f"next: the next job is submitted when a run succeeded; {_ENDS}"],
+    ),
+    "chained": (
+        _held_by_a_controller(_RUNS, _WAITS),
+        [f"next: job 8 continues when job 7 is over; {_ENDS}"],
+    ),
+    "MaxSubmitJobs reached in an allocation": (
+        _held_by_a_controller(_RUNS, _UNSUBMITTED),
+        [
+            "next: no further job is accepted yet, so job 7 is requeued at the end of its time; "
+            f"{_ENDS}"
+        ],
+    ),
+    "MaxSubmitJobs reached on the login node": (
+        _held_by_a_controller(_BLOCK, replace(_BLOCK, key="more", number="", word="")),
+        [
+            "next: what is not submitted yet follows as Slurm accepts it; fewer 'jobs' in its "
+            f"file ask for fewer at once; {_ENDS}"
+        ],
+    ),
+    "pending": (
+        _held_by_a_controller(_BLOCK),
+        [
+            "next: Slurm starts them in their turn; perhaps another 'partition', or a shorter "
+            "'block_time', is sooner; 'commtune cancel shm' ends them"
+        ],
+    ),
+    "slurmctld away": (
+        _held_by_a_controller(_RUNS, silent=True),
+        [
+            "Slurm does not answer: these jobs, and their controller, may be over",
+            "next: jobs wait for it, and go on; 'scontrol ping' asks for it, 'commtune status' "
+            "again for them",
+        ],
+    ),
+    "chain ended": (
+        _left(_OVER, said="search: 1 trial\nno job continues: QOS limit\n"),
+        ["the last job said: no job continues: QOS limit", _CONTINUES],
+    ),
+    "lock holder's job over, its words lost": (
+        _left(_OVER),
+        ["no controller works on it", _CONTINUES],
+    ),
+    "cancelled": (
+        _left(_OVER, cancelled=True),
+        ["'commtune cancel shm' ended it; what was measured is kept", _CONTINUES],
+    ),
+    "controller on the login node killed": (
+        _left(_BLOCK),
+        [
+            "no controller works on it",
+            "next: these jobs end, and 'commtune tune' with its file reads what they measured; "
+            "'commtune cancel shm' ends them",
+        ],
+    ),
+    "finished, its node-hours spent": (
+        _finished,
+        ["next: nothing; 'commtune report shm'; to go on, raise 'node_hours' and submit again"],
+    ),
+}
+
+
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_a_moment_is_told(tmp_path: Path, moment: str) -> None:
+    begin, expected = _MOMENTS[moment]
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    opened = open_database(url)
+    folder = tmp_path / "campaign"
+    folder.mkdir()
+    record = given.campaign("shm", settings={"node_hours": 64, "slurm": {}})
+    store = Store(opened)
+    campaign_id = store.open_campaign(replace(record, folder=str(folder / "runs"))).id
+    is_silent = begin(store, campaign_id, folder)
+    ((campaign, _),) = list_campaigns(url, ask_slurm=False)
+    assert outlook.describe_outlook(campaign, is_old=is_silent) == expected
+    opened.close()
+
+
+def test_a_full_disk_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    url = f"sqlite:///{tmp_path}/commtune.db"
+    opened = open_database(url)
+    record = given.campaign("shm", settings={"slurm": {}})
+    Store(opened).open_campaign(replace(record, folder=str(tmp_path / "campaign" / "runs")))
+    ((campaign, _),) = list_campaigns(url, ask_slurm=False)
+    full = SimpleNamespace(statvfs=lambda _: SimpleNamespace(f_bavail=0, f_frsize=4096))
+    monkeypatch.setattr(outlook, "os", full)
+    first, *_ = outlook.describe_outlook(campaign, is_old=False)
+    assert first.endswith("is full: controllers wait 5 min for room, then stop; free some space")
+    opened.close()
