@@ -33,7 +33,8 @@ def _is_over(campaign: OnSlurm, number: str) -> bool:
 
 
 def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
-    campaign.write(ONE_CANDIDATE)
+    # No run of a busy machine is over its time.
+    campaign.write(ONE_CANDIDATE + "run_time_limit: 60s\n")
     with campaign.tuning() as tuning:
         # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
         job = tuning.until_at_gate("confirm")
