@@ -22,7 +22,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import median
 
 _ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(_ROOT / "tests/support"), str(_ROOT / "tests/support/slurm")]
@@ -186,7 +185,11 @@ class Accounts:
     states: Counter[str]  # of the job's attempts
     allocated_s: float
     in_steps_s: float
-    start_s: float  # from an attempt's start to that of its first step, not times nodes: median
+    #: What is in no step, of all attempts, not times nodes: before the first step of each, between
+    #: steps, and after the last one.
+    start_s: float
+    between_s: float
+    end_s: float
 
     @classmethod
     def of(cls, cluster: Cluster) -> Accounts:
@@ -196,19 +199,27 @@ class Accounts:
         while "RUNNING" in (said := cluster.call(*asked, columns, environment=seconds)):
             time.sleep(1)
         states: Counter[str] = Counter()
-        allocated_s = in_steps_s = began_at = 0.0
-        starts: list[float] = []
+        allocated_s = in_steps_s = start_s = between_s = end_s = 0.0
+        idle_since = ends = 0.0
         for text in said.splitlines():  # steps follow their attempt
             number, state, *times, nodes = text.split("|")
             began, ended = map(float, times)
             if number.isdigit():
-                began_at, ends = began, ended  # a step whose node died is closed later
+                end_s += ends - idle_since
+                idle_since, ends = began, ended  # a step whose node died is closed later
                 states[state.split()[0]] += 1
                 allocated_s += int(nodes) * (ended - began)
             elif number.rpartition(".")[2].isdigit():
-                starts += [began - began_at] if number.endswith(".0") else []
+                gap_s = began - idle_since
+                start_s, between_s = (
+                    (start_s + gap_s, between_s)
+                    if number.endswith(".0")
+                    else (start_s, between_s + gap_s)
+                )
+                idle_since = min(ended, ends)
                 in_steps_s += int(nodes) * (min(ended, ends) - began)
-        return cls(states, allocated_s, in_steps_s, median(starts))
+        end_s += ends - idle_since
+        return cls(states, allocated_s, in_steps_s, start_s, between_s, end_s)
 
 
 def _findings(night: Night) -> Iterator[tuple[bool, str]]:
@@ -233,7 +244,8 @@ def _findings(night: Night) -> Iterator[tuple[bool, str]]:
         share >= 0.95,
         f"{share:.1%} of {accounts.allocated_s / 2:.0f} allocated s in steps, "
         f"{2 * run_s / accounts.allocated_s:.1%} in runs that are results; "
-        f"a job's first step begins after {accounts.start_s:.0f} s",
+        f"in none: {accounts.start_s:.0f} s before the first of an attempt, "
+        f"{accounts.between_s:.0f} s between steps, {accounts.end_s:.0f} s after the last",
     )
     ((hours,),) = line.query("SELECT sum(node_hours) FROM jobs")
     off = hours / (accounts.allocated_s / 3600) - 1

@@ -168,10 +168,6 @@ def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> 
     assert campaign("submit", "campaign.yaml").code == 0
     _until_it_may_be_requeued(campaign)
     (job,) = campaign.jobs()
-    requeued = f"so job {job.number} is requeued at the end of its time; 'commtune cancel small'"
-    assert (
-        f"  next: no further job is accepted yet, {requeued} ends it\n" in campaign("status").out
-    )
     # As Slurm does where a node was resumed, and can't start the job.
     campaign.cluster.call("scontrol", "requeuehold", job.number)
     campaign.cluster.until(job.number, "PENDING")
@@ -189,10 +185,19 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
     campaign.write(ONE_CANDIDATE)
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until(campaign.records, "a run")
+    # The second run begins when the next job was refused.
+    campaign.until(lambda: len(campaign.records()) > 1, "its second run")
     (controller,) = living(f"{campaign.folder}/campaign.yaml")
     os.kill(controller, signal.SIGSTOP)
-    assert " running (process " in campaign("status").out
+    said = campaign("status").out
+    assert " running (process " in said
+    assert "small: 1 job in flight, 1 not submitted yet; " in said
+    assert re.search(
+        r"^  next: no further job is accepted yet, so job \d+ is requeued at the end of its time; "
+        r"'commtune cancel small' ends it$",
+        said,
+        re.M,
+    ), said
     # On another node, nobody sees that it is dead.
     os.kill(controller, signal.SIGKILL)
     campaign.until_over()
