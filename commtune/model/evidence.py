@@ -30,6 +30,15 @@ class Interval:
     high: float
     pairs: int
 
+    @property
+    def is_too_noisy(self) -> bool:
+        """Whether it is so wide, beside what it shows at the least, that its numbers say nothing.
+
+        The runs behind such a one measured disturbances, whose shape nobody knows. So its lower
+        end is as doubtful as its upper one. One below 1 says that the candidate is slower.
+        """
+        return self.high > 1 and self.high > 10 * self.low * max(1.0, self.low)
+
 
 @dataclass(frozen=True)
 class PointEvidence:

@@ -230,7 +230,7 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     if gain.pairs < FEWEST_PAIRS:
         return Verdict.UNDECIDED
     if gain.low > 1 + minimum_gain:
-        return Verdict.FASTER
+        return Verdict.UNDECIDED if gain.is_too_noisy else Verdict.FASTER
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
 
 

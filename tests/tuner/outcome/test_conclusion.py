@@ -46,6 +46,7 @@ from commtune.tuner.outcome.conclusion import (
     draw_conclusion,
     more_runs,
 )
+from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.evidence import Evidence
@@ -357,3 +358,18 @@ def test_only_what_was_not_followed_is_named() -> None:
         {"configuration": {"V": "1"}, "followed": "ignored", "why": "no such variable"}
     ]
     assert found["set_aside"] == [["W", None]]
+
+
+def test_a_default_that_is_disturbed_a_thousandfold_confirms_nothing() -> None:
+    """Most runs of the default on an overloaded machine take 10 to 100,000 times longer."""
+    blocks = ratios([1.5, 9.0, 40.0, 700.0, 9e3, 8e4, 500.0, 2e3, 60.0, 3e4])
+    points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
+    (point,) = (one for one in points if one.bytes == 8)
+    assert point.gain.low > 1.02 and point.gain.is_too_noisy
+    assert point.verdict is Verdict.UNDECIDED
+    compared = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
+    assert list_likely_profiles(plan, compared) == []
+    (profile,) = recommend_profiles(plan, compared, {})
+    assert profile.configuration.is_default
+    assert "nothing is known at 8 B: too noisy" in profile.note
