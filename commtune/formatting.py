@@ -155,6 +155,7 @@ def describe_conditions(conditions: Conditions) -> str:
         describe_emulated(emulated) if emulated else "",
         conditions.timing and f"timed: {conditions.timing}",
         conditions.pattern and f"pattern: {conditions.pattern}",
+        conditions.estimand and f"speedups are ratios of {conditions.estimand} times",
     )
     return "; ".join(filter(None, said))
 

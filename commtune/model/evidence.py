@@ -21,6 +21,13 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
+class Estimand(StrEnum):
+    """What of a configuration's runs a speedup is about."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+
+
 @dataclass(frozen=True)
 class Interval:
     """A ratio default/candidate with its confidence interval; above 1 the candidate is faster."""
@@ -46,8 +53,9 @@ class PointEvidence:
 
     Attributes:
         speed: name of the machine state that the pairs share (``fast``, ``slow`` or ``all``).
-        default_s, tuned_s: median of run medians over the pairs, each by itself: to show both
-            beside the ratio, take ``candidate_s`` for the second.
+        default_s, tuned_s: median (or mean, if the ratio is of means) of run medians over the
+            pairs, each by itself: to show both beside the ratio, take ``candidate_s`` for the
+            second.
         share: share of the pairs of this size that were in this state, 0 to 1.
     """
 

@@ -146,8 +146,8 @@ def find_candidates(
         asked: ``nodes``, ``ranks``, ``system`` (part of its name, or its fingerprint),
             ``backend``, ``campaign``; ``min_pairs``: at least so many behind the speedup at each
             of the profile's sizes; ``min_days``, ``min_sessions``, ``min_nodes``: its
-            configuration was confirmed on, or in, at least so many different ones; a day is one of UTC. What is
-            ``None`` doesn't count.
+            configuration was confirmed on, or in, at least so many different ones; a day is one of
+            UTC. What is ``None`` doesn't count.
         limit: at most so many.
 
     Raises:
