@@ -108,7 +108,7 @@ def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
     pairs = format_count(speedup.pairs, "pair")
     if speedup.pairs < fewest:
         return f"too few pairs ({speedup.pairs})"
-    if is_too_noisy(speedup.low, speedup.high):
+    if speedup.is_too_noisy:
         return f"nothing known, too noisy ({pairs})"
     return f"{speedup.low:.2f}x to {speedup.high:.2f}x ({speedup.ratio:.2f}x, {pairs})"
 
@@ -128,14 +128,6 @@ def describe_detectable(gain: float, where: str = "") -> str:
         where: of which size it is, such as `` at 8 B``; empty where that is clear.
     """
     return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
-
-
-def is_too_noisy(low: float, high: float) -> bool:
-    """Whether the interval of a ratio is so wide that its numbers say nothing.
-
-    A wide one that leaves out 1 still says which is faster.
-    """
-    return high > 10 * low and low <= 1 <= high
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:
@@ -163,6 +155,7 @@ def describe_conditions(conditions: Conditions) -> str:
         describe_emulated(emulated) if emulated else "",
         conditions.timing and f"timed: {conditions.timing}",
         conditions.pattern and f"pattern: {conditions.pattern}",
+        conditions.estimand and f"speedups are ratios of {conditions.estimand} times",
     )
     return "; ".join(filter(None, said))
 

@@ -154,6 +154,7 @@ class Store:
         min_pairs: int | None = None,
         min_days: int | None = None,
         min_sessions: int | None = None,
+        min_nodes: int | None = None,
     ) -> Profile:
         """The best that is known for an operation and a message size.
 
@@ -165,8 +166,8 @@ class Store:
             bytes: 1048576, or ``"1MiB"``.
             system: part of a system's name, or its fingerprint.
             min_pairs: at least so many behind the speedup at each of the profile's sizes.
-            min_days, min_sessions: its configuration was confirmed on, or in, at least so many; a
-                day is one of UTC.
+            min_days, min_sessions, min_nodes: its configuration was confirmed on, or in, at least
+                so many different ones; a day is one of UTC.
 
         Raises:
             NoAnswer: nothing was measured there; the hint says what was.
@@ -176,7 +177,7 @@ class Store:
         filters = {
             "ranks": ranks, "nodes": nodes, "system": system, "backend": backend,
             "campaign": campaign, "min_pairs": min_pairs, "min_days": min_days,
-            "min_sessions": min_sessions,
+            "min_sessions": min_sessions, "min_nodes": min_nodes,
         }  # fmt: skip
         size = _bytes(bytes)
         (found,), _ = best_answers(operation, size, filters, self.url)

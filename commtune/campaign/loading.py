@@ -169,6 +169,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
         minimum_gain=file.minimum_gain,
         tolerance=file.tolerance,
         level=file.confidence,
+        estimand=file.estimand,
         first=built.first,
         guards=_guards(document, file),
         messages=file.messages,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune import formatting
-from commtune.model import Aggressor, Configuration, Operation, Timing, Workload
+from commtune.model import Aggressor, Configuration, Estimand, Operation, Timing, Workload
 from commtune.spaces.space import Space
 
 
@@ -48,6 +48,7 @@ class Plan:
         minimum_gain: smallest gain worth recommending; 0.02 is 2 %.
         tolerance: how much slower than the default one environment for all sizes may be at any.
         level: confidence level of all statements of the campaign together.
+        estimand: what of the runs a speedup is about.
         first: configurations to try before the search proposes its own.
         guards: operations to measure the winners on, so that they are known not to hurt there.
         messages: how many messages of each size (bytes) the user's programs send; sizes weigh
@@ -68,6 +69,7 @@ class Plan:
     minimum_gain: float = 0.02
     tolerance: float = 0.05
     level: float = 0.95
+    estimand: Estimand = Estimand.MEDIAN
     first: tuple[Configuration, ...] = ()
     guards: tuple[Operation, ...] = ()
     messages: Mapping[int, float] = field(default_factory=dict)
@@ -100,5 +102,7 @@ class Plan:
             "timing": self.timing.plain(),
             # Not there without one: campaigns from before they could be asked for are the same.
             **({"aggressor": self.aggressor.plain()} if self.aggressor else {}),
+            # Whoever saw one estimand must not turn to another one.
+            **({} if self.estimand is Estimand.MEDIAN else {"estimand": str(self.estimand)}),
             **surroundings,
         }

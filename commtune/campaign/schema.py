@@ -19,7 +19,7 @@ from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, format_seconds
 from commtune.documents.yaml_document import Document
-from commtune.model import Operation
+from commtune.model import Estimand, Operation
 from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -53,6 +53,16 @@ _Amount = Annotated[
     float, BeforeValidator(_amount), WithJsonSchema({"type": ["string", "number"]})
 ]
 _Level = Annotated[float, BeforeValidator(parse_share(0.5, "from 50% to below 100%"))]
+
+
+def _estimand(written: object) -> object:
+    if written == "p95":
+        raise QuantityError(
+            "the 95th percentile can't be told from the runs of a campaign: 59 launches of each "
+            "side, without any loss, bound one of them at 95 %",
+            hint="write 'mean', which counts slow runs; the report shows 95th percentiles",
+        )
+    return written
 
 
 def _messages(written: object) -> dict[int, float]:
@@ -154,6 +164,7 @@ class CampaignFile(CustomizationDocument):
     minimum_gain: Share = 0.02
     tolerance: Share = 0.05
     confidence: _Level = 0.95
+    estimand: Annotated[Estimand, BeforeValidator(_estimand)] = Estimand.MEDIAN
     first: tuple[_Assignment, ...] = ()
     reference_settings: Annotated[
         tuple[str, ...] | None,

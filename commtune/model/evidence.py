@@ -21,6 +21,13 @@ class Verdict(StrEnum):
     UNDECIDED = "undecided"
 
 
+class Estimand(StrEnum):
+    """What of a configuration's runs a speedup is about."""
+
+    MEDIAN = "median"
+    MEAN = "mean"
+
+
 @dataclass(frozen=True)
 class Interval:
     """A ratio default/candidate with its confidence interval; above 1 the candidate is faster."""
@@ -30,6 +37,15 @@ class Interval:
     high: float
     pairs: int
 
+    @property
+    def is_too_noisy(self) -> bool:
+        """Whether it is so wide, beside what it shows at the least, that its numbers say nothing.
+
+        The runs behind such a one measured disturbances, whose shape nobody knows. So its lower
+        end is as doubtful as its upper one. One below 1 says that the candidate is slower.
+        """
+        return self.high > 1 and self.high > 10 * self.low * max(1.0, self.low)
+
 
 @dataclass(frozen=True)
 class PointEvidence:
@@ -37,8 +53,9 @@ class PointEvidence:
 
     Attributes:
         speed: name of the machine state that the pairs share (``fast``, ``slow`` or ``all``).
-        default_s, tuned_s: median of run medians over the pairs, each by itself: to show both
-            beside the ratio, take ``candidate_s`` for the second.
+        default_s, tuned_s: median (or mean, if the ratio is of means) of run medians over the
+            pairs, each by itself: to show both beside the ratio, take ``candidate_s`` for the
+            second.
         share: share of the pairs of this size that were in this state, 0 to 1.
     """
 

@@ -18,12 +18,14 @@ class Conditions:
         emulated_nodes: groups of ranks on one machine that stood for nodes; 0 for none.
         timing: how operations were timed, where not one by one.
         pattern: which messages the operation has, where its word leaves that open.
+        estimand: what its speedups are about, where that is not the median; else empty.
     """
 
     beside: str = ""
     emulated_nodes: int = 0
     timing: str = ""
     pattern: str = ""
+    estimand: str = ""
 
     @property
     def are_usual(self) -> bool:

@@ -100,8 +100,9 @@ OTHERS = word_parameter("others", "explained: they come with what explains them"
 MIN_PAIRS = number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
 MIN_DAYS = number_parameter("min_days", "confirmed on so many days, at least", 1)
 MIN_SESSIONS = number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
+MIN_NODES = number_parameter("min_nodes", "confirmed on so many different nodes, at least", 1)
 #: What answers are picked by, where they are read.
-FILTERS = (RANKS, NODES, SYSTEM, BACKEND, CAMPAIGN, MIN_PAIRS, MIN_DAYS, MIN_SESSIONS)
+FILTERS = (RANKS, NODES, SYSTEM, BACKEND, CAMPAIGN, MIN_PAIRS, MIN_DAYS, MIN_SESSIONS, MIN_NODES)
 BEST = (OPERATION, BYTES, STACK, OTHERS, *FILTERS)
 
 #: In a path.

@@ -126,7 +126,7 @@ class Campaign:
         )
 
     def _prospects(self, standings: Sequence[Standing]) -> Prospects:
-        spread = measure_spread(list_speedups(self.runner.evidence))
+        spread = measure_spread(list_speedups(self.runner.evidence, self._plan.estimand))
         return Prospects(self._plan, standings, self._search.weights, spread)
 
     def _decide(self) -> Decision:

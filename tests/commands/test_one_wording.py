@@ -39,6 +39,7 @@ def test_a_speedup_has_its_interval_and_its_pairs() -> None:
     assert format_speedup(Interval(1.41, 1.372, 1.449, 12)) == "1.37x to 1.45x (1.41x, 12 pairs)"
     assert format_speedup(Interval(1.41, 1.37, 1.45, 4)) == "too few pairs (4)"
     assert format_speedup(Interval(1.0, 0.1, 9, 7)) == "nothing known, too noisy (7 pairs)"
+    assert format_speedup(Interval(375, 1.1, 127774, 7)) == "nothing known, too noisy (7 pairs)"
 
 
 def test_every_command_page_and_file_says_the_same(

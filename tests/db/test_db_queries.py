@@ -106,22 +106,23 @@ def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[s
     assert row.campaign == "big"
 
 
-@pytest.mark.parametrize("least", ["min_pairs", "min_days", "min_sessions"])
+@pytest.mark.parametrize("least", ["min_pairs", "min_days", "min_sessions", "min_nodes"])
 def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, least: str) -> None:
-    """Seven pairs, and confirmed within two days in three sessions; a search is no evidence."""
+    """Seven pairs, confirmed within two days in three sessions on four nodes, not the search's."""
     campaign = filled.open_campaign(given.campaign()).id
     filled.add_trial(campaign, 1, given.TUNED, "sampler")
     last = 1_700_006_399.0  # of a day
-    made = [(last, "s1"), (last + 2, "s2"), (last + 3, "s3")]
-    for number, (started_at, session) in enumerate(made):
+    made = [(last, "s1", "n1 n2"), (last + 2, "s2", "n2 n3"), (last + 3, "s3", "n10 n1")]
+    for number, (started_at, session, nodes) in enumerate(made):
         run = given.request(f"c{number}", phase=Phase.CONFIRM, block=number)
         filled.start_runs(campaign, [run], session)
-        filled.finish_run(campaign, given.result(run.run_id, started_at=started_at), "allreduce")
+        made_on = given.result(run.run_id, started_at=started_at, nodes=tuple(nodes.split()))
+        filled.finish_run(campaign, made_on, "allreduce")
     filled.start_runs(campaign, [given.request("search", block=9)], "s4")
-    later = given.result("search", started_at=last + 10 * 86400)
+    later = given.result("search", started_at=last + 10 * 86400, nodes=("n7",))
     filled.finish_run(campaign, later, "allreduce")
     filled.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
-    most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3}[least]
+    most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3, "min_nodes": 4}[least]
     asked: dict[str, Any] = {"ranks": 2, least: most}
     (row,) = best.best_profiles(url, "allreduce", 4096, **asked)
     assert row.name == "allreduce-large"

@@ -15,7 +15,7 @@ from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.db.storage.store import Store
 from commtune.formatting import format_count
-from commtune.model import BlockPlan, Phase, PointEvidence, Run
+from commtune.model import BlockPlan, Estimand, Phase, PointEvidence, Run
 from commtune.model.conclusion import Decision
 from commtune.tuner.confirmation.comparison import Rules, compare_one
 from commtune.tuner.statistics.blocks import whole_blocks
@@ -110,7 +110,8 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
         for name in ("level", "minimum_gain", "tolerance")
     )
     share = min(Decision(blocks=_MANY).shares)
-    return Rules(level, minimum_gain, tolerance, len(claim.sizes), share)
+    estimand = Estimand(stored.what.get("estimand", Estimand.MEDIAN))
+    return Rules(level, minimum_gain, tolerance, len(claim.sizes), share, estimand=estimand)
 
 
 def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:

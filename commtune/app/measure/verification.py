@@ -19,6 +19,7 @@ from commtune.errors import UserError
 from commtune.formatting import format_count, format_ranks, format_wall_time
 from commtune.model import (
     DEFAULT,
+    Estimand,
     MpiInstallation,
     Phase,
     Profile,
@@ -214,6 +215,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         ),
         workload=Workload.of_plain(stored.what["workload"]),
         timing=Timing(**stored.what["timing"]),
+        estimand=Estimand(stored.what.get("estimand", Estimand.MEDIAN)),
         seed=stored.seed,
         # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
         **{name: stored.settings[name] for name in thresholds if name in stored.settings},

@@ -207,9 +207,7 @@ def _brings(profile: Profile, name: str) -> str:
     telling = {
         size: gain
         for size, gain in measured.items()
-        if size in _inside(profile)
-        and gain.pairs >= _FEWEST_LEFT_OUT
-        and not text.is_too_noisy(gain.low, gain.high)
+        if size in _inside(profile) and gain.pairs >= _FEWEST_LEFT_OUT and not gain.is_too_noisy
     }
     if not telling:
         return ""

@@ -58,6 +58,9 @@ def best_command(
     min_sessions: Annotated[
         int | None, typer.Option(min=1, help="confirmed in so many sessions, at least")
     ] = None,
+    min_nodes: Annotated[
+        int | None, typer.Option(min=1, help="confirmed on so many different nodes, at least")
+    ] = None,
     db: DbOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -66,6 +69,7 @@ def best_command(
     filters = {
         "nodes": nodes, "ranks": ranks, "system": system, "backend": backend, "campaign": campaign,
         "min_pairs": min_pairs, "min_days": min_days, "min_sessions": min_sessions,
+        "min_nodes": min_nodes,
     }  # fmt: skip
     if bytes_ is None:
         table = size_table(operation, filters, db)

@@ -39,9 +39,18 @@ _ASKED = f"{_OF_OPERATION} AND p.verdict <> 'likely'"
 
 #: Of the runs behind a profile. A verification is none of them: it may have found that the
 #: profile holds no more.
-_CONFIRMED = """(SELECT COUNT(DISTINCT {what}) FROM runs r
+_BEHIND = """FROM runs r
   WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
-    AND r.phase = 'confirm' AND r.outcome = 'ok')"""
+    AND r.phase = 'confirm' AND r.outcome = 'ok'"""
+_CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
+
+#: A list of names with commas between, up to its last comma: what is neither comma nor end goes.
+_UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
+#: Lists lose their last name again and again. Without a scheduler, it is one unnamed machine.
+_NODES = f"""(WITH RECURSIVE lists(names) AS (
+  SELECT COALESCE(r.nodes, '') {_BEHIND}
+  UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
+  SELECT COUNT(DISTINCT SUBSTR(names, LENGTH({_UP_TO_LAST}) + 1)) FROM lists)"""
 
 _FILTERS = {
     "nodes": "p.nodes = :nodes",
@@ -54,6 +63,7 @@ _FILTERS = {
     # CAST rounds in PostgreSQL and cuts off in SQLite; ROUND is the same in both.
     "min_days": _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)") + " >= :min_days",
     "min_sessions": _CONFIRMED.format(what="r.session") + " >= :min_sessions",
+    "min_nodes": f"{_NODES} >= :min_nodes",
 }
 
 #: What is read of every profile for a question: enough to tell which of them to read whole.
@@ -135,8 +145,9 @@ def find_candidates(
         bytes: message size, bytes.
         asked: ``nodes``, ``ranks``, ``system`` (part of its name, or its fingerprint),
             ``backend``, ``campaign``; ``min_pairs``: at least so many behind the speedup at each
-            of the profile's sizes; ``min_days``, ``min_sessions``: its configuration was confirmed
-            on, or in, at least so many; a day is one of UTC. What is ``None`` doesn't count.
+            of the profile's sizes; ``min_days``, ``min_sessions``, ``min_nodes``: its
+            configuration was confirmed on, or in, at least so many different ones; a day is one of
+            UTC. What is ``None`` doesn't count.
         limit: at most so many.
 
     Raises:

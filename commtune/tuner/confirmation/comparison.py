@@ -12,7 +12,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import NormalDist
 
-from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Interval, PointEvidence, Verdict
+from commtune.model import (
+    DEFAULT,
+    FEWEST_PAIRS,
+    Configuration,
+    Estimand,
+    Interval,
+    PointEvidence,
+    Verdict,
+)
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (
     SITTING_SPREAD,
@@ -82,6 +90,7 @@ class Rules:
     comparisons: int
     share: float = 1.0
     spread: float = SITTING_SPREAD
+    estimand: Estimand = Estimand.MEDIAN
 
     @property
     def each(self) -> float:
@@ -96,7 +105,7 @@ def compare_one(
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
-        estimates[size] = estimate_pairs(list(parts.values()))
+        estimates[size] = estimate_pairs(list(parts.values()), rules.estimand)
         points += _points(operation, size, parts, estimates[size], rules)
     return tuple(points), estimates
 
@@ -128,16 +137,19 @@ def _points(
     said = judge_interval(gain, rules.minimum_gain)
     if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
         said = Verdict.UNDECIDED
-    return [PointEvidence(operation, size, ALL, *together.medians_s, gain, said), *by_speed]
+    middle_s = together.middle_s(rules.estimand)
+    return [PointEvidence(operation, size, ALL, *middle_s, gain, said), *by_speed]
 
 
 def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
     """What one machine state says: an interval by itself, which no claim is made from."""
-    gain = _interval(estimate_pairs([found]), found, rules.level, rules.spread)
+    estimate = estimate_pairs([found], rules.estimand)
+    gain = _interval(estimate, found, rules.level, rules.spread)
     said = judge_interval(gain, rules.minimum_gain)
-    return PointEvidence(operation, size, speed, *found.medians_s, gain, said, share)
+    middle_s = found.middle_s(rules.estimand)
+    return PointEvidence(operation, size, speed, *middle_s, gain, said, share)
 
 
 def _interval(found: Estimate | None, of: Pairs, level: float, spread: float) -> Interval:

@@ -228,6 +228,7 @@ class ConfirmationPhase:
                 for one in decision.candidates
             ),
             share=decision.shares[look],
+            estimand=self._plan.estimand,
         )
 
     def comparison(self, decision: Decision) -> Comparison:
@@ -286,6 +287,7 @@ class ConfirmationPhase:
                 self._plan.minimum_gain,
                 self._plan.tolerance,
                 len(recommended) * len(self._plan.workload.sizes),
+                estimand=self._plan.estimand,
             )
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:

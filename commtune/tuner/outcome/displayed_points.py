@@ -23,7 +23,7 @@ def slower_state(
     overall = overall_points(points).get(size)
     if overall is None or overall.verdict is not Verdict.UNDECIDED:
         return None
-    if overall.gain.low <= 1 + minimum_gain:
+    if overall.gain.low <= 1 + minimum_gain or overall.gain.is_too_noisy:
         return None
     states = [p for p in points if p.bytes == size and p.speed != ALL and p.gain.pairs > 1]
     return min(states, key=lambda state: state.gain.ratio, default=None)

@@ -69,7 +69,8 @@ def _find_likely(
             estimate = comparison.estimates.get(configuration, {}).get(size)
             # Where a machine state speaks against it, nobody should accept it as likely.
             against = slower_state(size, points, plan.minimum_gain)
-            is_open = size in sizes and point.verdict is Verdict.UNDECIDED and against is None
+            is_open = point.verdict is Verdict.UNDECIDED and not point.gain.is_too_noisy
+            is_open = is_open and size in sizes and against is None
             if is_open and estimate is not None and _is_likely(estimate, plan.minimum_gain):
                 pairs = blocks_to_decide(estimate, level, plan.minimum_gain)
                 yield point, configuration, 2 * pairs

@@ -6,7 +6,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from commtune.campaign.plan import Plan
-from commtune.model import Conditions, Configuration, PointEvidence, Profile, Verdict
+from commtune.model import (
+    Conditions,
+    Configuration,
+    Estimand,
+    PointEvidence,
+    Profile,
+    Verdict,
+)
 from commtune.model.conclusion import Ablation, VariableEffect
 from commtune.model.profile import RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
@@ -14,7 +21,7 @@ from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.outcome.likely_gains import describe_likely_gains, find_likely_ranges
 from commtune.tuner.outcome.ranges import Range, best_single, find_ranges, range_boundaries
-from commtune.tuner.outcome.slow_runs import describe_slow_runs
+from commtune.tuner.outcome.slow_runs import describe_slow_runs, describe_unmet
 from commtune.tuner.statistics.intervals import corrected_level
 
 ALL_SIZES = "all-sizes"
@@ -114,7 +121,8 @@ def _profile(
     unproven = ", ".join(made.unproven_variables)
     contribution = f"not shown to contribute: {unproven}" if unproven else ""
     slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
-    return replace(made, note="; ".join(said for said in (slow, contribution) if said))
+    mean = describe_unmet(points) if plan.estimand is Estimand.MEAN else ""
+    return replace(made, note="; ".join(said for said in (mean, slow, contribution) if said))
 
 
 def _contributions(
@@ -185,4 +193,7 @@ def _note(
 
 def _conditions(plan: Plan) -> Conditions:
     workload = plan.workload
-    return Conditions(plan.beside, workload.emulated_nodes, plan.timing.said, workload.pattern)
+    estimand = "" if plan.estimand is Estimand.MEDIAN else str(plan.estimand)
+    return Conditions(
+        plan.beside, workload.emulated_nodes, plan.timing.said, workload.pattern, estimand
+    )

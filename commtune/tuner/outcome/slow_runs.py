@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from commtune.formatting import format_size
+from commtune.formatting import format_percent, format_size
+from commtune.model import PointEvidence
+from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.tails import SLOW, Tail
 
 
@@ -23,5 +25,20 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
     return (
         f"slow runs: {tail.slow} of {tail.pairs} took over {SLOW} times their median at "
         f"{format_size(size)} (the default: {tail.default_slow}){others}; "
-        f"the mean of all runs there is {tail.mean_ratio:.2f}x"
+        f"the mean of all runs there is {tail.mean_ratio:.2f}x, "
+        f"the 95th percentile {tail.p95_ratio:.2f}x"
+    )
+
+
+def describe_unmet(points: Sequence[PointEvidence]) -> str:
+    """That speedups are of mean times, and how often slow runs may be that were not met.
+
+    Args:
+        points: some, that a configuration's speedups are claimed by.
+    """
+    pairs = min((point.gain.pairs for point in points if point.speed == ALL), default=1)
+    unmet = 1 - 0.05 ** (1 / max(1, pairs))
+    return (
+        f"faster on average: speedups are of mean times, as far as {pairs} pairs met slow runs; "
+        f"up to {format_percent(unmet)} of runs may be slow and were not met"
     )

@@ -61,7 +61,7 @@ class SearchPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
-        self._reader = SpeedupReader()
+        self._reader = SpeedupReader(self._plan.estimand)
         self._weights = np.zeros(0)
         #: A proposal that a re-run was put before.
         self._held: Proposal | None = None

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from commtune.model import Configuration, Phase, Run
+from commtune.model import Configuration, Estimand, Phase, Run
 from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
 from commtune.tuner.statistics.machine_states import MachineStates
 
@@ -36,9 +36,14 @@ class Standing:
 
 
 class SpeedupReader:
-    """Reads log speedups from runs: against the default's median in the same machine state."""
+    """Reads log speedups from runs: against the default's median in the same machine state.
 
-    def __init__(self) -> None:
+    Where speedups are about means, a run counts by the time that it saves of the default's mean,
+    as a share: of that, means are right, and of ratios near 1 it is the logarithm.
+    """
+
+    def __init__(self, estimand: Estimand = Estimand.MEDIAN) -> None:
+        self._estimand = estimand
         self.default_s: Mapping[Cell, float] = {}
         self._states = MachineStates()
         self._factors: Mapping[Cell, float] = {}
@@ -47,20 +52,28 @@ class SpeedupReader:
         """Works the default out anew; the speedups of all good runs of the search, in order."""
         runs = list(evidence.good(Phase.SEARCH))
         self._states = evidence.speeds()
-        self.default_s = default_times(runs, self._states)
-        gains = [log_gains(run, self._states, self.default_s) for run in runs]
+        self.default_s = default_times(runs, self._states, self._estimand)
+        gains = [self._gains(run) for run in runs]
         self._factors = _even_out(gains) if len(self._states.names) > 1 else {}
         return [(run.configuration, self.read(run)) for run in runs]
 
     def read(self, run: Run) -> Speedups:
         """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
-        gains = log_gains(run, self._states, self.default_s)
+        gains = self._gains(run)
         return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
 
+    def _gains(self, run: Run) -> dict[Cell, float]:
+        gains = log_gains(run, self._states, self.default_s)
+        if self._estimand is Estimand.MEAN:
+            return {cell: -math.expm1(-gain) for cell, gain in gains.items()}
+        return gains
 
-def list_speedups(evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
+
+def list_speedups(
+    evidence: Evidence, estimand: Estimand = Estimand.MEDIAN
+) -> list[tuple[Configuration, Speedups]]:
     """The log speedups of all good runs of the search, the default's among them, in order."""
-    return SpeedupReader().rebuild(evidence)
+    return SpeedupReader(estimand).rebuild(evidence)
 
 
 def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:

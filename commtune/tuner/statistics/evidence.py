@@ -6,9 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from statistics import median
+from statistics import fmean, median
 
-from commtune.model import Outcome, Phase, Run
+from commtune.model import Estimand, Outcome, Phase, Run
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 
@@ -115,14 +115,17 @@ def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
 
 
-def default_times(runs: Iterable[Run], speeds: MachineStates) -> dict[Cell, float]:
-    """Median over the default's runs, by size and speed, seconds."""
+def default_times(
+    runs: Iterable[Run], speeds: MachineStates, estimand: Estimand = Estimand.MEDIAN
+) -> dict[Cell, float]:
+    """Median or mean over the default's runs, by size and speed, seconds."""
     found: defaultdict[Cell, list[float]] = defaultdict(list)
     for run in runs:
         if run.configuration.is_default:
             for cell, value in median_times(run, speeds).items():
                 found[cell].append(value)
-    return {cell: median(values) for cell, values in found.items()}
+    middle = fmean if estimand is Estimand.MEAN else median
+    return {cell: middle(values) for cell, values in found.items()}
 
 
 def log_gains(

@@ -119,6 +119,21 @@ def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimat
     return Estimate(mean, error, count - 2, count)
 
 
+def estimate_mean_ratio(times_s: Sequence[tuple[float, float]]) -> Estimate | None:
+    """The logarithm of the ratio of two mean times; ``None`` for fewer than two pairs.
+
+    By the delta method: by how much each pair moves the logarithm. Nothing is trimmed, so slow
+    runs count as much as they take. Those that no run met, nobody knows.
+    """
+    count = len(times_s)
+    if count < 2:
+        return None
+    one_s, other_s = (fmean(side) for side in zip(*times_s, strict=True))
+    moves = math.fsum((one / one_s - other / other_s) ** 2 for one, other in times_s)
+    error = math.sqrt(moves / (count * (count - 1)))
+    return Estimate(math.log(one_s / other_s), error, count - 1, count)
+
+
 def _trimmed_mean(logs: Sequence[float]) -> Estimate:
     ordered = sorted(logs)
     count = len(ordered)
@@ -230,7 +245,7 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
     if gain.pairs < FEWEST_PAIRS:
         return Verdict.UNDECIDED
     if gain.low > 1 + minimum_gain:
-        return Verdict.FASTER
+        return Verdict.UNDECIDED if gain.is_too_noisy else Verdict.FASTER
     return Verdict.DEFAULT if gain.high < 1 + minimum_gain else Verdict.UNDECIDED
 
 

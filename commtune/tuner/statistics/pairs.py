@@ -14,12 +14,13 @@ from functools import cache, partial
 from statistics import fmean, median
 from typing import TypeVar
 
-from commtune.model import FEWEST_PAIRS, Outcome, Run
+from commtune.model import FEWEST_PAIRS, Estimand, Outcome, Run
 from commtune.tuner.statistics.evidence import Cell, median_times
 from commtune.tuner.statistics.intervals import (
     Estimate,
     combine_strata,
     estimate_adjusted,
+    estimate_mean_ratio,
     estimate_ratio,
 )
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
@@ -55,10 +56,10 @@ class Pairs:
         """Of the first side's time to the other's."""
         return [math.log(one / other) for one, other in self.times_s]
 
-    @property
-    def medians_s(self) -> tuple[float, float]:
-        """Of each side by itself, seconds."""
-        return median(one for one, _ in self.times_s), median(other for _, other in self.times_s)
+    def middle_s(self, estimand: Estimand = Estimand.MEDIAN) -> tuple[float, float]:
+        """The median or the mean of each side by itself, seconds."""
+        middle = fmean if estimand is Estimand.MEAN else median
+        return middle(one for one, _ in self.times_s), middle(other for _, other in self.times_s)
 
     @property
     def ratio(self) -> float:
@@ -152,9 +153,17 @@ def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:
     return step_of_bandwidths(times_s, size) or of_all()
 
 
-def estimate_pairs(strata: Sequence[Pairs]) -> Estimate | None:
-    """The mean log ratio of pairs of each machine state, with all that it may be off by."""
-    found = combine_strata([pairs.estimate() for pairs in strata])
+def estimate_pairs(
+    strata: Sequence[Pairs], estimand: Estimand = Estimand.MEDIAN
+) -> Estimate | None:
+    """The log ratio of pairs of each machine state, with all that it may be off by.
+
+    That of mean times is over all states: within a pair, these are the same.
+    """
+    if estimand is Estimand.MEAN:
+        found = estimate_mean_ratio(join_pairs(strata).times_s)
+    else:
+        found = combine_strata([pairs.estimate() for pairs in strata])
     if found is None:
         return None
     believed = [pairs for pairs in strata if len(pairs) > 1]

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
-from math import comb, fsum
-from statistics import median
+from math import ceil, comb
+from statistics import fmean, median
 
 #: A run is slow that took so many times the median of its configuration.
 SLOW = 1.5
@@ -24,19 +23,15 @@ class Tail:
 
     Attributes:
         slow, default_slow: how many of each.
-        total_s, default_total_s: of the times of all runs, slow or not.
+        mean_ratio, p95_ratio: mean time, and 95th percentile, of the default over that of the
+            candidate; both over all runs, slow or not, whatever the machine state.
     """
 
     pairs: int
     slow: int
     default_slow: int
-    total_s: float
-    default_total_s: float
-
-    @property
-    def mean_ratio(self) -> float:
-        """Mean time of the default over that of the candidate."""
-        return self.default_total_s / self.total_s
+    mean_ratio: float
+    p95_ratio: float
 
     @property
     def is_heavier(self) -> bool:
@@ -45,31 +40,23 @@ class Tail:
         ways = sum(comb(both, count) for count in range(self.slow, both + 1))
         return self.slow > 0 and ways <= _CHANCE * 2**both
 
-    def __add__(self, other: Tail) -> Tail:
-        """Of two machine states together."""
-        return Tail(
-            self.pairs + other.pairs,
-            self.slow + other.slow,
-            self.default_slow + other.default_slow,
-            self.total_s + other.total_s,
-            self.default_total_s + other.default_total_s,
-        )
-
 
 def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
     """Of times (seconds) of default and candidate, those of each machine state by themselves."""
-    return reduce(Tail.__add__, map(_of_one_state, strata))
-
-
-def _of_one_state(times_s: Sequence[tuple[float, float]]) -> Tail:
-    defaults_s, candidates_s = zip(*times_s, strict=True)
+    states = [tuple(zip(*times_s, strict=True)) for times_s in strata]
+    defaults_s, candidates_s = ([t for sides in states for t in sides[n]] for n in (0, 1))
     return Tail(
-        len(times_s),
-        _slow_runs(candidates_s),
-        _slow_runs(defaults_s),
-        fsum(candidates_s),
-        fsum(defaults_s),
+        len(candidates_s),
+        sum(_slow_runs(of) for _, of in states),
+        sum(_slow_runs(of) for of, _ in states),
+        fmean(defaults_s) / fmean(candidates_s),
+        _p95(defaults_s) / _p95(candidates_s),
     )
+
+
+def _p95(times_s: Sequence[float]) -> float:
+    """The 95th percentile, by nearest rank: of fewer than 20 runs the slowest one."""
+    return sorted(times_s)[ceil(0.95 * len(times_s)) - 1]
 
 
 def _slow_runs(times_s: Sequence[float]) -> int:

@@ -172,7 +172,7 @@ def _judge_claimed(stated: Interval, today: Interval, minimum_gain: float) -> Ve
         return VerificationVerdict.WORSE
     if today.high < 1 + minimum_gain:
         return VerificationVerdict.GONE
-    if today.low <= 1:
+    if today.low <= 1 or today.is_too_noisy:
         return VerificationVerdict.UNDECIDED
     return VerificationVerdict.WEAKER if today.high < stated.low else VerificationVerdict.HOLDS
 

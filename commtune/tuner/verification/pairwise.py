@@ -205,7 +205,7 @@ def _difference(size: int, speed: str, parts: Sequence[Pairs], level: float) -> 
     together = join_pairs(parts)
     if not together:
         return Difference(size, speed)
-    a_s, b_s = together.medians_s
+    a_s, b_s = together.middle_s()
     ratio = interval_of_ratio(estimate_pairs(parts), level, len(together))
     known = ratio.pairs >= model.FEWEST_PAIRS and ratio.low > 0 and math.isfinite(ratio.high)
     return Difference(

@@ -200,6 +200,7 @@ class VerifyPhase:
             comparisons=len(self._claim.sizes),
             share=self._decision.shares[self._look],
             spread=self._spread,
+            estimand=plan.estimand,
         )
 
     def _speeds(self) -> MachineStates:

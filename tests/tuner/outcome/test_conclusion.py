@@ -20,9 +20,11 @@ from commtune.db.codec import dump_model
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
+from commtune.formatting import describe_conditions
 from commtune.model import (
     DEFAULT,
     Configuration,
+    Estimand,
     Execution,
     Followed,
     Operation,
@@ -46,6 +48,7 @@ from commtune.tuner.outcome.conclusion import (
     draw_conclusion,
     more_runs,
 )
+from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.ports import Store as StorePort
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.evidence import Evidence
@@ -357,3 +360,54 @@ def test_only_what_was_not_followed_is_named() -> None:
         {"configuration": {"V": "1"}, "followed": "ignored", "why": "no such variable"}
     ]
     assert found["set_aside"] == [["W", None]]
+
+
+def test_a_default_that_is_disturbed_a_thousandfold_confirms_nothing() -> None:
+    """Most runs of the default on an overloaded machine take 10 to 100,000 times longer."""
+    blocks = ratios([1.5, 9.0, 40.0, 700.0, 9e3, 8e4, 500.0, 2e3, 60.0, 3e4])
+    points, estimates = compare_one(blocks, A, "allreduce", MachineStates(), RULES)
+    (point,) = (one for one in points if one.bytes == 8)
+    assert point.gain.low > 1.02 and point.gain.is_too_noisy
+    assert point.verdict is Verdict.UNDECIDED
+    compared = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
+    plan = replace(PLAN, workload=Workload(Operation.ALLREDUCE, (8,)))
+    assert list_likely_profiles(plan, compared) == []
+    (profile,) = recommend_profiles(plan, compared, {})
+    assert profile.configuration.is_default
+    assert "nothing is known at 8 B: too noisy" in profile.note
+
+
+@pytest.mark.parametrize(
+    ("slow", "default_slow", "typical", "mean"),
+    [
+        (4, 0, Verdict.FASTER, Verdict.UNDECIDED),
+        (0, 0, Verdict.FASTER, Verdict.FASTER),
+        (0, 12, Verdict.FASTER, Verdict.FASTER),
+    ],
+)
+def test_slow_runs_count_in_the_mean(
+    slow: int, default_slow: int, typical: Verdict, mean: Verdict
+) -> None:
+    """The candidate is 10 % faster in most runs; so many of 24 take three times as long."""
+    times = [(1 + 1e-3 * n, (1 + 1e-3 * (n * 7 % 24)) / 1.1) for n in range(24)]
+    blocks = [
+        block({8: one * (3 if n < default_slow else 1)}, {A: {8: other * (3 if n < slow else 1)}})
+        for n, (one, other) in enumerate(times)
+    ]
+    for estimand, expected in ((Estimand.MEDIAN, typical), (Estimand.MEAN, mean)):
+        rules = replace(RULES, estimand=estimand)
+        points, _ = compare_one(blocks, A, "allreduce", MachineStates(), rules)
+        assert points[0].verdict is expected
+    saved = (24 + default_slow * 2) / (24 + slow * 2) * 1.1
+    assert points[0].gain.ratio == pytest.approx(saved, rel=0.02)
+
+
+def test_a_campaign_about_mean_times_says_so() -> None:
+    plan = replace(PLAN, estimand=Estimand.MEAN)
+    found = [one for one in campaign(plan).profiles if not one.configuration.is_default]
+    assert found
+    for profile in found:
+        assert profile.conditions.estimand == "mean"
+        assert profile.note.startswith("faster on average: speedups are of mean times")
+        assert describe_conditions(profile.conditions) == "speedups are ratios of mean times"
+    assert plan.comparable({}) == {**PLAN.comparable({}), "estimand": "mean"}

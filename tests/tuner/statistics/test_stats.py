@@ -220,6 +220,9 @@ def test_all_intervals_together_keep_the_level() -> None:
         (1.01, 1.5, 9, Verdict.UNDECIDED),
         (0.99, 1.01, 9, Verdict.DEFAULT),
         (0.5, 0.9, 9, Verdict.DEFAULT),
+        # Nobody sets what was shown by runs that were disturbed like this.
+        (1.10, 127774.0, 9, Verdict.UNDECIDED),
+        (0.001, 0.9, 9, Verdict.DEFAULT),
     ],
 )
 def test_verdict(low: float, high: float, pairs: int, expected: Verdict) -> None:
