@@ -153,7 +153,8 @@ def test_status_asks_slurm_while_no_controller_does(campaign: OnSlurm) -> None:
     again = campaign("submit", "campaign.yaml")
     assert again.code == 2
     assert "already has a Slurm job: " in again.err
-    _, row, _, _, _, job = campaign("status").out.splitlines()
+    _, row, _, _, follows, _, job = campaign("status").out.splitlines()
+    assert " starts when the scheduler lets it; 'commtune cancel small' ends it" in follows
     assert row.split()[:2] == ["small", "PENDING"]
     assert job.split()[1:3] == ["allocation", "PENDING"]
     assert "PartitionDown" in job
