@@ -13,7 +13,7 @@ import database_values as given
 import pytest
 
 from commtune.commands.campaigns import state, status
-from commtune.db.records import excluded_nodes, node_hours_budget
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
 
