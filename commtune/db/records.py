@@ -385,22 +385,3 @@ class CampaignDescription:
     system: SystemRecord
     stack: StackRecord
     site: str = ""
-
-
-def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
-    """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""
-    found = settings.get("node_hours")
-    return float(found) if isinstance(found, int | float) else None
-
-
-def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Nodes that a campaign does without: as its file says, and as it found out."""
-    slurm = settings.get("slurm")
-    asked = slurm.get("exclude") if isinstance(slurm, Mapping) else None
-    return tuple(sorted({*_node_names(asked), *_node_names(settings.get("excluded_nodes"))}))
-
-
-def _node_names(found: Any) -> list[str]:
-    if isinstance(found, str):
-        found = found.split(",")
-    return [str(name) for name in found or () if name]

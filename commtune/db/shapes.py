@@ -326,7 +326,7 @@ class Job(TypedDict):
     detail: str
 
 
-class Gain(TypedDict):
+class Gain(Point):
     """A point of a profile, with where it was measured."""
 
     campaign_id: int
@@ -334,16 +334,6 @@ class Gain(TypedDict):
     backend: str
     ranks: int
     nodes: int
-    profile_id: int
-    operation: Operation
-    bytes: int
-    speed: str
-    tuned_s: Time
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-    verdict: Verdict
 
 
 class Described(TypedDict):

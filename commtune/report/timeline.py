@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from commtune.db.records import excluded_nodes, node_hours_budget
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
 
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
 from commtune.db.records import StackRecord
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
@@ -33,18 +30,6 @@ SIZE = 65536
 GAIN, NONE, OPEN = Verdict.FASTER, Verdict.DEFAULT, Verdict.UNDECIDED
 #: Lower and upper ends of gains that were shown, ruled out, and neither.
 ENDS = {GAIN: (1.64, 1.9), NONE: (0.99, 1.01), OPEN: (0.9, 1.5)}
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 def profile(

@@ -3,32 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from pathlib import Path
 
 import database_values as given
 import pytest
 
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 from commtune.model.conclusion import Conclusion
 
 SIZES = {1024: 1.41, 65536: 1.07, 1 << 20: 1.01}
 FOUND = {1024: 0.33, 65536: 0.05}
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 def stored(store: Store, *, compared: bool = True, concluded: bool = True) -> None:

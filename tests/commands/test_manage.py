@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import database_values as given
 import pytest
@@ -17,11 +16,6 @@ from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, UnknownName, UserError
 from commtune.model import JobStage, Outcome
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
 
 
 @pytest.fixture

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import database_values as given
@@ -15,7 +13,6 @@ from export_documents import DOCUMENT, FOR_ALL_NAMES
 from commtune import formatting
 from commtune.commands.campaigns import status
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged
 from commtune.export import render_profile
@@ -23,18 +20,6 @@ from commtune.model import Aggressor, AggressorPattern, Conditions, Verdict
 
 NOISE = Aggressor(AggressorPattern.INCAST, nodes=2, ranks_per_node=2)
 WORDS = "beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes"
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 def stored(store: Store, name: str, aggressor: Aggressor | None, **changes: Any) -> None:

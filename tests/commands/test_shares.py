@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ import pytest
 from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns import status
 from commtune.commands.profiles import best
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.formatting import format_percent
 from commtune.model import Backend, Operation, Outcome, RunResult, Verdict, Workload
@@ -36,18 +34,6 @@ def header(to: str = "switch") -> dict[str, Any]:
     gpus = [{"pci": f"0000:1{i}:00.0", "links": links} for i in range(2)]
     ranks = [{"rank": i, "node": 0, "local_rank": i, "gpu": gpu} for i, gpu in enumerate(gpus)]
     return {"record": "header", "rank_info": ranks}
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,22 +13,9 @@ import database_values as given
 import pytest
 
 from commtune.commands.campaigns import state, status
-from commtune.db.connection.engine import open_database
-from commtune.db.records import excluded_nodes, node_hours_budget
+from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 @pytest.fixture(autouse=True)

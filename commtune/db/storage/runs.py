@@ -1,4 +1,4 @@
-"""Trials and runs: registered before they are launched, stored once, read again."""
+"""Runs: registered before they are launched, stored once, read again."""
 
 from __future__ import annotations
 
@@ -9,34 +9,24 @@ from dataclasses import asdict
 from typing import Any
 
 from sqlalchemy import (
-    JSON,
     Connection,
-    Executable,
     Select,
     bindparam,
-    case,
     delete,
-    func,
     insert,
     select,
-    type_coerce,
     update,
 )
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.checked_columns import is_json, is_number, sound_rows
+from commtune.db.checked_columns import sound_rows
 from commtune.db.damage import Damage
-from commtune.db.storage.rows import (
-    Transactions,
-    configuration_row,
-    ensure_row,
-    waits_for_room,
-)
+from commtune.db.storage.rows import Transactions, ensure_row, waits_for_room
+from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
-from commtune.model.run_costs import RunCost
 
 _PAGE_RUNS = 1000
 #: Characters of a run's output that are kept: its end.
@@ -49,10 +39,6 @@ _MEASURED = (
 
 
 # Those that each run executes are made once: building a statement takes longer than executing it.
-_FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
-    TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
-)
-_ADD_TRIAL = insert(TRIALS)
 _FIND_RUN = select(RUNS.c.id, RUNS.c.campaign_id).where(RUNS.c.run_id == bindparam("which"))
 _CLOSE_RUN = (
     update(RUNS)
@@ -63,52 +49,7 @@ _ADD_MEASUREMENTS = insert(MEASUREMENTS)
 
 
 class StoredRuns(Transactions):
-    """The trials and runs of campaigns; a part of ``Store``."""
-
-    @waits_for_room
-    def add_trial(
-        self,
-        campaign_id: int,
-        number: int,
-        configuration: Configuration,
-        origin: str,
-        label: str = "",
-    ) -> None:
-        """Adds a trial; a repeated call with the same configuration changes nothing.
-
-        Args:
-            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
-            label: the size range that it was proposed for.
-
-        Raises:
-            DatabaseFault: the number belongs to another configuration.
-        """
-        values = {"origin": origin, "label": codec.clean_text(label), "created": time.time()}
-        key = {"campaign_id": campaign_id, "number": number}
-        with self._write() as connection:
-            wanted = configuration_row(connection, configuration)
-            trial = _trial(connection, campaign_id, number)
-            if trial is None:
-                connection.execute(_ADD_TRIAL, {**key, **values, "configuration_id": wanted})
-            elif trial.configuration_id != wanted:
-                raise DatabaseFault(f"trial {number} is stored with another configuration")
-
-    def trials(self, campaign_id: int) -> list[model.Trial]:
-        rows = self._rows(
-            select(
-                TRIALS.c.number,
-                CONFIGURATIONS.c.environment,
-                TRIALS.c.origin,
-                TRIALS.c.label,
-                TRIALS.c.created,
-            )
-            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == TRIALS.c.configuration_id)
-            .where(TRIALS.c.campaign_id == campaign_id)
-            .order_by(TRIALS.c.number),
-            "trials",
-            "number",
-        )
-        return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
+    """The runs of campaigns; a part of ``Store``."""
 
     @waits_for_room
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
@@ -226,78 +167,9 @@ class StoredRuns(Transactions):
             raise UnknownName(f"run {run_id} has no measurement at {bytes} bytes")
         return codec.unpack_samples(rows[0].samples)
 
-    def traffic(self, campaign_id: int) -> tuple[float, float] | None:
-        """What an aggressor sent beside good runs, 10^9 bits a second: the least and the most.
-
-        ``None`` where there was none, or its records were not there.
-        """
-        rate = RUNS.c.header[("beside", "gigabits_per_s")].as_float()
-        good = (*_good_runs(campaign_id), is_json(RUNS.c.header))
-        asked = select(func.min(rate), func.max(rate)).where(*good)
-        ((least, most),) = self._rows(asked)
-        return None if least is None else (least, most)
-
-    def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
-        """Steps of an operation that good runs measured by themselves, by run."""
-        rows = self._rows(
-            select(RUNS.c.run_id, RUNS.c.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
-        )
-        return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
-
-    def costs(self, campaign_id: int) -> dict[str, RunCost]:
-        """What its good runs cost, part by part, as far as their records tell, by run.
-
-        Those of guards are left out: other operations, several in a run.
-        """
-        # Only what is needed of headers, which are long: they name every rank.
-        said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)
-        header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
-        footer = {name: ended[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
-        columns = (*header.values(), *footer.values())
-        rows = self._rows(
-            select(RUNS.c.id, RUNS.c.run_id, RUNS.c.wall_s, RUNS.c.end_s, *columns)
-            .where(*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD))
-            .where(is_json(RUNS.c.header), is_json(RUNS.c.footer))
-            .order_by(RUNS.c.id),
-            "runs",
-        )
-        calls = dict(self._rows(_first_calls(campaign_id)))
-        found = {
-            row.run_id: RunCost.from_records(
-                row.wall_s or 0.0,
-                row.end_s,
-                calls.get(row.id),
-                {name: getattr(row, name) for name in header},
-                {name: getattr(row, name) for name in footer},
-            )
-            for row in rows
-        }
-        return {run_id: cost for run_id, cost in found.items() if cost is not None}
-
-
-def _good_runs(campaign_id: int) -> tuple[Any, ...]:
-    return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
-
-
-def _first_calls(campaign_id: int) -> Executable:
-    """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
-    first = MEASUREMENTS.c.first_call_s
-    return (
-        select(RUNS.c.id, func.sum(first))
-        .join(MEASUREMENTS, MEASUREMENTS.c.run_id == RUNS.c.id)
-        .where(*_good_runs(campaign_id))
-        .group_by(RUNS.c.id)
-        .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
-    )
-
-
-def _trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
-    asked = {"campaign": campaign_id, "trial": number}
-    return connection.execute(_FIND_TRIAL, asked).one_or_none()
-
 
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
-    trial = _trial(connection, campaign_id, request.trial)
+    trial = find_trial(connection, campaign_id, request.trial)
     if trial is None:
         raise DatabaseFault(f"run {request.run_id} belongs to unknown trial {request.trial}")
     ensure_row(

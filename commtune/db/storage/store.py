@@ -22,11 +22,13 @@ from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.results import StoredCourse, StoredJobs
 from commtune.db.storage.rows import waits_for_room
+from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns
+from commtune.db.storage.trials import StoredTrials
 from commtune.db.tables import CAMPAIGNS
 
 
-class Store(StoredRuns, StoredCourse):
+class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
     """Reads and writes campaigns in one database.
 
     Args:

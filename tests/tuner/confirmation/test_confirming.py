@@ -1,26 +1,23 @@
-"""Whole confirmations over noise with a known truth: looks, resuming, false claims, coverage."""
+"""Whole confirmations over noise with a known truth: looks, false claims, coverage."""
 
 from __future__ import annotations
 
 import itertools
 import math
-import random
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
 import simulated
+from confirmations import SIZES, A, B, Confirmation, confirmed, gains, noise
 from quiet import QuietReporter
 from scipy.stats import binom
-from simulated import Draw, Effect, MadeUpNoise, Noise, SimulatedBenchmark
+from simulated import Effect, SimulatedBenchmark
 
-from commtune.campaign.plan import Budget, Plan
 from commtune.model import (
-    BlockPlan,
     Configuration,
     Operation,
     Outcome,
@@ -28,83 +25,14 @@ from commtune.model import (
     RunRequest,
     RunResult,
     Verdict,
-    Workload,
 )
-from commtune.model.conclusion import Decision
-from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.in_memory_store import InMemoryStore
-from commtune.tuner.execution.runner import Runner
-from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.profiles import recommend_profiles
-from commtune.tuner.ports import Progress, Reporter
-from commtune.tuner.statistics.blocks import whole_blocks
+from commtune.tuner.ports import Progress
 from commtune.tuner.statistics.machine_states import ALL
 
-SIZES = simulated.SIZES[:3]
-A, B, C = (Configuration({"V1": value}) for value in "123")
-SPACE = simulated.space()
 KINDS = ("normal", "bimodal", "drifting", "heavy-tailed", "outliers")
-
-
-def gains(**ratios: float) -> Effect:
-    """Ratios default/candidate by the value of V1, called a, b and c, at every size."""
-    logs = {str("abc".index(name) + 1): math.log(ratio) for name, ratio in ratios.items()}
-    return lambda configuration, _: -logs.get(configuration.get("V1", ""), 0.0)
-
-
-@dataclass
-class Confirmation:
-    """A confirmation alone: no search before it, and all in memory."""
-
-    benchmark: SimulatedBenchmark
-    candidates: Sequence[Configuration] = (A, B)
-    blocks: int = 16
-    seed: int = 1
-    guards: tuple[Operation, ...] = ()
-    store: InMemoryStore = field(default_factory=InMemoryStore)
-    reporter: Reporter = field(default_factory=QuietReporter)
-
-    def __post_init__(self) -> None:
-        self.store.seed = str(self.seed)
-
-    def plan(self) -> Plan:
-        return Plan(
-            "confirmation",
-            SPACE,
-            Workload(Operation.ALLREDUCE, SIZES),
-            budget=Budget(1, 1, self.blocks * (len(self.candidates) + 1)),
-            guards=self.guards,
-        )
-
-    def phase(self) -> ConfirmationPhase:
-        """A new session over the same store."""
-        plan = self.plan()
-        runner = Runner(plan, 1, self.benchmark, self.store, clock=self.benchmark.clock)
-        runner.recover()
-        runner.load()
-        return ConfirmationPhase(Session(plan, runner, self.reporter))
-
-    def run(self) -> tuple[Comparison, Decision]:
-        """Goes on from wherever the store is."""
-        phase = self.phase()
-        return phase.confirm(self._decision(phase))
-
-    def _decision(self, phase: ConfirmationPhase) -> Decision:
-        budget_s = self.blocks * (len(self.candidates) + 1)
-        at_all_sizes = dict.fromkeys(self.candidates, SIZES)
-        return phase.stored_decision() or phase.decide(at_all_sizes, budget_s)
-
-
-def confirmed(
-    noise: Noise, effect: Effect, candidates: Sequence[Configuration] = (A, B), **more: Any
-) -> tuple[Comparison, Decision]:
-    return Confirmation(SimulatedBenchmark(noise, effect), candidates, **more).run()
-
-
-def noise(kind: str, seed: int, spread: float = 0.03) -> MadeUpNoise:
-    # A run takes one second, which is what a confirmation without a search before it reckons with.
-    return MadeUpNoise(kind, random.Random(f"{kind}:{seed}"), run_s=1.0, spread=spread)
+C = Configuration({"V1": "3"})
 
 
 def runs_of(store: InMemoryStore) -> Counter[Configuration]:
@@ -240,144 +168,6 @@ def test_what_one_candidate_frees_saves_another_from_being_given_up() -> None:
         decision.looks[0].stopped == {0: "decided", 1: "decided"} for _, decision in beside
     )
     assert shown >= 11
-
-
-# Resuming
-
-
-class Killed(BaseException):
-    """Stands for kill -9: nothing of ours runs after it."""
-
-
-@dataclass
-class DyingStore(InMemoryStore):
-    """A store whose controller dies right before, or right after, one of its calls."""
-
-    until: int = 1_000_000
-    events: int = 0
-
-    def _event(self) -> None:
-        self.events += 1
-        if self.events == self.until:
-            raise Killed
-
-    def plan_block(self, campaign_id: int, plan: BlockPlan) -> None:
-        self._event()
-        super().plan_block(campaign_id, plan)
-
-    def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        self._event()
-        super().start_runs(campaign_id, requests, session)
-        self._event()
-
-    def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
-        found = super().finish_run(campaign_id, result, operation)
-        self._event()
-        return found
-
-    def decide(self, campaign_id: int, decision: Decision) -> None:
-        self._event()
-        super().decide(campaign_id, decision)
-        self._event()
-
-
-@dataclass
-class TwoSpeeds:
-    """A machine that is three times slower in the block before the first look, and some others."""
-
-    rng: random.Random
-    made: int
-
-    def __call__(self, place: int) -> Draw:
-        slow = self.made > 5 and self.made % 5 == 1
-        quiet = MadeUpNoise("normal", self.rng, run_s=0.0)(place)
-        canary = 400e-9 if slow else 80e-9
-        factor = 3.0 if slow else 1.0
-        return Draw(
-            {size: factor * time for size, time in quiet.times_s.items()},
-            dict.fromkeys(quiet.times_s, (canary, canary)),
-            0.0,
-        )
-
-
-@dataclass
-class SameAgain(SimulatedBenchmark):
-    """Measures the same again in the same block, counting whole blocks only, and in no time."""
-
-    store: InMemoryStore = field(default_factory=InMemoryStore)
-    speeds: int = 1
-
-    def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
-        plans = {plan.number: plan for plan in self.store.plans}
-        made = len(whole_blocks(self.store.stored, plans))
-        rng = random.Random(f"{made}:{request.configuration}")
-        quiet = MadeUpNoise("normal", rng, run_s=0.0)
-        self.noise = quiet if self.speeds == 1 else TwoSpeeds(rng, made)
-        return super().measure(request, time_limit_s)
-
-
-def interrupted(until: int, speeds: int = 1) -> tuple[Comparison, Decision, DyingStore]:
-    """A confirmation whose controller dies at an event, and the one that ends it."""
-    store = DyingStore(until=until)
-    effect = gains(a=1.5, b=1.065)
-    benchmark = SameAgain(noise("normal", 1), effect, store=store, speeds=speeds)
-    made = Confirmation(benchmark, store=store)
-    try:
-        comparison, decision = made.run()
-    except Killed:
-        comparison, decision = made.run()
-    return comparison, decision, store
-
-
-@cache
-def uninterrupted(speeds: int = 1) -> tuple[Comparison, Decision, DyingStore]:
-    return interrupted(1_000_000, speeds)
-
-
-def measured(comparison: Comparison) -> list[object]:
-    """All that points say but their intervals: blocks that are made anew have other orders."""
-    return [
-        (point.bytes, point.speed, point.default_s, point.tuned_s, point.gain.pairs, point.verdict)
-        for points in comparison.points.values()
-        for point in points
-    ]
-
-
-@pytest.mark.parametrize("speeds", [1, 2])
-def test_a_kill_at_any_moment_changes_no_look_and_no_result(speeds: int) -> None:
-    expected, looks, store = uninterrupted(speeds)
-    assert len(looks.looks) > 1
-    assert len({p.speed for p in expected.points[A]}) == (1 if speeds == 1 else 3)
-    # Every moment is a test of its own; every third is enough to meet all kinds of them.
-    for until in [*range(1, store.events, 3), store.events]:
-        comparison, decision, _ = interrupted(until, speeds)
-        assert decision.looks == looks.looks, until
-        assert comparison.stopped == expected.stopped, until
-        assert measured(comparison) == measured(expected), until
-
-
-def test_a_kill_between_the_blocks_and_their_look_makes_no_further_block() -> None:
-    _, decision, whole = uninterrupted()
-    store = DyingStore()
-    seen: list[int] = []
-
-    def dies_before_the_first_look(campaign_id: int, stored: Decision) -> None:
-        if stored.looks and not seen:
-            seen.append(len(store.stored))
-            raise Killed
-        InMemoryStore.decide(store, campaign_id, stored)
-
-    store.decide = dies_before_the_first_look  # type: ignore[method-assign,assignment]  # dies once
-    made = Confirmation(SameAgain(noise("normal", 1), gains(a=1.5, b=1.065), store=store))
-    made.store = store
-    with pytest.raises(Killed):
-        made.run()
-    stored = store.decision(1)
-    assert stored is not None and stored.looks == ()
-    _, again = made.run()
-    assert seen == [3 * decision.looks[0].made]
-    assert again.looks == decision.looks
-    assert len(store.stored) == len(whole.stored)
 
 
 def test_a_finished_confirmation_makes_no_run_and_no_look() -> None:

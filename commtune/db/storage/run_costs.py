@@ -1,0 +1,81 @@
+"""What good runs cost, and what else their records tell."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, Executable, case, func, select, type_coerce
+
+from commtune.db.checked_columns import is_json, is_number
+from commtune.db.storage.rows import Transactions
+from commtune.db.tables import MEASUREMENTS, RUNS
+from commtune.model import Outcome, Phase
+from commtune.model.run_costs import RunCost
+
+
+class StoredRunCosts(Transactions):
+    """Figures of a campaign's good runs; a part of ``Store``."""
+
+    def traffic(self, campaign_id: int) -> tuple[float, float] | None:
+        """What an aggressor sent beside good runs, 10^9 bits a second: the least and the most.
+
+        ``None`` where there was none, or its records were not there.
+        """
+        rate = RUNS.c.header[("beside", "gigabits_per_s")].as_float()
+        good = (*_good_runs(campaign_id), is_json(RUNS.c.header))
+        asked = select(func.min(rate), func.max(rate)).where(*good)
+        ((least, most),) = self._rows(asked)
+        return None if least is None else (least, most)
+
+    def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
+        """Steps of an operation that good runs measured by themselves, by run."""
+        rows = self._rows(
+            select(RUNS.c.run_id, RUNS.c.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
+        )
+        return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
+
+    def costs(self, campaign_id: int) -> dict[str, RunCost]:
+        """What its good runs cost, part by part, as far as their records tell, by run.
+
+        Those of guards are left out: other operations, several in a run.
+        """
+        # Only what is needed of headers, which are long: they name every rank.
+        said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)
+        header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
+        footer = {name: ended[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
+        columns = (*header.values(), *footer.values())
+        rows = self._rows(
+            select(RUNS.c.id, RUNS.c.run_id, RUNS.c.wall_s, RUNS.c.end_s, *columns)
+            .where(*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD))
+            .where(is_json(RUNS.c.header), is_json(RUNS.c.footer))
+            .order_by(RUNS.c.id),
+            "runs",
+        )
+        calls = dict(self._rows(_first_calls(campaign_id)))
+        found = {
+            row.run_id: RunCost.from_records(
+                row.wall_s or 0.0,
+                row.end_s,
+                calls.get(row.id),
+                {name: getattr(row, name) for name in header},
+                {name: getattr(row, name) for name in footer},
+            )
+            for row in rows
+        }
+        return {run_id: cost for run_id, cost in found.items() if cost is not None}
+
+
+def _good_runs(campaign_id: int) -> tuple[Any, ...]:
+    return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
+
+
+def _first_calls(campaign_id: int) -> Executable:
+    """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
+    first = MEASUREMENTS.c.first_call_s
+    return (
+        select(RUNS.c.id, func.sum(first))
+        .join(MEASUREMENTS, MEASUREMENTS.c.run_id == RUNS.c.id)
+        .where(*_good_runs(campaign_id))
+        .group_by(RUNS.c.id)
+        .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
+    )

@@ -1,0 +1,76 @@
+"""Trials: the configurations of a campaign, numbered."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, insert, select
+
+from commtune import model
+from commtune.db import codec
+from commtune.db.storage.rows import Transactions, configuration_row, waits_for_room
+from commtune.db.tables import CONFIGURATIONS, TRIALS
+from commtune.errors import DatabaseFault
+from commtune.model import Configuration
+
+# Made once: building a statement takes longer than executing it.
+_FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
+    TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
+)
+_ADD_TRIAL = insert(TRIALS)
+
+
+class StoredTrials(Transactions):
+    """The trials of campaigns; a part of ``Store``."""
+
+    @waits_for_room
+    def add_trial(
+        self,
+        campaign_id: int,
+        number: int,
+        configuration: Configuration,
+        origin: str,
+        label: str = "",
+    ) -> None:
+        """Adds a trial; a repeated call with the same configuration changes nothing.
+
+        Args:
+            origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
+            label: the size range that it was proposed for.
+
+        Raises:
+            DatabaseFault: the number belongs to another configuration.
+        """
+        values = {"origin": origin, "label": codec.clean_text(label), "created": time.time()}
+        key = {"campaign_id": campaign_id, "number": number}
+        with self._write() as connection:
+            wanted = configuration_row(connection, configuration)
+            trial = find_trial(connection, campaign_id, number)
+            if trial is None:
+                connection.execute(_ADD_TRIAL, {**key, **values, "configuration_id": wanted})
+            elif trial.configuration_id != wanted:
+                raise DatabaseFault(f"trial {number} is stored with another configuration")
+
+    def trials(self, campaign_id: int) -> list[model.Trial]:
+        rows = self._rows(
+            select(
+                TRIALS.c.number,
+                CONFIGURATIONS.c.environment,
+                TRIALS.c.origin,
+                TRIALS.c.label,
+                TRIALS.c.created,
+            )
+            .join(CONFIGURATIONS, CONFIGURATIONS.c.id == TRIALS.c.configuration_id)
+            .where(TRIALS.c.campaign_id == campaign_id)
+            .order_by(TRIALS.c.number),
+            "trials",
+            "number",
+        )
+        return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
+
+
+def find_trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
+    """A trial's row: its number and that of its configuration."""
+    asked = {"campaign": campaign_id, "trial": number}
+    return connection.execute(_FIND_TRIAL, asked).one_or_none()
