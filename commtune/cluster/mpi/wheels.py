@@ -122,7 +122,7 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
     if "DO NOT MATCH THE HASHES" in done.output:
         raise EnvironmentFault(
             f"the {name} wheel was not installed: what was fetched is not what was released",
-            hint="ask who runs the package index, proxy or mirror that pip uses: 'pip config list'",
+            hint="ask who runs the index or proxy that pip uses: 'pip config list' names it",
         )
     raise EnvironmentFault(
         f"can't install the {name} wheel: {_last_lines(done)}",
