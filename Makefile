@@ -72,10 +72,10 @@ slurm-demo:
 docs: $(VENV)/installed-docs
 	@$(RUN)mkdocs build --strict
 
-$(VENV)/created: scripts/preflight
+$(VENV)/created: scripts/preflight requirements/pip.txt
 	@sh scripts/preflight $(PYTHON)
 	@$(PYTHON) -m venv $(VENV)
-	@$(RUN)python -m pip install --quiet --disable-pip-version-check 'pip==26.2'
+	@$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements/pip.txt
 	@touch $@
 
 $(VENV)/installed: $(VENV)/created pyproject.toml requirements/run.txt

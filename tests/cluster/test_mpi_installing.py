@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import zipfile
 from pathlib import Path
@@ -10,12 +11,13 @@ import pytest
 from components import require_component
 from mpi_texts import MPICH_WHEEL
 
+from commtune.cluster.mpi import wheels
 from commtune.cluster.mpi.discovery import find_mpi, install_wheel
-from commtune.cluster.mpi.wheels import WHEELS
+from commtune.cluster.mpi.wheels import WHEELS, requirements_of
 from commtune.errors import EnvironmentFault, UnknownName
 
 
-def make_wheel(folder: Path, name: str, version: str) -> None:
+def make_wheel(folder: Path, name: str, version: str) -> Path:
     info = f"{name}-{version}.dist-info"
     scripts = f"{name}-{version}.data/scripts"
     files = {
@@ -25,19 +27,28 @@ def make_wheel(folder: Path, name: str, version: str) -> None:
         f"{scripts}/mpicxx": "#!/bin/sh\necho c++ -lmpi\n",
         f"{scripts}/mpiexec": f"#!/bin/sh\ncat <<'.'\n{MPICH_WHEEL}.\n",
     }
-    with zipfile.ZipFile(folder / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+    file = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(file, "w") as wheel:
         for path, text in files.items():
             entry = zipfile.ZipInfo(path)
             entry.external_attr = 0o100755 << 16
             wheel.writestr(entry, text)
+    return file
 
 
 @pytest.fixture
 def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root for prefixes, and a pip that has the tiny MPICH wheel and no network."""
+    """A root for prefixes, and a pip that has the tiny MPICH wheel and no network.
+
+    The wheel's hash is the expected one.
+    """
     require_component("pip", importlib.util.find_spec("pip") is not None)
     (tmp_path / "links").mkdir()
-    make_wheel(tmp_path / "links", "mpich", WHEELS["mpich"].version)
+    wheel = make_wheel(tmp_path / "links", "mpich", WHEELS["mpich"].version)
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    pinned = tmp_path / "mpich.txt"
+    pinned.write_text(f"--require-hashes\n{WHEELS['mpich'].pins[0]} --hash=sha256:{digest}\n")
+    monkeypatch.setattr(wheels, "requirements_of", lambda _: pinned)
     monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
@@ -53,6 +64,26 @@ def test_a_wheel_is_installed_once_and_whole(offline: Path) -> None:
         install_wheel("mpich", offline) == made == find_mpi("wheel:mpich", project_mpi=[offline])
     )
     assert (made.prefix / "mine").exists()  # nothing was made again
+
+
+def test_a_wheel_with_another_hash_is_refused(
+    offline: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # The released one's, which the tiny wheel does not have.
+    monkeypatch.setattr(wheels, "requirements_of", requirements_of)
+    with pytest.raises(EnvironmentFault, match="not what was released") as error:
+        install_wheel("mpich", offline)
+    assert not error.value.transient
+    assert list(offline.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", WHEELS)
+def test_each_pin_has_hashes(name: str) -> None:
+    _comment, mode, *lines = requirements_of(name).read_text().splitlines()
+    assert mode == "--require-hashes"
+    pins = [line.split()[0] for line in lines if not line.startswith(" ")]
+    assert sorted(pins) == sorted(WHEELS[name].pins)
+    assert all(line.endswith("\\") for line in lines if not line.startswith(" "))
 
 
 def test_what_an_interrupted_installation_left_is_replaced(offline: Path) -> None:

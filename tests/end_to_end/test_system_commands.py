@@ -110,7 +110,6 @@ def test_json_of_an_unknown_machine(here: CommandLine) -> None:
     assert json.loads(said.out)["recognized"] == []
 
 
-@pytest.mark.component("slurm")
 def test_the_doctor_sees_which_daemon_is_down(slurm: Cluster, tmp_path: Path) -> None:
     line = CommandLine(tmp_path, {"SLURM_CONF": slurm.impatient["SLURM_CONF"]})
 
@@ -125,7 +124,6 @@ def test_the_doctor_sees_which_daemon_is_down(slurm: Cluster, tmp_path: Path) ->
     assert "slurmctld does not answer ('scontrol ping')" in said()
 
 
-@pytest.mark.component("slurm")
 def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
     made = on_slurm("systems", "new", "testbed", "--partition", "closed")
     assert made.code == 0, made.err
@@ -143,7 +141,6 @@ def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
     assert (wrong.code, "main" in wrong.err) == (2, True)
 
 
-@pytest.mark.component("slurm")
 def test_a_compute_node_is_described(on_slurm: CommandLine, shared_slurm: Cluster) -> None:
     words = " ".join((*on_slurm.program, "systems", "new", "node"))
     command = f"cd {on_slurm.folder} && {words} && {words.replace('new node', 'detect node.yaml')}"
@@ -171,7 +168,6 @@ slurm: {{mpi: pmi2, account: a}}
 """
 
 
-@pytest.mark.component("slurm")
 def test_a_campaign_that_names_no_system_gets_a_hint(
     on_slurm: CommandLine, executable: Path
 ) -> None:

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
 from export_documents import with_values
 from slurm_cluster import Cluster
 
 from commtune.export import render_profile
-
-pytestmark = pytest.mark.component("slurm")
 
 
 def test_every_task_has_what_the_prolog_exports(slurm: Cluster) -> None:

@@ -23,8 +23,6 @@ from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Job, Step, render_block
 
-pytestmark = pytest.mark.component("slurm")
-
 
 class Block:
     """A block's folder and the script that is made for it."""

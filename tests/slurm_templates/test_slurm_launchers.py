@@ -38,8 +38,6 @@ from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 
-pytestmark = pytest.mark.component("slurm")
-
 _ROOT = Path(__file__).parent.parent.parent
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _RANK = """

@@ -16,8 +16,6 @@ from commtune.slurm_templates.quoting import _DIRECTIVE
 from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
 from commtune.systems.loading import load_system
 
-pytestmark = pytest.mark.component("slurm")
-
 
 def test_sbatch_reads_what_was_meant(cluster: Cluster) -> None:
     job = Job(

@@ -172,7 +172,6 @@ def _tested(cluster: Cluster, text: str, environment: Mapping[str, str]) -> str:
     return done.stdout + done.stderr
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize("name", sorted(LIBRARIES))
 def test_slurm_would_start_the_script_on_such_a_machine(shared_slurm: Cluster, name: str) -> None:
     system = load_system(name)

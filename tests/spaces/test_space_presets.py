@@ -178,7 +178,6 @@ def mpich_variables() -> dict[str, tuple[str, list[str]]]:
     return described
 
 
-@pytest.mark.component("mpich")
 @pytest.mark.parametrize("name", ["mpich-host-allreduce", "mpich-host"])
 def test_mpich_knows_every_variable_value_and_default(name: str) -> None:
     require_component("mpivars of MPICH in .mpi", bool(MPIVARS))
@@ -196,7 +195,6 @@ def test_mpich_knows_every_variable_value_and_default(name: str) -> None:
             assert parameter.default == default, parameter.name
 
 
-@pytest.mark.component("mpich")
 def test_mpich_knows_the_variables_and_words_of_the_spaces_from_the_catalogue() -> None:
     require_component("mpivars of MPICH in .mpi", bool(MPIVARS))
     known = mpich_variables()

@@ -1,4 +1,7 @@
-"""MPI from Python wheels, at pinned versions, in an environment each: they share bin/mpicc."""
+"""MPI from Python wheels, at pinned versions, in an environment each: they share bin/mpicc.
+
+What is fetched has to have one of the hashes in ``requirements/``.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +42,16 @@ WHEELS = {
 }
 
 
+def requirements_of(name: str) -> Path:
+    """The file with the pins of a wheel and the hashes of its releases."""
+    return Path(__file__).with_name("requirements") / f"{name}.txt"
+
+
 def install_command(name: str, root: Path) -> str:
     """The shell line that does by hand what ``install_prefix`` does."""
     prefix = root / f"{name}-{WHEELS[name].version}"
     create = [sys.executable, "-m", "venv", "--without-pip", str(prefix)]
-    return f"{shlex.join(create)} && {shlex.join(_pip(prefix, WHEELS[name]))}"
+    return f"{shlex.join(create)} && {shlex.join(_pip(prefix, name))}"
 
 
 def install_prefix(name: str, root: Path) -> Path:
@@ -69,7 +77,7 @@ def _install(name: str, root: Path, prefix: Path) -> None:
         made = scratch / prefix.name
         by_hand = install_command(name, root)
         _run([sys.executable, "-m", "venv", "--without-pip", str(made)], name, by_hand)
-        _run(_pip(made, WHEELS[name]), name, by_hand)
+        _run(_pip(made, name), name, by_hand)
         (made / _MARKER).write_text(_marker(WHEELS[name]))
         _put_in_place(made, prefix, WHEELS[name])
 
@@ -111,6 +119,11 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
             f"can't install the {name} wheel: {sys.executable} has no pip",
             hint=f"{sys.executable} -m ensurepip, or sudo apt-get install python3-pip",
         )
+    if "DO NOT MATCH THE HASHES" in done.output:
+        raise EnvironmentFault(
+            f"the {name} wheel was not installed: what was fetched is not what was released",
+            hint="ask who runs the index or proxy that pip uses: 'pip config list' names it",
+        )
     raise EnvironmentFault(
         f"can't install the {name} wheel: {_last_lines(done)}",
         hint=f"when the network is back: {by_hand}",
@@ -118,10 +131,11 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
     )
 
 
-def _pip(prefix: Path, wheel: _Wheel) -> list[str]:
+def _pip(prefix: Path, name: str) -> list[str]:
     python = str(prefix / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python]
-    return [*pip, "install", "--no-deps", "--disable-pip-version-check", "--quiet", *wheel.pins]
+    options = ("--no-deps", "--disable-pip-version-check", "--quiet")
+    return [*pip, "install", *options, "-r", str(requirements_of(name))]
 
 
 def _is_whole(prefix: Path, wheel: _Wheel) -> bool:

@@ -18,7 +18,6 @@ PROJECT = Path(__file__).parents[3]
 DEMO = PROJECT / "tests" / "support" / "slurm" / "slurm_demo.py"
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
     require_component("Slurm", has_slurm())

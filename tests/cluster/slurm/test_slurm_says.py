@@ -127,26 +127,22 @@ def test_there_are_recorded_messages() -> None:
     assert len(list(RECORDED.glob("[A-Z]*_*.txt"))) >= 5
 
 
-@pytest.mark.component("slurm")
 def test_all_jobs_in_one_call(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     check_queue(queue.poll(jobs.values()), jobs)
 
 
-@pytest.mark.component("slurm")
 def test_our_jobs_are_found_by_name_after_their_ids_were_lost(
     queue: SlurmScheduler, jobs: dict[str, str]
 ) -> None:
     assert jobs.items() <= ids_in(queue.poll()).items()
 
 
-@pytest.mark.component("slurm")
 def test_a_job_that_is_not_there_is_absent(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     for asked in (["999999"], ["999999", "999998"], ["999999", jobs["running"]]):
         assert queue.poll(asked).state_of("999999").state is JobState.ABSENT
     assert queue.poll([jobs["running"]]).state_of(jobs["running"]).state is JobState.RUNNING
 
 
-@pytest.mark.component("slurm")
 def test_settings_of_the_user_change_nothing(cluster: Cluster, jobs: dict[str, str]) -> None:
     odd = {
         "SQUEUE_FORMAT": "%j",
@@ -158,14 +154,12 @@ def test_settings_of_the_user_change_nothing(cluster: Cluster, jobs: dict[str, s
     check_queue(SlurmScheduler({**cluster.environment, **odd}).poll(jobs.values()), jobs)
 
 
-@pytest.mark.component("slurm")
 def test_other_users_jobs_are_left_alone(queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     other = replace(queue, user=65534)
     assert other.poll().jobs == ()
     assert other.poll(jobs.values()).jobs == ()
 
 
-@pytest.mark.component("slurm")
 def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) -> None:
     # Accounts lag by a fraction of a second.
     deadline = time.monotonic() + 20
@@ -179,7 +173,6 @@ def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) 
             time.sleep(0.2)
 
 
-@pytest.mark.component("slurm")
 def test_accounts_know_only_what_is_asked_for(
     accounting: SlurmScheduler, jobs: dict[str, str]
 ) -> None:
@@ -197,7 +190,6 @@ def test_accounts_know_only_what_is_asked_for(
     assert accounting.has_accounts()
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize(
     ("name", "changes", "trouble"),
     [
@@ -214,7 +206,6 @@ def test_why_the_queue_does_not_answer(
     assert caught.value.transient
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize(
     ("name", "changes", "trouble"),
     [
@@ -232,7 +223,6 @@ def test_why_accounts_do_not_answer(
     assert accounting.has_accounts() == caught.value.transient
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize(
     "text",
     [
@@ -248,7 +238,6 @@ def test_lists_are_expanded_as_slurm_does(cluster: Cluster, text: str) -> None:
     assert list(expand_hosts(text)) == cluster.call("scontrol", "show", "hostnames", text).split()
 
 
-@pytest.mark.component("slurm")
 def test_where_nodes_stand(cluster: Cluster) -> None:
     topology = read_topology(cluster.call("scontrol", "show", "topology"))
     assert find_distance(topology.of(["n1", "n2"])) is Distance.SAME_SWITCH
@@ -260,7 +249,6 @@ def test_where_nodes_stand(cluster: Cluster) -> None:
     assert _position_from_address(address, pattern) == topology.positions["n2"]
 
 
-@pytest.mark.component("slurm")
 def test_nodes_that_failed(cluster: Cluster, queue: SlurmScheduler, jobs: dict[str, str]) -> None:
     assert jobs
     cluster.call("scontrol", "update", "nodename=n2", "state=drain", "reason=test")

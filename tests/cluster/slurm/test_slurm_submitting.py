@@ -190,7 +190,6 @@ def written(file: Path) -> str:
     return text
 
 
-@pytest.mark.component("slurm")
 def test_a_job_runs_in_its_folder_without_what_the_controller_has(
     slurm: Cluster, tmp_path: Path, script: Path
 ) -> None:
@@ -213,7 +212,6 @@ def test_a_job_runs_in_its_folder_without_what_the_controller_has(
     assert SlurmScheduler(slurm.environment).poll([job]).state_of(job).state is JobState.CANCELLED
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize(
     ("option", "words"),
     [
@@ -234,7 +232,6 @@ def test_a_job_that_can_not_be_is_refused_in_slurms_words(
         assert not caught.value.transient
 
 
-@pytest.mark.component("slurm")
 def test_a_job_that_would_be_taken(real: SlurmScheduler, script: Path) -> None:
     said = real.test_only(script, folder=script.parent)
     assert "to start at" in said
@@ -247,7 +244,6 @@ def refusal(real: SlurmScheduler, script: Path) -> SlurmFault:
     return caught.value
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize(
     ("option", "words"),
     [("--account=nobodys", "Invalid account"), ("--qos=none", "Invalid qos")],
@@ -260,7 +256,6 @@ def test_an_account_that_does_not_exist(
     assert caught.value.error is SlurmError.REFUSED
 
 
-@pytest.mark.component("slurm")
 def test_a_limit_on_waiting_jobs_passes(
     slurm: Cluster, real: SlurmScheduler, script: Path
 ) -> None:
@@ -274,7 +269,6 @@ def test_a_limit_on_waiting_jobs_passes(
     assert real.submit(script, folder=script.parent)
 
 
-@pytest.mark.component("slurm")
 def test_a_partition_that_takes_no_jobs_for_a_while(
     slurm: Cluster, real: SlurmScheduler, script: Path
 ) -> None:
@@ -285,7 +279,6 @@ def test_a_partition_that_takes_no_jobs_for_a_while(
     assert real.submit(script, folder=script.parent)
 
 
-@pytest.mark.component("slurm")
 def test_without_a_controller_nothing_is_accepted(slurm: Cluster, script: Path) -> None:
     real = SlurmScheduler(slurm.impatient)
     slurm.stop_controller()
@@ -315,7 +308,6 @@ def _unread() -> Iterator[int]:
             yield int(sender.partition(":")[2], 16)
 
 
-@pytest.mark.component("slurm")
 @pytest.mark.parametrize("timeout_s", [1.0, 30.0])  # it is given up, and sbatch gives up
 def test_a_job_whose_number_never_came_back_is_in_the_queue(
     slurm: Cluster,

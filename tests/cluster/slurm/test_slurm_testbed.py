@@ -26,8 +26,6 @@ LINE = re.compile(r"rank (\d) of (\d) on (\S+): sum (\d+), crossed (\d)")
 #: Open MPI starts no ranks as root unless told twice.
 AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 
-pytestmark = pytest.mark.component("slurm")
-
 
 def wheel(name: str) -> MpiInstallation:
     found: MpiInstallation | None = None
