@@ -23,6 +23,7 @@ from commtune.service.auth import Tokens
 from commtune.service.cache import Cache
 from commtune.service.metrics import Metrics
 from commtune.service.openapi import openapi_document
+from commtune.service.parameters import read_parameters
 from commtune.service.rendering import show_problem
 from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
 
@@ -50,8 +51,12 @@ class Service:
 
     def application(self) -> ASGIApp:
         """What a server runs."""
+        return _Gate(Router(self.routes(), redirect_slashes=False, default=_find_nothing), self)
+
+    def routes(self) -> list[Route]:
+        """All that can be asked."""
         document = json_reply(openapi_document(self.prefix))
-        routes = [
+        return [
             Route(f"{api.PREFIX}/openapi.json", _fixed(document)),
             *(
                 Route(f"{api.PREFIX}{one.path}", self._answering(self._asking(one), one.is_stored))
@@ -65,7 +70,6 @@ class Service:
                 for one in pages.PAGES
             ),
         ]
-        return _Gate(Router(routes, redirect_slashes=False, default=_find_nothing), self)
 
     def _asking(self, question: api.Question) -> _Make:
         def make(request: Request) -> Reply:
@@ -106,12 +110,15 @@ class Service:
 
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
+        if (refusal := _refuse_parameters(request)) is not None:
+            return refusal
         return await self.viewers.follow(
             request, lambda: self.cache.get(("live", name), lambda: live.read_live(name, self.db))
         )
 
     async def _tell_metrics(self, request: Request) -> Response:
-        del request
+        if (refusal := _refuse_parameters(request)) is not None:
+            return refusal
         reply = await self.cache.get("metrics", self._count_states)
         if reply.status == 200:
             told = self.metrics.describe(json.loads(reply.body), self.viewers.count)
@@ -142,6 +149,15 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
             "the query can't be read",
             hint=f"at most {_MOST_PARAMETERS} parameters: ?name=value&name=value",
         ) from error
+
+
+def _refuse_parameters(request: Request) -> Response | None:
+    """For routes that take none."""
+    try:
+        read_parameters((), _read_query(request.scope))
+    except UserError as error:
+        return _response(problem_of(error).reply())
+    return None
 
 
 def _response(reply: Reply) -> Response:

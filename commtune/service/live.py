@@ -24,7 +24,7 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.errors import CommtuneError
 from commtune.model import JobRecord
-from commtune.service.replies import Reply, json_reply, make_problem
+from commtune.service.replies import Reply, json_reply, make_problem, problem_of
 
 #: Seconds between two looks, and between two signs of life where nothing changes.
 _LOOK_S, _SIGN_S = 1.0, 15.0
@@ -114,7 +114,8 @@ def read_live(name: str, db: str) -> Reply:
     try:
         return json_reply(describe_live(read_progress(name, db)))
     except CommtuneError as error:
-        return json_reply({"fault": f"{error.message}. {error.hint}".strip()})
+        said = {"fault": f"{error.message}. {error.hint}".strip()}
+        return json_reply(said, problem_of(error).status)
 
 
 class Viewers:
@@ -134,6 +135,9 @@ class Viewers:
             busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
             refused = busy.reply()
             return Response(refused.body, refused.status, refused.all_headers())
+        first = await look()
+        if first.status == 404:
+            return Response(first.body, first.status, first.all_headers())
         headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}
         del headers["content-length"], headers["etag"], headers["content-type"]
         return StreamingResponse(

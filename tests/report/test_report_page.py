@@ -193,6 +193,10 @@ def test_a_page_can_be_heard_and_found_in(usual: str) -> None:
     pictures = [a for _, a in reader.tags if a.get("role") == "img"]
     assert len(pictures) >= 5
     assert all(len(str(a["aria-label"])) > 30 for a in pictures)
+    reached = [a for _, a in reader.tags if "tabindex" in a and a.get("role") != "img"]
+    assert len(reached) >= 8 and all(a.get("role") == "region" for a in reached)
+    names = [a["aria-label"] for a in reached]
+    assert all(names) and len(names) == len(set(names)), names
 
 
 def is_warned(page: str, banner: str) -> bool:

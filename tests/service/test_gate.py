@@ -22,14 +22,14 @@ from commtune.model import Outcome
 from commtune.private_files import read_token
 from commtune.service.api import PREFIX, QUESTIONS
 from commtune.service.auth import Tokens
-from commtune.service.pages import PAGES
+from commtune.service.pages import PAGES, STATIC
 from commtune.service.parameters import BEST, EXPORT, RUNS
 
 API = "/api/v1/campaigns"
 #: Hostile ones; COMMTUNE_EXAMPLES makes more of them.
 _REQUESTS = int(os.environ.get("COMMTUNE_EXAMPLES", "1000"))
 #: What is served of the package, and the health, need no token.
-OPEN = ("/api/v1/health", "/static/style.css", "/static/service.css", "/static/live.js")
+OPEN = ("/api/v1/health", *(f"/static/{name}" for name in STATIC))
 
 
 def test_without_the_token_nothing_is_told(client: Client) -> None:
@@ -104,19 +104,29 @@ ROUTES = [
     path.format(campaign="made-up", run="1-1", number="2", format="env")
     for path in (
         *(f"{PREFIX}{one.path}" for one in QUESTIONS),
-        *(one.path for one in PAGES if not one.path.endswith("/report")),
+        *(one.path for one in PAGES),
+        "/campaigns/{campaign}/events",
+        "/metrics",
     )
 ]
+#: Fixed files: they take no part of a path and no parameter, and look nothing up.
+FIXED = ["/api/v1/openapi.json", *(path for path in OPEN if path.startswith("/static/"))]
 
 
-@pytest.mark.parametrize("path", [*ROUTES, "/campaigns/made-up/report", "/metrics"])
+def test_no_route_goes_without_a_test_of_what_it_refuses(client: Client) -> None:
+    known = {path.format(campaign="made-up", run="1-1", number="2", format="env")
+             for path in client.paths}  # fmt: skip
+    assert known == {*ROUTES, *FIXED}
+
+
+@pytest.mark.parametrize("path", [*ROUTES, *FIXED])
 def test_only_reading_is_allowed(client: Client, path: str) -> None:
     for method in ("POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW"):
         got = client.get(path, method=method)
         assert (got.status, got.headers["allow"]) == (405, "GET, HEAD")
 
 
-@pytest.mark.parametrize("path", [*ROUTES, "/campaigns/made-up/report"])
+@pytest.mark.parametrize("path", ROUTES)
 def test_every_route_refuses_what_it_does_not_know(client: Client, path: str) -> None:
     for query in ("nothing=1", "token2=", "a=" + "1" * 400, "&".join(["a=1"] * 40)):
         assert client.get(f"{path}?{query}").status == 400, query

@@ -42,7 +42,10 @@ class Client:
 
     def __init__(self, db: str, prefix: str = "") -> None:
         self._runner = asyncio.Runner()
-        self._application = Service(db, Tokens(TOKEN, "commtune-1"), prefix).application()
+        service = Service(db, Tokens(TOKEN, "commtune-1"), prefix)
+        self._application = service.application()
+        #: Of all routes.
+        self.paths = [one.path for one in service.routes()]
 
     def get(
         self,
