@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from commtune.db.connection import location
 from commtune.db.connection.read_only import (
@@ -134,11 +136,19 @@ def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
 @contextmanager
 def _reading(connection: sqlite3.Connection, shown: str) -> Iterator[location.Rows]:
     try:
-        connection.row_factory = sqlite3.Row
         _check_sqlite(connection, shown)
-        yield lambda statement, given: connection.execute(statement, given).fetchall()
+        yield partial(_ask, connection)
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
+
+
+def _ask(
+    connection: sqlite3.Connection, statement: str, given: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    # Not as sqlite3.Row, which searches through the names of all columns for each value.
+    found = connection.execute(statement, given)
+    names = [column[0] for column in found.description]
+    return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
 def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
