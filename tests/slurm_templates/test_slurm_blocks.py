@@ -123,7 +123,8 @@ def test_a_step_ends_at_its_limit_and_leaves_no_process(cluster: Cluster, ignori
     assert status == 124
     assert end - begin >= 1.5
     assert block.ended("1.exit")[0] == 0
-    assert block.said("1.out") == "after\nafter\n"
+    said = block.said("1.out").splitlines()  # srun may say that it waits for a busy node
+    assert [line for line in said if not line.startswith("srun: ")] == ["after", "after"]
     assert not living(block.word)
 
 
