@@ -29,6 +29,7 @@ from postgresql_fixture import (  # noqa: E402
     postgresql_url,
 )
 from slurm_fixture import isolated_slurm, shared_slurm, slurm  # noqa: E402
+from sqlite_fixture import store, url  # noqa: E402
 
 # Whether a test fails must depend neither on chance nor on what else the machine does.
 settings.register_profile(
@@ -95,4 +96,6 @@ __all__ = [
     "shared_pbs",
     "shared_slurm",
     "slurm",
+    "store",
+    "url",
 ]

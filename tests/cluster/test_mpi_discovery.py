@@ -35,7 +35,7 @@ from commtune.cluster.mpi.discovery import (
     _parse_launcher,
     find_mpi,
 )
-from commtune.cluster.mpi.wheels import WHEELS, requirements_of
+from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
 
@@ -196,7 +196,7 @@ def test_auto_says_all_that_was_tried_and_how_to_get_one(bare: Path) -> None:
     assert "on PATH" in error.value.message
     assert str(bare / "here") in error.value.message
     assert f"pip --python {bare}/data/commtune/mpi/mpich-" in error.value.hint
-    assert str(requirements_of("mpich")) in error.value.hint
+    assert str(WHEELS["mpich"].requirements) in error.value.hint
 
 
 def test_auto_takes_path_first_and_a_wheel_else(bare: Path) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from components import require_component
 from mpi_texts import MPICH_WHEEL
 
-from commtune.cluster.mpi import wheels
 from commtune.cluster.mpi.discovery import find_mpi, install_wheel
-from commtune.cluster.mpi.wheels import WHEELS, requirements_of
+from commtune.cluster.mpi.wheels import WHEELS
 from commtune.errors import EnvironmentFault, UnknownName
 
 
@@ -37,21 +37,26 @@ def make_wheel(folder: Path, name: str, version: str) -> Path:
 
 
 @pytest.fixture
-def offline(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A root for prefixes, and a pip that has the tiny MPICH wheel and no network.
-
-    The wheel's hash is the expected one.
-    """
+def links(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a pip without a network finds its wheels; the tiny MPICH is there."""
     require_component("pip", importlib.util.find_spec("pip") is not None)
-    (tmp_path / "links").mkdir()
-    wheel = make_wheel(tmp_path / "links", "mpich", WHEELS["mpich"].version)
+    folder = tmp_path / "links"
+    folder.mkdir()
+    make_wheel(folder, "mpich", WHEELS["mpich"].version)
+    monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+@pytest.fixture
+def offline(links: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A root for prefixes; the tiny wheel's hash is the one that is asked for."""
+    (wheel,) = links.iterdir()
     digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
     pinned = tmp_path / "mpich.txt"
     pinned.write_text(f"--require-hashes\n{WHEELS['mpich'].pins[0]} --hash=sha256:{digest}\n")
-    monkeypatch.setattr(wheels, "requirements_of", lambda _: pinned)
-    monkeypatch.delenv("COMMTUNE_MPI_PATH", raising=False)
-    monkeypatch.setenv("PIP_NO_INDEX", "1")
-    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path / "links"))
+    monkeypatch.setitem(WHEELS, "mpich", replace(WHEELS["mpich"], requirements=pinned))
     return tmp_path / "root"
 
 
@@ -66,23 +71,20 @@ def test_a_wheel_is_installed_once_and_whole(offline: Path) -> None:
     assert (made.prefix / "mine").exists()  # nothing was made again
 
 
-def test_a_wheel_with_another_hash_is_refused(
-    offline: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("links")
+def test_a_wheel_with_another_hash_is_refused(tmp_path: Path) -> None:
     # The released one's, which the tiny wheel does not have.
-    monkeypatch.setattr(wheels, "requirements_of", requirements_of)
     with pytest.raises(EnvironmentFault, match="not what was released") as error:
-        install_wheel("mpich", offline)
+        install_wheel("mpich", tmp_path / "root")
     assert not error.value.transient
-    assert list(offline.iterdir()) == []
+    assert list((tmp_path / "root").iterdir()) == []
 
 
 @pytest.mark.parametrize("name", WHEELS)
-def test_each_pin_has_hashes(name: str) -> None:
-    _comment, mode, *lines = requirements_of(name).read_text().splitlines()
+def test_each_pin_has_hashes_and_one_version(name: str) -> None:
+    _comment, mode, *lines = WHEELS[name].requirements.read_text().splitlines()
     assert mode == "--require-hashes"
-    pins = [line.split()[0] for line in lines if not line.startswith(" ")]
-    assert sorted(pins) == sorted(WHEELS[name].pins)
+    assert {pin.partition("==")[2] for pin in WHEELS[name].pins} == {WHEELS[name].version}
     assert all(line.endswith("\\") for line in lines if not line.startswith(" "))
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
 import database_values as given
@@ -16,20 +14,12 @@ from stored_campaigns import Made
 
 from commtune.app.campaigns.recent import parse_since
 from commtune.commands.campaigns.status import status_command
-from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.model import Outcome
 
 NOW = datetime(2026, 11, 23, 7, 0)
-
-
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    database = open_database(f"sqlite:///{tmp_path}/commtune.db")
-    yield Store(database)
-    database.close()
 
 
 def ran(store: Store, name: str, *outcomes: Outcome, started_at: float | None = None) -> int:

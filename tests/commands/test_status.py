@@ -110,8 +110,8 @@ def test_jobs_in_flight_are_told_with_what_they_used(
     ]
     assert said[4:] == [
         "Slurm does not answer: these jobs, and their controller, may be over",
-        "next: jobs wait for it, and go on; 'scontrol ping' asks for it, 'commtune status' again "
-        "for them",
+        "next: jobs wait until it answers, then continue; check it with 'scontrol ping', then run "
+        "'commtune status' again",
         "job for state since reason nodes",
         "4711 block 4 RUNNING 5 min 03 s n[1-2]",
         "4712 block 4 PENDING 1 min 01 s Priority 2 nodes",

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import database_values as given
@@ -14,7 +12,6 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune import formatting
-from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.db.tables import CAMPAIGNS
@@ -23,18 +20,6 @@ from commtune.report import timeline
 from commtune.report.page import Page
 from commtune.report.record import CampaignRecord, read_record
 from commtune.report.timeline import scheduler_share
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 def campaign(store: Store, **settings: Any) -> int:

@@ -28,11 +28,6 @@ _VOID = {"meta", "br"}
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
-
-
-@pytest.fixture
 def stored(url: str) -> Callable[[Made], str]:
     """Stores a campaign; returns its name."""
 

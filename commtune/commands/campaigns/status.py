@@ -9,7 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.campaigns import stored
-from commtune.app.campaigns.outlook import describe_outlook
+from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import CampaignSummary
 from commtune.app.profiles import nominal_share
 from commtune.commands.campaigns.recent import print_recent
@@ -89,8 +89,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if without := stored.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
-    outlook = describe_outlook(campaign, is_old=is_old)
-    headline = "\n  ".join([headline, *outlook])
+    headline = "\n  ".join([headline, *describe_next_steps(campaign, is_old=is_old)])
     if not campaign.jobs:
         return headline
     if edited := stored.edited_files(campaign):

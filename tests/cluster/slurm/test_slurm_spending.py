@@ -2,19 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from fake_slurm.driver import FakeSlurm, Fate
+from fake_slurm.driver import Fate
 from played_jobs import Laboratory, block, collected, play
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.slurm.client import SlurmScheduler
-
-
-@pytest.fixture
-def laboratory(tmp_path: Path) -> Laboratory:
-    return Laboratory(FakeSlurm(tmp_path / "slurm"), tmp_path)
 
 
 def test_by_the_jobs_own_times_and_then_by_the_accounts(laboratory: Laboratory) -> None:

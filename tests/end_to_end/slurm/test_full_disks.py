@@ -56,6 +56,7 @@ def test_an_allocation_waits_for_room_at_its_start_and_later(on_small_disk: OnSl
     campaign.pause(5)
     # What it says of itself would stand on the same disk.
     assert campaign.running(), campaign.printed()
+    assert "is full: controllers wait 5 min for room, then stop" in campaign("status").out
     full.unlink()
     campaign.until_over()
     campaign.check_whole()

@@ -33,6 +33,7 @@ from commtune.model import (
     Measurement,
     MpiFlavour,
     Operation,
+    Outcome,
     RunRequest,
     RunResult,
     Timing,
@@ -109,6 +110,13 @@ def collected(jobs: BlockJobs) -> list[RunResult]:
         found += jobs.collect()
         jobs.settled()
     return found
+
+
+def outcomes(jobs: BlockJobs) -> dict[str, Outcome]:
+    """What is under way, to its end: by run, each once."""
+    results = collected(jobs)
+    assert len({result.run_id for result in results}) == len(results)
+    return {result.run_id: result.outcome for result in results}
 
 
 def play(folder: JobFolder, runs: int, ended_at: float, *, run_s: float = 2.0) -> None:

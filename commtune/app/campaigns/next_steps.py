@@ -23,7 +23,7 @@ _LEAST_ROOM = 65536
 _MOST_STUCK = 3
 
 
-def describe_outlook(campaign: CampaignSummary, *, is_old: bool) -> list[str]:
+def describe_next_steps(campaign: CampaignSummary, *, is_old: bool) -> list[str]:
     """Lines that say what is so, what happens next and what to type.
 
     Args:
@@ -55,8 +55,8 @@ def _silence(kind: JobScheduler) -> list[str]:
     ping = "scontrol ping" if kind is JobScheduler.SLURM else "qstat -B"
     return [
         f"{kind.label} does not answer: these jobs, and their controller, may be over",
-        f"next: jobs wait for it, and go on; '{ping}' asks for it, 'commtune status' again for "
-        "them",
+        f"next: jobs wait until it answers, then continue; check it with '{ping}', then run "
+        "'commtune status' again",
     ]
 
 
@@ -64,9 +64,10 @@ def _ending(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
     name, kind = campaign.name, scheduler_of(campaign).label
     if campaign.state is CampaignState.FINISHED:
         budget = node_hours_budget(campaign.settings)
-        more = "'node_hours'" if budget is not None else "'budget'"
+        more = "'budget'" if budget is None else "'budget' or 'node_hours'"
         return [
-            f"next: nothing; 'commtune report {name}'; to go on, raise {more} and submit again"
+            f"next: 'commtune report {name}'; to measure more, raise {more} in its file and "
+            "submit it again"
         ]
     again = (
         "next: 'commtune tune' or 'commtune submit' with its file continues it"
@@ -91,14 +92,14 @@ def _progress(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
     label = scheduler_of(campaign).label
     if alive and all(job.word == "PENDING" for job in alive):
         return [
-            f"next: {label} starts them in their turn; perhaps another 'partition', or a shorter "
-            f"'block_time', is sooner; 'commtune cancel {campaign.name}' ends them"
+            f"next: {label} starts them in turn; in another 'partition', or with a shorter "
+            f"'block_time', they may start sooner; 'commtune cancel {campaign.name}' ends them"
         ]
     if all(job.number for job in alive):
         return []
     return [
-        f"next: what is not submitted yet follows as {label} accepts it; fewer 'jobs' in its "
-        f"file ask for fewer at once; 'commtune cancel {campaign.name}' ends it"
+        f"next: the others are submitted when {label} accepts them; a lower 'jobs' in its file "
+        f"submits fewer at once; 'commtune cancel {campaign.name}' ends them"
     ]
 
 
@@ -117,4 +118,4 @@ def _next_allocation(allocations: list[JobRecord]) -> str:
             f"no further job is accepted yet, so job {first.number} is requeued at the end of "
             "its time"
         )
-    return "the next job is submitted when a run succeeded"
+    return "the next job is submitted after the first run that succeeds"

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 
 import database_values as given
 import pytest
 
-from commtune.app.campaigns import outlook
+from commtune.app.campaigns.next_steps import describe_next_steps
 from commtune.app.campaigns.stored import list_campaigns
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
@@ -74,7 +73,7 @@ _MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
     "held": (_left(_HELD), ["job 8 is held (JobHeldUser): 'scontrol release 8'"]),
     "before its first good run": (
         _held_by_a_controller(_RUNS),
-        [f"next: the next job is submitted when a run succeeded; {_ENDS}"],
+        [f"next: the next job is submitted after the first run that succeeds; {_ENDS}"],
     ),
     "chained": (
         _held_by_a_controller(_RUNS, _WAITS),
@@ -90,23 +89,23 @@ _MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
     "MaxSubmitJobs reached on the login node": (
         _held_by_a_controller(_BLOCK, replace(_BLOCK, key="more", number="", word="")),
         [
-            "next: what is not submitted yet follows as Slurm accepts it; fewer 'jobs' in its "
-            f"file ask for fewer at once; {_ENDS}"
+            "next: the others are submitted when Slurm accepts them; a lower 'jobs' in its file "
+            "submits fewer at once; 'commtune cancel shm' ends them"
         ],
     ),
     "pending": (
         _held_by_a_controller(_BLOCK),
         [
-            "next: Slurm starts them in their turn; perhaps another 'partition', or a shorter "
-            "'block_time', is sooner; 'commtune cancel shm' ends them"
+            "next: Slurm starts them in turn; in another 'partition', or with a shorter "
+            "'block_time', they may start sooner; 'commtune cancel shm' ends them"
         ],
     ),
     "slurmctld away": (
         _held_by_a_controller(_RUNS, silent=True),
         [
             "Slurm does not answer: these jobs, and their controller, may be over",
-            "next: jobs wait for it, and go on; 'scontrol ping' asks for it, 'commtune status' "
-            "again for them",
+            "next: jobs wait until it answers, then continue; check it with 'scontrol ping', then "
+            "run 'commtune status' again",
         ],
     ),
     "chain ended": (
@@ -131,7 +130,10 @@ _MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
     ),
     "finished, its node-hours spent": (
         _finished,
-        ["next: nothing; 'commtune report shm'; to go on, raise 'node_hours' and submit again"],
+        [
+            "next: 'commtune report shm'; to measure more, raise 'budget' or 'node_hours' in its "
+            "file and submit it again"
+        ],
     ),
 }
 
@@ -148,18 +150,5 @@ def test_a_moment_is_told(tmp_path: Path, moment: str) -> None:
     campaign_id = store.open_campaign(replace(record, folder=str(folder / "runs"))).id
     is_silent = begin(store, campaign_id, folder)
     ((campaign, _),) = list_campaigns(url, ask_slurm=False)
-    assert outlook.describe_outlook(campaign, is_old=is_silent) == expected
-    opened.close()
-
-
-def test_a_full_disk_is_told_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    url = f"sqlite:///{tmp_path}/commtune.db"
-    opened = open_database(url)
-    record = given.campaign("shm", settings={"slurm": {}})
-    Store(opened).open_campaign(replace(record, folder=str(tmp_path / "campaign" / "runs")))
-    ((campaign, _),) = list_campaigns(url, ask_slurm=False)
-    full = SimpleNamespace(statvfs=lambda _: SimpleNamespace(f_bavail=0, f_frsize=4096))
-    monkeypatch.setattr(outlook, "os", full)
-    first, *_ = outlook.describe_outlook(campaign, is_old=False)
-    assert first.endswith("is full: controllers wait 5 min for room, then stop; free some space")
+    assert describe_next_steps(campaign, is_old=is_silent) == expected
     opened.close()

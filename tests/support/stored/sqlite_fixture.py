@@ -1,4 +1,4 @@
-"""A database that commands are asked of."""
+"""A database of a test's own."""
 
 from __future__ import annotations
 
