@@ -173,6 +173,8 @@ def test_an_absent_job_is_not_a_finished_one(site: Site) -> None:
 
 def test_exactly_the_named_jobs_are_cancelled_and_it_may_be_repeated(site: Site) -> None:
     one, other = site.submit("one"), site.submit("other")
+    # PBS calls a job that is deleted while it starts a failed one.
+    site.until(one, JobState.RUNNING)
     site.until(other, JobState.RUNNING)
     site.scheduler.cancel([one, NOWHERE])
     site.until(one, JobState.CANCELLED)

@@ -260,7 +260,7 @@ def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
     status = campaign("status").out
     assert " when Slurm was last asked; " in status
     assert "\n  Slurm does not answer: these jobs, and their controller, may be over\n" in status
-    assert "; 'scontrol ping' asks for it, 'commtune status' again for them\n" in status
+    assert "; check it with 'scontrol ping', then run 'commtune status' again\n" in status
     campaign.cluster.start_controller()
     campaign.until_over()
     assert "Slurm answers again\n" in campaign.printed()
