@@ -17,7 +17,8 @@ class Budget:
 
     Attributes:
         search_s, ablation_s, confirmation_s: wall seconds of each phase.
-        trials: configurations that the search may try, or ``None`` for as many as time allows.
+        trials: configurations that the search may try, or ``None`` for as many as time allows;
+            0 measures the default alone.
         node_hours: nodes times hours that all jobs of the campaign may have, or ``None`` where
             nobody counts them.
     """

@@ -108,7 +108,7 @@ class BudgetPart(Part):
     search: Seconds = 50.0
     ablation: Seconds = 20.0
     confirmation: Seconds = 30.0
-    trials: Annotated[Whole, require_within(1, 2**31 - 1, "1 or more")] | None = None
+    trials: Annotated[Whole, require_within(0, 2**31 - 1, "0 or more")] | None = None
     node_hours: _Amount | None = None
 
     def as_budget(self, document: Document, nodes: int) -> Budget:

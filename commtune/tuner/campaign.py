@@ -30,7 +30,7 @@ from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
-from commtune.tuner.statistics.evidence import default_times
+from commtune.tuner.statistics.evidence import default_times, list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: How often candidates are chosen, where some come to the default.
@@ -43,6 +43,7 @@ class CampaignResult:
 
     Attributes:
         likely: profiles with a speedup that is likely and not proven; stored, never recommended.
+        default_s: medians of the search's runs of the default by size in bytes, seconds.
         conclusion: what is stored of it beside profiles.
         trials: configurations of the search, the default among them; not what ablation made.
         later_trials: those that ablation and confirmation made of the search's best.
@@ -64,6 +65,7 @@ class CampaignResult:
     conclusion: Conclusion = field(default_factory=Conclusion)
     later_trials: int = 0
     likely: tuple[Profile, ...] = ()
+    default_s: Mapping[int, Sequence[float]] = field(default_factory=dict)
 
 
 class Campaign:
@@ -123,6 +125,7 @@ class Campaign:
             conclusion=conclusion,
             later_trials=len(self.runner.trials) - self.runner.searched - 1,
             likely=tuple(likely),
+            default_s=list_default_times(self.runner.evidence.good(Phase.SEARCH)),
         )
 
     def _prospects(self, standings: Sequence[Standing]) -> Prospects:

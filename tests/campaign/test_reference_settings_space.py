@@ -44,7 +44,7 @@ relations:
 REASONS = re.compile(
     r"pinned to|protected on|needs an opt-in, opt_in: \[|not searched \((site|guard|diagnose)|"
     r"without effect here: |in no catalogue|the catalogue of \w+ does not describe it|"
-    r"no value that the catalogue names|may harm others|it needs "
+    r"no value that the catalogue names|may harm others|it needs |keeps hardware safe"
 )
 
 

@@ -115,15 +115,36 @@ def test_a_campaign_tries_them_first_and_keeps_what_it_did(commtune: CommandLine
     assert origin == "user"
 
 
-def test_the_campaign_of_a_finding_is_written(commtune: CommandLine) -> None:
-    said = commtune("findings", "reproduce", "no-sdma", "-o", "sdma.yaml", "--account", "p1")
+def test_the_campaigns_of_a_finding_are_written(commtune: CommandLine) -> None:
+    said = commtune("findings", "reproduce", "no-sdma", "-o", "sdma", "--account", "p1")
     assert said.code == 0, said.err
-    assert said.out == "wrote sdma.yaml; on lumi: commtune submit sdma.yaml\n"
-    assert "first: [{HSA_ENABLE_SDMA:" in (commtune.folder / "sdma.yaml").read_text()
-    assert commtune("spaces", "validate", "sdma.yaml").code == 0
-    again = commtune("findings", "reproduce", "no-sdma", "-o", "sdma.yaml")
-    assert (again.code, again.err.splitlines()[0]) == (2, "commtune: sdma.yaml exists already")
+    assert said.out == (
+        "wrote sdma/no-sdma-lumi.yaml; on lumi: commtune submit sdma/no-sdma-lumi.yaml\n"
+    )
+    file = "sdma/no-sdma-lumi.yaml"
+    assert "first:\n- {HSA_ENABLE_SDMA: '0'}\n" in (commtune.folder / file).read_text()
+    assert commtune("spaces", "validate", file).code == 0
+    again = commtune("findings", "reproduce", "no-sdma", "-o", "sdma")
+    assert (again.code, again.err.splitlines()[0]) == (2, f"commtune: {file} exists already")
     said = commtune("findings", "reproduce", "affinity-alltoall")
     assert "--system alps" in said.err
     said = commtune("findings", "reproduce", "affinty-alltoall")
     assert "nearest: affinity-alltoall" in said.err
+    said = commtune("findings", "reproduce", "mpi-middle-sizes")
+    parts = said.out.split("---\n")
+    assert ["backend: mpi-device" in parts[0], "backend: xccl" in parts[1]] == [True, True]
+    said = commtune("findings", "reproduce", "mpi-middle-sizes", "-o", "middle")
+    assert said.out.count("put your project for YOUR_PROJECT, then on leonardo: ") == 2
+
+
+def test_a_campaign_without_trials_measures_the_default(commtune: CommandLine) -> None:
+    commtune.write(SMALL.replace("trials: 3", "trials: 0"))
+    said = commtune("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert "Times of the default alone: nothing was searched" in said.out
+    assert "commtune results small\n" in said.out
+    assert " 8 B " in said.out and "slowest run" in said.out
+    ((runs, others),) = commtune.query(
+        "SELECT count(*), count(DISTINCT trial_id) FROM runs WHERE phase = 'search'"
+    )
+    assert runs >= 10 and others == 1

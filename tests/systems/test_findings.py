@@ -55,6 +55,13 @@ def test_how_many_there_are() -> None:
     assert sum(bool(one.finding.setting) for one in all_findings()) == 10
 
 
+def test_the_table_of_figures_has_all_of_them() -> None:
+    text = (FOLDER.parents[2] / "docs" / "findings.md").read_text(encoding="utf-8")
+    table = text.partition("## Figures of the papers")[2].partition("\n## ")[0]
+    listed = {word for row in table.splitlines() if "|" in row for word in row.split("`")[1::2]}
+    assert {one.name for one in all_findings()} <= listed
+
+
 def test_the_json_schema_is_up_to_date() -> None:
     check_shipped_schema("systems/findings/findings")
 
@@ -99,6 +106,12 @@ def test_numbers_are_text_as_written(tmp_path: Path) -> None:
         ("  ours: a paper\n", "  ours: a paper\n  more: x\n", 4, "source 'more' is not used"),
         ("    expected: {of: bandwidth, factor: 2}\n", "", 12, "`setting` or `expected`"),
         ("    setting: {NCCL_ALGO: Ring}\n", "", 12, "`setting` or `expected`"),
+        (
+            "    section: 1.10\n",
+            "    section: 1.10\n    not_repeated: x\n",
+            5,
+            "has to have one of",
+        ),
         ("[alltoall]", "[altoall]", 9, "'altoall' is not an operation"),
         ("most_bytes: 1MiB", "most_bytes: 8", 10, "least_bytes is above most_bytes"),
         ("of: bandwidth", "of: speed", 13, "of"),

@@ -36,11 +36,13 @@ def _node_bandwidth(system: System) -> float:
 REACHED = {
     "alps": (150, 450, 100),
     "aws-p5": (450, 450, 400),
+    "azure-ndh100v5": (450, 450, 400),
     "delta": (100, 300, 25),
     "dgx-a100": (300, 300, 200),
     "dgx-h100": (450, 450, 400),
     "dgx-h200": (450, 450, 400),
     "frontier": (200, 350, 100),
+    "gcp-a3mega": (450, 450, 200),
     "jupiter": (150, 450, 100),
     "leonardo": (100, 300, 50),
     "lumi": (200, 350, 100),
@@ -56,7 +58,7 @@ NOT_ALL_JOINED = {
 }
 
 #: Out of a node, where no source says how its GPUs are joined.
-NOT_SAID = {"isambard-ai": 100, "neuron": 100}
+NOT_SAID = {"isambard-ai": 100, "marenostrum5": 100, "neuron": 100}
 #: Out of a node with one GPU, or none.
 NOTHING_TO_JOIN = {"frontera": 12.5, "stampede3": 12.5, "vista": 50}
 
@@ -172,9 +174,9 @@ def test_what_no_source_says_is_left_out(name: str) -> None:
     system = load_system(name)
     assert not system.links
     assert _node_bandwidth(system) == NOT_SAID[name] * 10**9
-    # Which GPUs share a port, no source says, so neighbours are a guess.
+    # Where no source says which GPUs share a port, neighbours are a guess.
     ports = fabric_of(system).ports
-    assert system.gpus and ports and ports.assumed
+    assert system.gpus and ports and ports.assumed == (system.nics.sharing is None)
     assert ports.of_gpu == tuple(gpu * 4 // system.gpus.count for gpu in range(system.gpus.count))
 
 

@@ -182,9 +182,10 @@ def test_the_command_shows_what_is_known(capsys: pytest.CaptureFixture[str]) -> 
     table, _, more = capsys.readouterr().out.partition("\n\n")
     assert "commtune systems show NAME" in more
     assert [line.split()[0] for line in table.splitlines()[1:]] == [
-        "alps", "aurora", "aws-p5", "delta", "dgx-a100", "dgx-h100", "dgx-h200", "frontera",
-        "frontier", "isambard-ai", "jupiter", "lassen", "leonardo", "lumi", "neuron",
-        "perlmutter", "polaris", "stampede3", "summit", "vista",
+        "alps", "aurora", "aws-p5", "azure-ndh100v5", "delta", "dgx-a100", "dgx-h100",
+        "dgx-h200", "frontera", "frontier", "gcp-a3mega", "isambard-ai", "jupiter", "lassen",
+        "leonardo", "lumi", "marenostrum5", "neuron", "perlmutter", "polaris", "stampede3",
+        "summit", "vista",
     ]  # fmt: skip
     command.systems_show_command("leonardo", json_output=False)
     shown = capsys.readouterr().out

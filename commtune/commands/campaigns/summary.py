@@ -6,6 +6,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
+from statistics import median
 from typing import Any
 
 from commtune import formatting as text
@@ -124,6 +125,8 @@ def _table(plan: Plan, report: CampaignResult) -> str:
     ranged = [p for p in report.profiles if p.name != ALL_SIZES]
     rows = [row for profile in ranged for row in _rows(profile, plan.level)]
     if not rows:
+        if plan.budget.trials == 0:
+            return _default_table(report.default_s)
         if _is_untried(plan, report):
             return (
                 "no configuration was tried: runs of the default took all the search time; "
@@ -135,6 +138,21 @@ def _table(plan: Plan, report: CampaignResult) -> str:
         rows = [row | {"machine state": ""} for row in rows]
     table = text.format_rows(rows, right="size,default,candidate")
     return f"{table}\n{text.each_by_itself(plan.level)}" if has_states else table
+
+
+def _default_table(default_s: Mapping[int, Sequence[float]]) -> str:
+    """What the default took, where nothing else was asked for."""
+    rows = [
+        {
+            "size": text.format_size(size),
+            "median": text.format_duration(median(times)),
+            "fastest run": text.format_duration(min(times)),
+            "slowest run": text.format_duration(max(times)),
+            "runs": str(len(times)),
+        }
+        for size, times in sorted(default_s.items())
+    ]
+    return text.format_rows(rows, right=",".join(rows[0])) if rows else "nothing was measured"
 
 
 def _is_untried(plan: Plan, report: CampaignResult) -> bool:
@@ -225,6 +243,8 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     said = []
     if _is_untried(plan, report):
         said.append("Keep the default until more is known.")
+    elif plan.budget.trials == 0:
+        said.append("Times of the default alone: nothing was searched (budget.trials is 0).")
     elif not any(p.verdict is Verdict.FASTER for p in report.profiles):
         said.append(
             "Keep the default: no configuration was shown to be "
@@ -324,6 +344,9 @@ def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str
     program = flags.called_as()
     if report.oversubscribed:
         return f"Next:\n  {program} doctor"
+    there = flags.database_flag(db)
+    if plan.budget.trials == 0:
+        return f"Next:\n  {program} results {shlex.quote(plan.name)}{there}"
     # What is replayed is no profile for a real machine: it can be looked at, not used.
     faster = [p for p in report.profiles if p.verdict is Verdict.FASTER and not p.simulated]
     size = text.format_size(_worth_asking(plan, faster)).replace(" ", "")
@@ -332,7 +355,6 @@ def _next(plan: Plan, report: CampaignResult, again: str, db: str | None) -> str
     of = "" if backend.is_native else f" --backend {backend}"
     if plan.workload.nodes > 1:  # the same database answers for one node, too
         of = f" --nodes {plan.workload.nodes}{of}"
-    there = flags.database_flag(db)
     lines = [f"{program} best --op {plan.workload.operation} --bytes {size}{of}{there}"]
     if faster:
         reference = shlex.quote(f"{plan.name}/{faster[-1].name}")

@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.campaign.loading import parse_campaign
+from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
 from commtune.commands.options import JsonOption, called_as
 from commtune.documents.nearest import quote_value, suggest
@@ -26,7 +26,7 @@ def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
     rest = [one for one in found if not one.finding.setting]
     sources = list(dict.fromkeys(one.source for one in (*effects, *rest)))
     if effects:
-        yield "effects of settings, which a campaign on the system may reproduce"
+        yield "effects of settings"
     for one in effects:
         yield from _described(one, sources)
     if rest:
@@ -93,19 +93,19 @@ def findings_list_command(
 
 
 def findings_reproduce_command(
-    name: Annotated[str, typer.Argument(help="a finding with a setting, by its name in 'list'")],
+    name: Annotated[str, typer.Argument(help="a finding, by its name in 'list'")],
     system: Annotated[
         str | None, typer.Option(help="the system, where the paper measured on several")
     ] = None,
-    account: Annotated[str, typer.Option(help="your project, for Slurm")] = YOUR_PROJECT,
+    account: Annotated[str, typer.Option(help="your project, for its jobs")] = YOUR_PROJECT,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="file to write; else it is printed")
+        Path | None, typer.Option("--output", "-o", help="folder to write to; else it is printed")
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="print the job script of the campaign instead")
+        bool, typer.Option("--dry-run", help="print the job scripts of the campaigns instead")
     ] = False,
 ) -> None:
-    """Write the campaign that repeats a published result on its system."""
+    """Write the campaigns that repeat a published result on its system."""
     known = {one.name: one for one in all_findings()}
     if name not in known:
         raise UnknownName(
@@ -113,21 +113,29 @@ def findings_reproduce_command(
             hint=suggest(name, known) or f"{called_as()} findings list",
         )
     chosen = _system(known[name], system)
-    text = write_reproduction(known[name], chosen, account)
-    spec = parse_campaign(text, Path())
-    if dry_run:
-        from commtune.app.campaigns.tuning import example_allocation
-
-        for remark in spec.remarks:
-            print(remark, file=sys.stderr)
-        print(example_allocation(spec, output or Path(f"{spec.plan.name}.yaml")), end="")
-    elif output is None:
-        print(text, end="")
-    else:
-        _write_new(output, text)
-        file = shlex.quote(str(output))
+    texts = write_reproduction(known[name], chosen, account)
+    if output is None and not dry_run:
+        print("---\n".join(texts), end="")
+        return
+    folder = output or Path()
+    for text in texts:
+        spec = parse_campaign(text, folder)
+        file = folder / f"{spec.plan.name}.yaml"
+        if dry_run:
+            _print_job(spec, file)
+            continue
+        _write_new(file, text)
         edit = f"put your project for {YOUR_PROJECT}, then " if account == YOUR_PROJECT else ""
-        print(f"wrote {output}; {edit}on {chosen}: {called_as()} submit {file}")
+        verb = "tune" if spec.system and spec.system.scheduler else "submit"
+        print(f"wrote {file}; {edit}on {chosen}: {called_as()} {verb} {shlex.quote(str(file))}")
+
+
+def _print_job(spec: CampaignSpec, file: Path) -> None:
+    from commtune.app.campaigns.tuning import example_allocation
+
+    for remark in spec.remarks:
+        print(remark, file=sys.stderr)
+    print(f"# {file}\n{example_allocation(spec, file)}", end="")
 
 
 def _system(named: NamedFinding, asked: str | None) -> str:
@@ -142,9 +150,10 @@ def _system(named: NamedFinding, asked: str | None) -> str:
 
 def _write_new(file: Path, text: str) -> None:
     try:
+        file.parent.mkdir(parents=True, exist_ok=True)
         with file.open("x", encoding="utf-8") as opened:
             opened.write(text)
     except FileExistsError as error:
-        raise UserError(f"{file} exists already", hint="name another file") from error
+        raise UserError(f"{file} exists already", hint="name another folder") from error
     except OSError as error:
         raise explain_os_error(error) from error

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
@@ -71,6 +71,11 @@ class Finding(Model):
     """Up to so many nodes."""
     setting: dict[VariableName, Text] = Field(default_factory=dict)
     """The variables that were set; empty for an observation."""
+    campaigns: list[dict[str, Any]] = Field(default_factory=list)
+    """Of an observation: the campaigns whose times show it, each by the keys of its file that are
+    its own. `active: all` is all GPUs of a node."""
+    not_repeated: str = ""
+    """Of an observation: why commtune has no campaigns for it."""
     also: list[dict[VariableName, Text]] = Field(default_factory=list)
     """The same setting, written otherwise."""
     expected: _Expected | None = None
@@ -124,6 +129,13 @@ def _check_finding(name: str, finding: Finding, document: Document) -> None:
             f"{name} has `setting` or `expected` without the other",
             ("found", name, "setting" if finding.setting else "expected"),
             hint="an effect is of a setting; what has neither is an observation",
+        )
+    ways = ("setting", "campaigns", "not_repeated")
+    if sum(bool(getattr(finding, way)) for way in ways) != 1:
+        raise document.error(
+            f"{name} has to have one of `setting`, `campaigns` and `not_repeated`",
+            ("found", name),
+            hint="say how it is repeated, or why it is not",
         )
     for what in ("bytes", "nodes"):
         least, most = getattr(finding, f"least_{what}"), getattr(finding, f"most_{what}")

@@ -29,6 +29,8 @@ from commtune.tuner.statistics.blocks import block_order
 _SEARCH_BLOCK = 8
 #: First it runs so often; of a budget of few runs these may take so much, but for the fewest.
 _FIRST_DEFAULTS, _FEWEST_DEFAULTS, _DEFAULTS_SHARE = 4, 2, 0.125
+#: So often where nothing is searched, within the whole budget: its times are then the result.
+_DEFAULTS_ALONE = 10
 #: The last part of the search goes to re-runs of the best, since one run is easily lucky.
 _FINALISTS_SHARE = 0.2
 _FINALISTS = 7
@@ -115,7 +117,8 @@ class SearchPhase:
     def _first_defaults(self, timer: Timer) -> None:
         """The first run of a session finds cold caches; the median of four is past that."""
         runs = [r for r in self._runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
-        lacking = _FIRST_DEFAULTS - len(runs)
+        is_alone = self._plan.budget.trials == 0
+        lacking = (_DEFAULTS_ALONE if is_alone else _FIRST_DEFAULTS) - len(runs)
         if lacking <= 0:
             return
         # Of jobs one, not four. Here each counts by itself: ranks that spin while they wait for a
@@ -124,7 +127,8 @@ class SearchPhase:
         wanted = repeat_blocks(lacking // each, lambda: [DEFAULT] * each)
 
         def next_block() -> Iterable[Configuration] | None:
-            is_spent = timer.used() > _DEFAULTS_SHARE * timer.budget_s
+            share = 1.0 if is_alone else _DEFAULTS_SHARE
+            is_spent = timer.used() > share * timer.budget_s
             # Those that failed don't count: three in a row end the campaign.
             measured = sum(1 for _ in self._runner.evidence.good(Phase.SEARCH))
             is_enough = is_spent and measured >= _FEWEST_DEFAULTS

@@ -128,6 +128,16 @@ def default_times(
     return {cell: middle(values) for cell, values in found.items()}
 
 
+def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
+    """The median of each run of the default by size (bytes), in any machine state, seconds."""
+    found: defaultdict[int, list[float]] = defaultdict(list)
+    for run in runs:
+        if run.configuration.is_default:
+            for measured in run.measurements:
+                found[measured.bytes].append(measured.median_s)
+    return dict(found)
+
+
 def log_gains(
     run: Run, speeds: MachineStates, reference: Mapping[Cell, float]
 ) -> dict[Cell, float]:

@@ -25,6 +25,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces.loading import build_space
+from commtune.tuner.campaign import Campaign
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
@@ -91,6 +92,20 @@ def test_the_first_runs_of_the_default_leave_a_small_budget_to_others(
     blocks = [run.block for run in benchmark.runs]
     assert next(n for n, block in enumerate(blocks) if blocks.count(block) > 1) == first
     assert all(run.configuration.is_default for run in benchmark.runs[:first])
+
+
+def test_without_trials_the_default_is_measured_alone() -> None:
+    benchmark = SyntheticBenchmark(truth, VirtualClock())
+    plan = Plan(
+        name="test",
+        space=build_space(parse_document(SPACE)),
+        workload=Workload(Operation.ALLREDUCE, (8, 65536)),
+        budget=Budget(search_s=100 * benchmark.run_s, ablation_s=0, confirmation_s=0, trials=0),
+    )
+    runner = Runner(plan, 1, benchmark, InMemoryStore("1"), clock=benchmark.clock)
+    result = Campaign(plan, runner, Silent()).run()
+    assert [run.configuration.is_default for run in benchmark.runs] == [True] * 10
+    assert {size: len(times) for size, times in result.default_s.items()} == {8: 10, 65536: 10}
 
 
 class LosesFirst(SyntheticBenchmark):
