@@ -33,8 +33,7 @@ _MARKER = "COMMTUNE_RUN_ID"
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
-_GRACE_S = 0.5
-_WATCH_S = 0.5
+_GRACE_S = _WATCH_S = 0.5
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
@@ -100,10 +99,9 @@ def run_process(
     _become_subreaper()
     others = set(_child_pids())
     full_environment = {**environment, **({_MARKER: marker} if marker else {})}
-    with _output_file() as output, Interrupts() as interrupts:
-        started = time.monotonic()
+    with _output_file(in_memory=whole_output) as output, Interrupts() as interrupts:
+        started, ended = time.monotonic(), False
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
-        ended = False
         try:
             with interrupts.let_through():
                 ended = _wait_watching(child, timeout_s, output, watch)
@@ -193,13 +191,17 @@ def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
     return len(ended)
 
 
-def _output_file() -> IO[bytes]:
+def _output_file(*, in_memory: bool) -> IO[bytes]:
     try:
+        # A full disk would cut an answer short: of a queue, that would say that jobs are gone.
+        if in_memory and hasattr(os, "memfd_create"):  # Linux
+            return os.fdopen(os.memfd_create("commtune-output"), "w+b")
         return tempfile.TemporaryFile()
     except OSError as error:
         raise EnvironmentFault(
             f"no space for a program's output: {error.strerror}",
             hint="set TMPDIR to a folder that you can write to",
+            transient=error.errno in (errno.ENOSPC, errno.EDQUOT),
         ) from error
 
 

@@ -1,9 +1,11 @@
-"""Counts what slurmctld is asked while ten campaigns of a user wait behind 5,000 queued jobs.
+"""Counts what slurmctld and slurmdbd are asked by campaigns of one user.
 
     .venv/bin/python benchmarks/slurm/count_requests.py
 
-Needs root, as ``make slurm-demo`` does, and MPICH in ``.mpi``. Prints a line when all campaigns
-have submitted a job, then one a minute: requests of each kind, without those of daemons.
+Needs root, as ``make slurm-demo`` does, and MPICH in ``.mpi``. Prints what one campaign asks from
+its start to its end, what ten ask while they wait behind 5,000 queued jobs, and what the same ten
+ask while their jobs run. Nodes that register are left out. A squeue is a JOB_INFO; sacct asks
+slurmdbd.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -28,11 +31,14 @@ _ARRAYS = 5  # of 1,000 jobs each
 _MINUTES = 3
 _CAMPAIGN = """\
 campaign: 1
-name: waits{number}
+name: campaign{number}
 space: mpich-host-allreduce
 mpi: wheel:mpich
 workload: {{nodes: 2, ranks: 2, sizes: [8]}}
-budget: {{search: 1min, ablation: 1s, confirmation: 1s}}
+timing: {{max_samples: 10, time_cap: 2ms}}
+budget: {{search: {search}, ablation: 10ms, confirmation: 1s}}
+first: [{{MPIR_CVAR_DEVICE_COLLECTIVES: none}}]
+narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm: {{mpi: pmi2}}
 """
 #: Of daemons, and of sdiag.
@@ -40,30 +46,57 @@ _NOT_OURS = {"MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STATS_INFO"}
 
 
 def main() -> None:
-    """Starts a cluster, fills its queue, and counts."""
-    with running_cluster() as cluster, tempfile.TemporaryDirectory() as folder:
-        cluster.submit("sleep 3000", "--nodes=3", "--exclusive", "--time=60")
-        for _ in range(_ARRAYS):
-            cluster.submit("true", "--array=1-1000")
-        cluster.call("sdiag", "-r")
-        with _waiting_campaigns(cluster, Path(folder)):
-            print(f"to submit {_CAMPAIGNS} campaigns: {_count(cluster)}", flush=True)
-            for minute in range(1, _MINUTES + 1):
-                cluster.call("sdiag", "-r")
-                time.sleep(60)
-                print(f"minute {minute}: {_count(cluster)}", flush=True)
+    """Starts a cluster, and counts: of one campaign, then of ten that wait, then run."""
+    with running_cluster() as cluster, tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        before = _reset(cluster)
+        with _started(cluster, folder, 0, "100ms") as alone:
+            alone.wait()
+        print(f"one campaign, {_work(folder)}: {_count(cluster, before)}", flush=True)
+        blocker = cluster.submit("sleep 3000", "--nodes=3", "--exclusive", "--time=60")
+        arrays = [cluster.submit("true", "--array=1-1000") for _ in range(_ARRAYS)]
+        before = _reset(cluster)
+        with _waiting_campaigns(cluster, folder):
+            print(f"to submit {_CAMPAIGNS} campaigns: {_count(cluster, before)}", flush=True)
+            _count_minutes(cluster, "waiting")
+            cluster.call("scancel", blocker, *arrays)
+            _count_minutes(cluster, "running")
+        print(f"in all, {_work(folder)}")
 
 
-def _count(cluster: Cluster) -> str:
+def _count_minutes(cluster: Cluster, what: str) -> None:
+    for minute in range(1, _MINUTES + 1):
+        before = _reset(cluster)
+        time.sleep(60)
+        print(f"{what}, minute {minute}: {_count(cluster, before)}", flush=True)
+
+
+def _reset(cluster: Cluster) -> int:
+    """Slurm counts from here on; returns how many questions of sacct slurmdbd had so far."""
+    cluster.call("sdiag", "-r")
+    return cluster.count_account_requests()
+
+
+def _count(cluster: Cluster, before: int) -> str:
     kinds = cluster.call("sdiag").split("by message type")[1].split("Remote Procedure")[0]
     counted = re.findall(r"^\s*(\w+)\s+\(\s*\d+\) count:(\d+)", kinds, re.MULTILINE)
     ours = {kind: int(count) for kind, count in counted if kind not in _NOT_OURS}
-    return f"{sum(ours.values())} requests: {ours}"
+    accounts = cluster.count_account_requests() - before
+    return f"{sum(ours.values())} requests, {accounts} of sacct: {ours}"
 
 
-@contextlib.contextmanager
-def _waiting_campaigns(cluster: Cluster, folder: Path) -> Iterator[None]:
-    """Campaigns from a login node that each have a job in the queue; ended afterwards."""
+def _work(folder: Path) -> str:
+    """How many jobs and runs there were so far."""
+    with contextlib.closing(sqlite3.connect(folder / "data/commtune/commtune.db")) as database:
+        jobs, runs = (
+            database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
+            for table in ("jobs", "runs")
+        )
+    return f"{jobs} jobs, {runs} runs"
+
+
+def _started(cluster: Cluster, folder: Path, number: int, search: str) -> subprocess.Popen[bytes]:
+    """A campaign from a login node."""
     environment = {
         **os.environ,
         **cluster.environment,
@@ -71,13 +104,20 @@ def _waiting_campaigns(cluster: Cluster, folder: Path) -> Iterator[None]:
         "XDG_CACHE_HOME": str(_ROOT / "build" / "end-to-end-cache"),
         "COMMTUNE_MPI_PATH": str(_ROOT / ".mpi"),
     }
+    file = folder / f"{number}.yaml"
+    file.write_text(_CAMPAIGN.format(number=number, search=search))
+    words = [sys.executable, "-m", "commtune.cli", "tune", str(file)]
+    silent = subprocess.DEVNULL
+    return subprocess.Popen(words, env=environment, stdout=silent, stderr=silent)
+
+
+@contextlib.contextmanager
+def _waiting_campaigns(cluster: Cluster, folder: Path) -> Iterator[None]:
+    """Campaigns from a login node that each have a job in the queue; ended afterwards."""
     children: list[subprocess.Popen[bytes]] = []
     try:
-        for number in range(_CAMPAIGNS):
-            file = folder / f"{number}.yaml"
-            file.write_text(_CAMPAIGN.format(number=number))
-            words = [sys.executable, "-m", "commtune.cli", "tune", str(file)]
-            children.append(subprocess.Popen(words, env=environment, stderr=subprocess.DEVNULL))
+        for number in range(1, _CAMPAIGNS + 1):
+            children.append(_started(cluster, folder, number, "10min"))
         # By sdiag, which is not counted.
         while cluster.count_requests("SUBMIT_BATCH_JOB") < _CAMPAIGNS:
             assert all(child.poll() is None for child in children), "a campaign has ended"

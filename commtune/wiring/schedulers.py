@@ -52,7 +52,10 @@ def polled(scheduler: Scheduler, folder: Path, cluster: str, period_s: float) ->
         period_s: how long an answer will do, seconds.
     """
     if isinstance(scheduler, SlurmScheduler):
-        return replace(scheduler, shared=SharedAnswer.of_queue(folder, cluster, period_s))
+        queue, accounts = (
+            SharedAnswer.of(program, folder, cluster, period_s) for program in ("squeue", "sacct")
+        )
+        return replace(scheduler, shared_queue=queue, shared_accounts=accounts)
     return scheduler
 
 

@@ -34,13 +34,7 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.scheduler import (
-    Allocation,
-    PollBackoff,
-    Scheduler,
-    Site,
-    StepLauncher,
-)
+from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
 from commtune.cluster.slurm.allocation import topology_of
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
@@ -143,6 +137,7 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
+        asked = polled(scheduler, self.folder.parents[1], self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,
@@ -168,7 +163,7 @@ class SlurmCampaign:
             book=book,
             submitter=self._submitter(book),
             monitor=JobMonitor(
-                polled(scheduler, self.folder.parents[1], self.site.name, self.request.poll_s),
+                asked,
                 self._backoff,
                 time.time,
                 self.say,
@@ -177,7 +172,7 @@ class SlurmCampaign:
                 late_files_s=self.request.late_files_s,
             ),
             node_hours=NodeHourAccount(
-                book, self.nodes, self.spec.plan.budget.node_hours, scheduler, time.time
+                book, self.nodes, self.spec.plan.budget.node_hours, asked, time.time
             ),
             stop_policy=StopPolicy(scheduler, self._failed_nodes, self.say),
             queue_wait=QueueWait(scheduler, time.time, self.say, self.request.pending_time_s),

@@ -172,6 +172,18 @@ def test_a_module_that_cannot_be_loaded_finishes_the_block(cluster: Cluster) -> 
     assert not (block.place / "0.exit").exists()
 
 
+def test_a_block_that_can_not_write_an_exit_file_stops(cluster: Cluster) -> None:
+    block = Block(cluster)
+    # What is written there finds no room.
+    (block.place / "0.exit.part").symlink_to("/dev/full")
+    second = block.place / "second"
+    job = block.submit(block.step(0, "true"), block.step(1, "touch", str(second)))
+    cluster.until(job, "FAILED")
+    assert block.ended("finished")[0] == 3
+    assert "No space left on device" in block.log.read_text()
+    assert not second.exists()
+
+
 def test_a_cancelled_block_leaves_no_exit_file_and_no_process(cluster: Cluster) -> None:
     block = Block(cluster)
     number = block.submit(

@@ -23,16 +23,24 @@ _LEAST_ROOM = 65536
 _MOST_STUCK = 3
 
 
-def describe_next_steps(campaign: CampaignSummary, *, is_old: bool) -> list[str]:
+def describe_next_steps(
+    campaign: CampaignSummary, *, is_old: bool, no_accounts: bool = False
+) -> list[str]:
     """Lines that say what is so, what happens next and what to type.
 
     Args:
         is_old: Slurm doesn't answer, and jobs may be over by now.
+        no_accounts: slurmdbd doesn't answer.
     """
     said = _full_disk(campaign)
     alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
     if is_old and any(job.number for job in alive):
         return [*said, *_silence(scheduler_of(campaign))]
+    if no_accounts and scheduler_of(campaign) is JobScheduler.SLURM and alive:
+        said.append(
+            "slurmdbd does not answer: jobs go on, and node-hours are taken from their own times; "
+            "'sacct' says whether it is back"
+        )
     if campaign.state in (CampaignState.FINISHED, CampaignState.STOPPED):
         return [*said, *_ending(campaign, [job for job in alive if job.number])]
     # What is stuck says itself what to type.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -65,6 +66,22 @@ def list_campaigns(
         )
         for one in described
     ]
+
+
+def are_accounts_silent(campaigns: Iterable[CampaignSummary]) -> bool:
+    """Whether one of them has jobs with Slurm, and slurmdbd does not answer."""
+    alive = [
+        job
+        for one in campaigns
+        if scheduler_of(one) is JobScheduler.SLURM
+        for job in one.jobs
+        if job.stage is JobStage.SUBMITTED
+    ]
+    if not alive:
+        return False
+    from commtune.cluster.slurm import site  # who has no jobs doesn't wait for it
+
+    return site.are_accounts_silent(os.environ)
 
 
 def scheduler_of(campaign: CampaignSummary) -> JobScheduler:

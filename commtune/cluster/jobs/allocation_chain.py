@@ -154,7 +154,7 @@ class AllocationChain:
         tracked_jobs = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
         alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
         for tracked in tracked_jobs:
-            # One that has no number yet may be another controller's, which hands it in right now.
+            # One that has no number yet may be another controller's, which submits it right now.
             if tracked not in alive and (tracked.job.number or own or not alive):
                 self._close(tracked)
         return alive

@@ -139,9 +139,11 @@ class JobMonitor:
             return None
         state = tracked.observed.state
         if state.is_over:
-            # What never had nodes left nothing.
+            # What never had nodes left nothing; who cancelled it, accounts say a little later.
             ran = state is JobState.COMPLETED or tracked.job.started_at is not None
-            if ran and self._waits_for_files(tracked):
+            is_asked = self.scheduler.keeps_accounts and _is_for_accounts(tracked)
+            is_more_said = is_asked and tracked.forgotten < _GONE
+            if (ran or is_more_said) and self._waits_for_files(tracked):
                 return None
             return _ended(tracked, tracked.observed)
         most = _RUNAWAY if self.scheduler.keeps_accounts else _GONE

@@ -70,9 +70,9 @@ class NodeHourAccount:
         if self.scheduler.keeps_accounts and job.number:
             self._open[job.number] = _Open(tracked.job, least_s)
 
-    def settle(self, *, at_once: bool = False) -> None:
+    def settle(self) -> None:
         """Asks the accounts about jobs that are over, all in one call and not often."""
-        if not self._open or (self.clock() < self._next_at and not at_once):
+        if not self._open or self.clock() < self._next_at:
             return
         self._next_at = self.clock() + _EVERY_S
         since = min(one.job.prepared_at for one in self._open.values()) - 300

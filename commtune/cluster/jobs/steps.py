@@ -21,7 +21,6 @@ from commtune.cluster.scheduler import (
     StepLauncher,
 )
 from commtune.errors import AllocationOver, EnvironmentFault
-from commtune.filesystems import has_room
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates.background_command import launch_with
 
@@ -198,8 +197,8 @@ class Steps:
 
     def _fault(self) -> EnvironmentFault | None:
         """Why no run can be made now: no answer of the scheduler, no room; ``None`` if one can."""
-        if not has_room(self.inner.folder):
-            return EnvironmentFault(f"the disk of {self.inner.folder} is full")
+        if full := self.inner.full_disk():
+            return EnvironmentFault(f"the disk of {full} is full")
         number, name = self.allocation.number, self.scheduler.name
         try:
             self.scheduler.poll([number])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -69,9 +70,9 @@ class LocalBenchmark:
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
-        if result.outcome.blames_configuration and not has_room(self.folder):
+        if result.outcome.blames_configuration and (full := self.full_disk()):
             # Programs say it each in their own words.
-            why = f"a disk is full: {self.folder}; {result.detail}"
+            why = f"a disk is full: {full}; {result.detail}"
             result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
         if not self._launcher.is_local:  # other machines' load, and their clocks
             return result
@@ -162,6 +163,11 @@ class LocalBenchmark:
         """Removes what failed ranks left in this machine's shared memory."""
         if self._launcher.is_local:
             remove_stale_segments(since)
+
+    def full_disk(self) -> Path | None:
+        """Where a run finds no room: for its records, or for what it prints."""
+        places = (self.folder, Path(tempfile.gettempdir()))
+        return next((place for place in places if not has_room(place)), None)
 
     def records_of(self, run_id: str) -> Path:
         return self.folder / f"{run_id}.jsonl"

@@ -203,6 +203,11 @@ def _leader_of(job: str) -> str:
     return found[1]
 
 
+def _period(since: float) -> tuple[str, str]:
+    # sacct ends at this machine's time, which may be before Slurm's.
+    return f"--starttime=uts{int(since)}", "--endtime=now+1day"
+
+
 def _no_job_id(job: str) -> UserError:
     return UserError(f"{job!r} is not a Slurm job id", hint="ids look like 1234, 1234_5 or 1234+1")
 
@@ -227,8 +232,9 @@ class SlurmScheduler:
     user: int = field(default_factory=os.getuid)
     #: Name of another cluster to ask, where several share their accounting.
     cluster: str = ""
-    #: The queue's answer for all jobs of the user, instead of a question of one's own in ``poll``.
-    shared: SharedAnswer | None = None
+    #: Answers for all jobs of the user, instead of questions of one's own about named jobs.
+    shared_queue: SharedAnswer | None = None
+    shared_accounts: SharedAnswer | None = None
     timeout_s: float = 60.0  # seconds that a call may take
     sbatch: str = "sbatch"
     scancel: str = "scancel"
@@ -283,9 +289,9 @@ class SlurmScheduler:
         """One call, or one for every 9,000 jobs; ended jobs are seen for minutes (MinJobAge)."""
         if jobs is None:
             return self._ask_queue([])
-        if self.shared is not None:
-            said, asked_at = self.shared.get(lambda: self._question_queue([]))
-            return replace(read_queue(said), asked_at=asked_at)
+        ask = self._question_queue
+        if self.shared_queue and (got := self.shared_queue.get(lambda _: ask([]))):
+            return replace(read_queue(got[0]), asked_at=got[1])
         answers = [self._ask_queue([f"--jobs={ids}"]) for ids in _id_lists(jobs)]
         found: list[QueuedJob] = []
         for answer in answers:
@@ -300,17 +306,20 @@ class SlurmScheduler:
 
         Raises:
             SlurmFault: ACCOUNTING_OFF where there are no accounts, ACCOUNTING_DOWN where they
-                don't answer now.
+                don't answer now, OTHER where the next shared answer is to be waited for.
         """
         if not self.keeps_accounts:
             return ()
-        # sacct ends at this machine's time, which may be before Slurm's.
-        period = [f"--starttime=uts{int(since)}", "--endtime=now+1day"]
         if jobs is None:
-            return read_accounts(self._ask_accounts([f"--user={self.user}", *period]))
+            return read_accounts(self._ask_accounts_of_user(since))
+        if self.shared_accounts is not None:
+            if not (got := self.shared_accounts.get(self._ask_accounts_of_user, since)):
+                raise SlurmFault("sacct was asked a moment ago", SlurmError.OTHER)
+            wanted = {_leader_of(job) for job in jobs}
+            return tuple(one for one in read_accounts(got[0]) if _leader_of(one.id) in wanted)
         found: list[AccountedJob] = []
         for ids in _id_lists(jobs):
-            found += read_accounts(self._ask_accounts([f"--jobs={ids}", *period]))
+            found += read_accounts(self._ask_accounts([f"--jobs={ids}", *_period(since)]))
         return tuple(found)
 
     def has_accounts(self) -> bool:
@@ -351,6 +360,9 @@ class SlurmScheduler:
     def _ask_scontrol(self, *words: str) -> None:
         question = [self.scontrol, *self._cluster_option(), *words]
         ask_slurm(question, self.environment, self.timeout_s)
+
+    def _ask_accounts_of_user(self, since: float) -> str:
+        return self._ask_accounts([f"--user={self.user}", *_period(since)])
 
     def _ask_accounts(self, which: Sequence[str]) -> str:
         question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]

@@ -66,13 +66,18 @@ def silent_daemon(environment: Mapping[str, str]) -> str:
     """``slurmctld`` or ``slurmdbd``, if it gives no answer; empty where all that are there do."""
     if not _ask_for_person(_CONFIG, environment):
         return "slurmctld"
+    return "slurmdbd" if are_accounts_silent(environment) else ""
+
+
+def are_accounts_silent(environment: Mapping[str, str]) -> bool:
+    """Whether there are accounts, and slurmdbd does not answer for them."""
     try:
         SlurmScheduler(environment, timeout_s=_PATIENCE_S).account(["1"], time.time())
     except MissingComponent:
-        return ""
+        return False
     except SlurmFault as fault:
-        return "" if fault.error is SlurmError.ACCOUNTING_OFF else "slurmdbd"
-    return ""
+        return fault.error is not SlurmError.ACCOUNTING_OFF
+    return False
 
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:

@@ -52,8 +52,9 @@ def status_command(
         return
     rows = [_row(*both) for both in shared]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
+    no_accounts = stored.are_accounts_silent(campaign for campaign, is_old in listed if not is_old)
     for campaign, is_old in listed:
-        if said := _jobs(campaign, is_old=is_old):
+        if said := _jobs(campaign, is_old=is_old, no_accounts=no_accounts):
             print(f"\n{said}")
 
 
@@ -70,11 +71,12 @@ def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[s
     }
 
 
-def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
+def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: bool) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
 
     Args:
         is_old: jobs may be over by now: Slurm doesn't answer, and nobody else would know.
+        no_accounts: slurmdbd doesn't answer.
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""
@@ -89,7 +91,8 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool) -> str:
     if without := stored.excluded_nodes(campaign.settings):
         said.append(f"without {', '.join(without)}")
     headline = f"{campaign.name}: {'; '.join(said)}"
-    headline = "\n  ".join([headline, *describe_next_steps(campaign, is_old=is_old)])
+    steps = describe_next_steps(campaign, is_old=is_old, no_accounts=no_accounts)
+    headline = "\n  ".join([headline, *steps])
     if not campaign.jobs:
         return headline
     if edited := stored.edited_files(campaign):

@@ -48,7 +48,7 @@ def test_jobs_of_less_than_a_second_use_up_a_limit(laboratory: Laboratory) -> No
         if jobs.left_s() <= 0:
             break
         _one_that_took(laboratory, jobs, number, took_s=0.4)
-        jobs.node_hours.settle(at_once=True)
+        jobs.node_hours.settle()
     assert _accounted_s(laboratory) == {0}, "what the accounts say of each"
     assert jobs.used_s() == pytest.approx(number * 0.4)
     assert number == 5
@@ -69,7 +69,7 @@ def test_files_are_believed_as_far_as_accounts_are_rounded(
     laboratory.fake.next(Fate(run_s=run_s))
     jobs = laboratory.jobs()
     _one_that_took(laboratory, jobs, 0, took_s=took_s)
-    jobs.node_hours.settle(at_once=True)
+    jobs.node_hours.settle()
     assert jobs.used_s() == pytest.approx(used_s)
     assert laboratory.job(0).node_hours == pytest.approx(2 * used_s / 3600)
 
@@ -99,7 +99,7 @@ def test_a_job_that_was_cut_short_costs_what_its_runs_took(laboratory: Laborator
     play(folder, 2, laboratory.clock(), run_s=0.3)
     (folder.path / "finished").unlink()
     collected(jobs)
-    jobs.node_hours.settle(at_once=True)
+    jobs.node_hours.settle()
     assert jobs.used_s() == pytest.approx(0.6)
 
 

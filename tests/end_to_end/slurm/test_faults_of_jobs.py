@@ -53,6 +53,23 @@ def test_slurmctld_is_away_for_a_while(campaign: OnSlurm) -> None:
     _whole_confirmation(campaign)
 
 
+def test_slurmdbd_is_away_for_a_while(campaign: OnSlurm) -> None:
+    campaign.write(ONE_CANDIDATE)
+    told = (
+        "  slurmdbd does not answer: jobs go on, and node-hours are taken from their own times; "
+    )
+    with campaign.tuning() as tuning:
+        tuning.until_at_gate("confirm")
+        assert told not in campaign("status").out
+        campaign.cluster.stop_accounting()
+        assert told + "'sacct' says whether it is back\n" in campaign("status").out
+        campaign.cluster.start_accounting()
+        campaign.open_gate()
+        tuning.ended()
+    campaign.check_whole(lost=False)
+    _whole_confirmation(campaign)
+
+
 @pytest.mark.alone
 def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
     campaign.write(_LONG)

@@ -73,21 +73,33 @@ done 2>/dev/null
 """
 
 
-def test_a_program_that_finds_no_room_is_not_blamed(on_small_disk: OnSlurm) -> None:
-    campaign = on_small_disk
-    campaign.write(_PROGRAM, "run.sh")
+#: It needs room in the node's /tmp.
+_SCRATCH = 'head -c 4096 /dev/zero >"${TMPDIR:-/tmp}/scratch" 2>/dev/null || exit 1\n'
+
+
+def _write_with_program(campaign: OnSlurm, program: str) -> None:
+    campaign.write(program, "run.sh")
     command = "benchmark: {command: [sh, run.sh], output: json-line}\n"
     lines = ONE_CANDIDATE.splitlines(keepends=True)
     campaign.write("".join(line for line in lines if not line.startswith("timing:")) + command)
+
+
+def _check_nobody_is_blamed(campaign: OnSlurm) -> None:
+    campaign.until_over()
+    assert campaign.is_done(), campaign.printed()
+    said = campaign.query("SELECT DISTINCT outcome, detail FROM runs WHERE outcome != 'ok'")
+    assert {outcome for outcome, _ in said} <= {"node-failure", "interrupted"}, said
+
+
+def test_a_program_that_finds_no_room_is_not_blamed(on_small_disk: OnSlurm) -> None:
+    campaign = on_small_disk
+    _write_with_program(campaign, _PROGRAM)
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
     full = _fill(campaign.folder / "data")
     campaign.pause(5)
     full.unlink()
-    campaign.until_over()
-    assert campaign.is_done(), campaign.printed()
-    said = campaign.query("SELECT DISTINCT outcome, detail FROM runs WHERE outcome != 'ok'")
-    assert {outcome for outcome, _ in said} <= {"node-failure", "interrupted"}, said
+    _check_nobody_is_blamed(campaign)
 
 
 def _on_node(campaign: OnSlurm, number: str, command: str) -> None:
@@ -113,3 +125,41 @@ def test_shared_memory_of_a_node_is_lost_for_a_while(campaign: OnSlurm) -> None:
     said = campaign.query("SELECT detail FROM runs WHERE outcome = 'crashed'")
     assert said and all("/dev/shm is most likely full" in detail for (detail,) in said)
     assert set(campaign.outcomes()) == {"ok", "crashed"}
+
+
+def test_a_full_tmp_of_a_node_blames_nobody(campaign: OnSlurm) -> None:
+    tmp = campaign.folder / "tmp"
+    tmp.mkdir()
+    campaign.extra["TMPDIR"] = str(tmp)
+    _write_with_program(campaign, _SCRATCH + _PROGRAM)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 2, "some runs")
+    fill = f"mount -t tmpfs -o size=4k none {tmp}; head -c 8192 /dev/zero >{tmp}/full; true"
+    number = campaign.running()
+    _on_node(campaign, number, fill)
+    campaign.until(
+        lambda: f"the disk of {tmp} is full; waiting for it" in campaign.printed(), "it"
+    )
+    _on_node(campaign, number, f"umount --lazy {tmp}")
+    _check_nobody_is_blamed(campaign)
+
+
+def test_a_full_tmp_of_the_login_node_loses_no_job(campaign: OnSlurm) -> None:
+    tmp = campaign.folder / "tmp"
+    tmp.mkdir()
+    campaign.extra["TMPDIR"] = str(tmp)
+    campaign.write(ONE_CANDIDATE)
+    mount = ("mount", "-t", "tmpfs", "-o", "size=64k", "none", str(tmp))
+    campaign.cluster.call(*mount)
+    try:
+        with campaign.tuning() as tuning:
+            tuning.until_at_gate("confirm")
+            _fill(tmp)
+            # An answer of squeue that is cut short would say that the jobs are gone.
+            campaign.pause(6)
+            campaign.open_gate()
+            tuning.ended()
+    finally:
+        campaign.cluster.call("umount", "--lazy", str(tmp))
+    campaign.check_whole(lost=False)
+    assert set(campaign.outcomes()) == {"ok"}

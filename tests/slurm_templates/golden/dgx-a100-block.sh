@@ -111,6 +111,6 @@ commtune_now
 [ "$commtune_status" -ne 0 ] && commtune_refused '0.out' || break
 done
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
-commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time"
+commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time" || exit 3
 
 exit 0

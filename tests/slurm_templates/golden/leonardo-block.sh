@@ -173,7 +173,7 @@ commtune_begin=$commtune_time
 fi
 [ "$commtune_beside_status" -ne 137 ] || commtune_end_steps
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
-commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time"
+commtune_put '0.exit' "$commtune_status $commtune_begin $commtune_time" || exit 3
 
 echo done
 

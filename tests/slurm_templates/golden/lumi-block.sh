@@ -111,7 +111,7 @@ commtune_now
 [ "$commtune_status" -ne 0 ] && commtune_refused '/scratch/me/a night'\''s campaign/0.out' || break
 done
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
-commtune_put '/scratch/me/a night'\''s campaign/0.exit' "$commtune_status $commtune_begin $commtune_time"
+commtune_put '/scratch/me/a night'\''s campaign/0.exit' "$commtune_status $commtune_begin $commtune_time" || exit 3
 while :; do
 commtune_now
 commtune_begin=$commtune_time
@@ -125,6 +125,6 @@ commtune_now
 [ "$commtune_status" -ne 0 ] && commtune_refused '/scratch/me/a night'\''s campaign/1.out' || break
 done
 [ "$commtune_status" -ne 137 ] || commtune_end_steps
-commtune_put '/scratch/me/a night'\''s campaign/1.exit' "$commtune_status $commtune_begin $commtune_time"
+commtune_put '/scratch/me/a night'\''s campaign/1.exit' "$commtune_status $commtune_begin $commtune_time" || exit 3
 
 exit 0

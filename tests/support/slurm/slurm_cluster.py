@@ -195,6 +195,12 @@ class Cluster:
         said = re.search(rf"REQUEST_{kind} .*count:(\d+)", self.call("sdiag"))
         return int(said[1]) if said else 0
 
+    def count_account_requests(self) -> int:
+        """How many questions about jobs slurmdbd had: of sacct."""
+        stats = self.call("sacctmgr", "show", "stats")
+        said = re.search(r"DBD_GET_JOBS_COND .*count:(\d+)", stats)
+        return int(said[1]) if said else 0
+
     def reach_time_limit(self, job: str) -> None:
         """A running job's time is over; Slurm itself looks but twice a minute."""
         update = ("scontrol", "update", f"jobid={job}", "EndTime=now")

@@ -1,0 +1,109 @@
+"""One squeue and one sacct a period for a user, however many campaigns ask, on a real Slurm."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from slurm_cluster import Cluster
+
+from commtune.cluster.job_states import JobState
+from commtune.cluster.scheduler import state_in_accounts
+from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.shared_answer import SharedAnswer
+from commtune.wiring.schedulers import polled
+
+_CAMPAIGNS = 10
+
+
+def _asked(cluster: Cluster) -> tuple[int, int]:
+    """How many questions squeue put to slurmctld, and sacct to slurmdbd."""
+    return cluster.count_requests("JOB_INFO"), cluster.count_account_requests()
+
+
+def _ended_job(cluster: Cluster) -> str:
+    job = cluster.submit("true", "--nodes=1")
+    cluster.until(job, "COMPLETED")
+    alone = SlurmScheduler(cluster.environment)
+    deadline = time.monotonic() + 60
+    # Of one user, sacct names a job some seconds later than by its number.
+    while not state_in_accounts(alone.account(None, time.time() - 600), job).state.is_over:
+        assert time.monotonic() < deadline
+        time.sleep(0.2)
+    return job
+
+
+def _shared(cluster: Cluster, folder: Path, period_s: float) -> SlurmScheduler:
+    """As a campaign of its own has it."""
+    shared = polled(SlurmScheduler(cluster.environment), folder, "test", period_s)
+    assert isinstance(shared, SlurmScheduler)
+    return shared
+
+
+def test_ten_campaigns_ask_once(slurm: Cluster, tmp_path: Path) -> None:
+    jobs = [_ended_job(slurm), _ended_job(slurm)]
+    before = _asked(slurm)
+
+    def ask(number: int) -> tuple[JobState, JobState]:
+        campaign, job = _shared(slurm, tmp_path, 600.0), jobs[number % 2]
+        records = campaign.account([job], time.time() - 600)
+        assert {record.number for record in records} == {job}, "of its own jobs only"
+        queued = campaign.poll([job]).state_of(job).state
+        return queued, state_in_accounts(records, job).state
+
+    with ThreadPoolExecutor(_CAMPAIGNS) as threads:
+        # The first reaches back furthest, as the campaign does that has waited longest.
+        _shared(slurm, tmp_path, 600.0).account(jobs, time.time() - 1200)
+        answers = list(threads.map(ask, range(_CAMPAIGNS)))
+    assert set(answers) == {(JobState.COMPLETED, JobState.COMPLETED)}
+    assert _asked(slurm) == (before[0] + 1, before[1] + 1)
+
+
+def test_an_answer_that_does_not_reach_back_far_enough_is_waited_for(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    job = _ended_job(slurm)
+    longer, now = _shared(slurm, tmp_path, 600.0), time.time()
+    before = _asked(slurm)
+    assert longer.account([job], now + 60) == ()
+    with pytest.raises(SlurmFault) as caught:
+        longer.account([job], now - 600)
+    assert caught.value.transient
+    assert _asked(slurm) == (before[0], before[1] + 1)
+    # A period later, the other campaign's question is for both.
+    over = _shared(slurm, tmp_path, 0.0)
+    over.account([job], now + 60)
+    assert state_in_accounts(longer.account([job], now - 600), job).state is JobState.COMPLETED
+    assert _asked(slurm) == (before[0], before[1] + 2)
+
+
+def test_where_nothing_can_be_written_everybody_asks(slurm: Cluster, tmp_path: Path) -> None:
+    job = _ended_job(slurm)
+    (tmp_path / "slurm").write_text("no folder")
+    before = _asked(slurm)
+    for _ in range(2):
+        campaign = _shared(slurm, tmp_path, 600.0)
+        assert campaign.poll([job]).state_of(job).state is JobState.COMPLETED
+        assert len(campaign.account([job], time.time() - 600)) == 1
+    assert _asked(slurm) == (before[0] + 2, before[1] + 2)
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", "{", '{"asked_at": 1, "other": 2}', "\0"])
+def test_a_damaged_file_is_written_anew(tmp_path: Path, damaged: str) -> None:
+    shared = SharedAnswer.of("squeue", tmp_path, "test", 600.0)
+    shared.get(lambda _: "first")
+    shared.file.write_text(damaged)
+    answers = [shared.get(lambda _: "second"), shared.get(lambda _: "third")]
+    assert [answer[0] for answer in answers if answer] == ["second", "second"]
+
+
+def test_how_far_back_somebody_needed_it_is_kept_for_a_while(tmp_path: Path) -> None:
+    always = SharedAnswer.of("sacct", tmp_path, "test", 0.0)
+    for_long = replace(always, period_s=600.0)
+    # The second gets no answer; the third asks for it as well.
+    asked = ((always, 1000.0), (for_long, 10.0), (always, 1000.0), (always, 900.0))
+    got = [campaign.get(str, since) for campaign, since in asked]
+    assert [answer and answer[0] for answer in got] == ["1000.0", None, "10.0", "10.0"]
