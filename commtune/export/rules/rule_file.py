@@ -34,6 +34,8 @@ class RuleFormat:
         between_nodes: why no file can be made for several nodes; empty where it can.
         copies: whether the files copy something of the library, so that they are for one version.
         verify: how to see that the rules are taken.
+        untried: why no library was seen to read such a file, and what was tried in its place;
+            empty where one was.
     """
 
     name: str
@@ -45,6 +47,7 @@ class RuleFormat:
     between_nodes: str
     copies: bool = False
     verify: str = "commtune verify --export FILE"
+    untried: str = ""
 
 
 @dataclass(frozen=True)
@@ -116,11 +119,13 @@ def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
     where = text.format_ranks(rule.ranks, rule.nodes)
     operations = ", ".join(table.operations)
     is_likely = any(d.profile.verdict is Verdict.LIKELY for d in table.documents)
+    untried = [f"NOT TRIED: {format.untried}."] if format.untried else []
     lines = [
         f"commtune rules of campaign {first.campaign} ({format.name}): {operations}, {where}",
         f"For {table.library} {format.versions}; measured with {table.version}",
         f"on {first.system} (fingerprint {first.fingerprint}), {first.created}.",
         *(_NOT_PROVEN if is_likely else []),
+        *untried,
         f"For communicators of {where} only; others, and other sizes, are left to the library.",
         *(line for document in table.documents for line in _evidence(document)),
     ]
