@@ -7,7 +7,6 @@ import os
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
-from itertools import repeat
 from pathlib import Path
 
 import database_values as given

@@ -207,8 +207,8 @@ def _prove(
 
 
 def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mapping[int, str]:
-    """What shows the algorithm, by size: of NCCL its own words, whatever the order of sums."""
-    if rules.format.library != "nccl":
+    """What shows the algorithm, by size: NCCL's and RCCL's own words, whatever the sums' order."""
+    if rules.format.library not in ("nccl", "rccl"):
         return execution.fingerprints
     chosen = choices_by_size(execution, asked.ranks)
     unit = bytes_of_one_more(asked)

@@ -47,7 +47,7 @@ def _text(*documents: ExportDocument, remarks: tuple[str, ...] = ()) -> str:
     return file.text
 
 
-def _three() -> tuple[ExportDocument, ...]:
+def three() -> tuple[ExportDocument, ...]:
     return (
         _document(8, _KIB, _RING_LL),
         _document(4 * _KIB, 64 * _KIB, _TREE_SIMPLE),
@@ -57,7 +57,7 @@ def _three() -> tuple[ExportDocument, ...]:
 
 
 def test_rules_are_rows_with_their_number_before_them() -> None:
-    lines = _text(*_three()).splitlines()
+    lines = _text(*three()).splitlines()
     assert [line for line in lines if not line.startswith("#")] == [
         "allreduce,8,2048,ring,ll,2,2,16",
         "allreduce,2049,33554432,tree,simple,0,2,16",
@@ -82,7 +82,7 @@ def test_emulated_nodes_are_nodes_to_nccl() -> None:
 
 
 def test_comments_are_shorter_than_the_lines_of_nvidia_s_example() -> None:
-    text = _text(*_three(), remarks=("settings: " + "NCCL_A=1, " * 60,))
+    text = _text(*three(), remarks=("settings: " + "NCCL_A=1, " * 60,))
     assert max(map(len, text.splitlines())) < 255
     assert text.count("NCCL_A=1") == 60
 
@@ -150,7 +150,7 @@ def test_the_plugin_takes_the_rules_at_and_around_each_border(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "rules.csv"
-    file.write_text(_text(*_three(), remarks=("one, two", "")))
+    file.write_text(_text(*three(), remarks=("one, two", "")))
     monkeypatch.setenv("COMMTUNE_TUNER_FILE", str(file))
     library = build_tuner(tmp_path / "cache")
     made_ns = library.stat().st_mtime_ns
