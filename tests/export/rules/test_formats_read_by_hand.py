@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from test_nccl_rules import three
-from test_rule_formats import DYNAMIC, KIB, document, tuned
+from rule_documents import DYNAMIC, KIB, document, nccl_documents, tuned
 
 from commtune.errors import ExportRefused
 from commtune.export.rules import RULE_FORMATS, render_rules
@@ -64,7 +63,8 @@ def looked_up(
 def _holds(rule: dict[str, Any], what: str, value: int) -> bool:
     most = rule.get(f"{what}_max", "inf")
     assert most == "inf" or isinstance(most, int)
-    return rule.get(f"{what}_min", 0) <= value <= (_LARGEST if most == "inf" else most)
+    least: int = rule.get(f"{what}_min", 0)
+    return least <= value <= (_LARGEST if most == "inf" else most)
 
 
 def test_open_mpi_6_looks_up_what_the_profiles_say_on_one_node_only() -> None:
@@ -87,7 +87,7 @@ def test_what_open_mpi_s_own_reader_took_is_what_is_written() -> None:
 
 
 def rccl(own: Path | None) -> str:
-    table = RuleTable.of_documents(three(), "rccl", "2.30.4")
+    table = RuleTable.of_documents(nccl_documents(), "rccl", "2.30.4")
     (file,) = render_rules(RULE_FORMATS["rccl-tuner"], table, own).files
     assert file.variable == "NCCL_TUNER_CONFIG_FILE"
     return file.text

@@ -10,46 +10,21 @@ from typing import Any
 
 import pytest
 from components import require_component
-from export_documents import DOCUMENT, PROFILE, point
+from rule_documents import DYNAMIC, KIB, OMPI, document, tuned
 
 from commtune.errors import ExportRefused, MissingComponent
 from commtune.export.document import ExportDocument
 from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rule_file import RuleExport
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration, Verdict
+from commtune.model import Verdict
 
-KIB = 1024
 MPICH = Path(__file__).parents[3] / ".mpi" / "mpich-5.0.2"
-OMPI = "OMPI_MCA_coll_tuned_"
-DYNAMIC = {f"{OMPI}use_dynamic_rules": "1"}
-
-
-def document(
-    low: int, high: int, settings: dict[str, str], operation: str, ranks: int = 4, nodes: int = 1
-) -> ExportDocument:
-    profile = replace(
-        PROFILE,
-        name=f"{operation}-{low}",
-        operation=operation,
-        ranks=ranks,
-        nodes=nodes,
-        bytes_low=low,
-        bytes_high=high,
-        configuration=Configuration(settings),
-        points=(point(operation, low, (1.3, 1.2, 1.4)), point(operation, high, (1.3, 1.2, 1.4))),
-    )
-    return replace(DOCUMENT, profile=profile, pinned={})
 
 
 def rendered(*documents: ExportDocument, version: str = "5.0.11") -> RuleExport:
     table = RuleTable.of_documents(documents, "openmpi", version)
     return render_rules(RULE_FORMATS["openmpi-rules"], table, None)
-
-
-def tuned(collective: str, **settings: str) -> dict[str, str]:
-    named = {f"{OMPI}{collective}_{name}": value for name, value in settings.items()}
-    return {**DYNAMIC, **named}
 
 
 Rules = dict[int, dict[int, list[tuple[int, int, int, int]]]]
