@@ -60,15 +60,18 @@ def _profile(size: int, settings: dict[str, str]) -> Profile:
     )  # fmt: skip
 
 
-def _stored(folder: Path, *settings: dict[str, str]) -> str:
+def _stored(
+    folder: Path, *settings: dict[str, str], stack: tuple[str, str] = ("nccl", "2.28.9")
+) -> str:
     """The URL of a database with a campaign; its profiles are for 8 B, 1 KiB and 4 KiB."""
     url = f"sqlite:///{folder}/commtune.db"
     database = open_database(url)
-    description = {"mpi": "mpich", "version": "5.0.2", "nccl": "2.28.9", "cuda": "13.0.88"}
-    stack = StackRecord("stack-1", "NCCL 2.28.9", description)
+    name, version = stack
+    description = {"mpi": "mpich", "version": "5.0.2", name: version}
+    record = StackRecord("stack-1", f"{name.upper()} {version}", description)
     what = {"operation": "allreduce", "workload": _WORKLOAD.plain(), "timing": {}}
     store = Store(database)
-    number = store.open_campaign(given.campaign("one", stack=stack, what=what)).id
+    number = store.open_campaign(given.campaign("one", stack=record, what=what)).id
     profiles = [_profile(size, own) for size, own in zip(_WORKLOAD.sizes, settings, strict=True)]
     store.save_profiles(number, profiles)
     database.close()
@@ -106,6 +109,21 @@ def test_a_range_that_keeps_the_default_has_no_rule(tmp_path: Path) -> None:
     url = _stored(tmp_path, {}, _SMALL, {})
     (file,) = prepare_rules("one", "nccl-tuner", db=url).export.files
     assert file.text.endswith("# rules: 1\nallreduce,91,2048,tree,ll,0,2,2\n")
+
+
+def test_what_was_not_tried_says_so_and_is_read_again(tmp_path: Path) -> None:
+    url = _stored(tmp_path, {**_SMALL}, {**_SMALL}, {**_LARGE}, stack=("rccl", "2.30.4"))
+    own, file = tmp_path / "own.csv", tmp_path / "rules.csv"
+    with pytest.raises(ExportRefused, match="must be copied"):
+        prepare_rules("one", "rccl-tuner", db=url)
+    own.write_text("allreduce,0,64,tree,ll,8,2,16\n")
+    rules = prepare_rules("one", "rccl-tuner", db=url, library_rules=own)
+    assert "not tried: no AMD GPU was there" in write_rules(rules, file)
+    assert read_rules(file, db=url).table == rules.table
+    # AMD's rows belong to what the file must be.
+    own.write_text("allreduce,0,128,tree,ll,8,2,16\n")
+    with pytest.raises(UserError, match="is not what the export writes"):
+        read_rules(file, db=url)
 
 
 def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:

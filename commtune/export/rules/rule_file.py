@@ -33,7 +33,6 @@ class RuleFormat:
         switches: variables that make the library read files at all.
         between_nodes: why no file can be made for several nodes; empty where it can.
         copies: whether the files copy something of the library, so that they are for one version.
-        verify: how to see that the rules are taken.
         untried: why no library was seen to read such a file, and what was tried in its place;
             empty where one was.
     """
@@ -46,7 +45,6 @@ class RuleFormat:
     switches: Mapping[str, str]
     between_nodes: str
     copies: bool = False
-    verify: str = "commtune verify --export FILE"
     untried: str = ""
 
 
@@ -108,7 +106,7 @@ def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
 def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
     """Origin, rules with their speedups, and how to load, verify and undo them."""
     settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
-    verify = [f"Verify: {format.verify}", "Undo: start without these variables"]
+    verify = ["Verify: commtune verify --export FILE", "Undo: start without these variables"]
     return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
