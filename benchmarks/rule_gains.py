@@ -4,6 +4,7 @@
     python benchmarks/rule_gains.py --library openmpi --operation reduce-scatter
     python benchmarks/rule_gains.py --sizes "8..4MiB x4" --algorithms "recursive_doubling, ring"
     python benchmarks/rule_gains.py --ranks 4 --single "MPIR_CVAR_REDUCE_INTRANODE_NUM_CELLS=8"
+    python benchmarks/rule_gains.py --campaign nccl.yaml --file rules.csv --db sqlite:///c.db
 
 Runs a campaign over all sizes in a space of algorithms and segments, exports its rules, and lets
 ``commtune verify --export`` see that the library executes them. Then blocks of fresh launches, in
@@ -12,7 +13,7 @@ process. At each size, the ratio file/table compares the file with the very conf
 table has there (above 1: the file is faster). The best single environment is the one of them,
 default included, with the largest geometric mean of speedups over all sizes in these same blocks:
 chosen with hindsight, so that it is not made to lose. ``--single`` adds environments that the
-space does not hold.
+space does not hold. ``--campaign`` takes a campaign that was made already, ``--file`` its export.
 """
 
 from __future__ import annotations
@@ -32,8 +33,13 @@ from quiet import QuietReporter
 
 from commtune import formatting as text
 from commtune.app.campaigns import tuning
-from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, write_rules
-from commtune.app.profiles.rule_verification import RuleProof, prove_rules
+from commtune.app.profiles.rule_files import (
+    CampaignRules,
+    prepare_rules,
+    read_rules,
+    write_rules,
+)
+from commtune.app.profiles.rule_verification import RuleProof, deployed_settings, prove_rules
 from commtune.campaign.loading import CampaignSpec, load_campaign
 from commtune.db.connection.engine import open_database
 from commtune.errors import ExportRefused
@@ -121,13 +127,13 @@ def space(library: str, operation: str, algorithms: str) -> str:
 
 @dataclass(frozen=True)
 class Exported:
-    """A campaign's rules in files, and what the library was seen to do with them."""
+    """A campaign's rules in files, and what the library was seen to do with them, if asked."""
 
     spec: CampaignSpec
     mpi: MpiInstallation
     rules: CampaignRules
     file: Path
-    proof: RuleProof
+    proof: RuleProof | None
 
 
 def tune_and_export(
@@ -153,21 +159,35 @@ def tune_and_export(
     return Exported(spec, mpi, rules, file, prove_rules(file, rules, mpi))
 
 
+def take_exported(campaign: Path, file: Path, url: str) -> Exported:
+    """A campaign that was made already, and the file that was exported of it."""
+    spec, mpi = tuning.prepare_campaign(load_campaign(campaign), url)
+    rules = read_rules(file, db=url)
+    return Exported(spec, mpi, rules, file, None)
+
+
 def contestants(found: Exported, further: Sequence[str]) -> dict[str, Configuration]:
     """The file, the default, and what the table has, as variables for the whole process.
 
     Args:
         further: other environments to be held against, such as ``A=1 B=2``.
     """
-    settings = dict.fromkeys(rule.settings for rule in found.rules.table.rules)
-    own = {str(s): s for s in settings if not s.is_default}
+    pinned = found.rules.table.documents[0].pinned
+    settings = dict.fromkeys([DEFAULT, *(rule.settings for rule in found.rules.table.rules)])
+    own = {str(s): Configuration({**pinned, **s}) for s in settings}
     for words in further:
         own[words] = Configuration(dict(word.split("=", 1) for word in words.split()))
-    return {"file": Configuration(found.rules.load(found.file)), str(DEFAULT): DEFAULT, **own}
+    return {"file": Configuration(deployed_settings(found.file, found.rules)), **own}
 
 
-def measure(found: Exported, own: Mapping[str, Configuration], time_s: float) -> _Logs:
-    """Logarithms of medians (seconds) by contestant and size, a value a block."""
+def measure(
+    found: Exported, own: Mapping[str, Configuration], time_s: float, output: Path | None = None
+) -> _Logs:
+    """Logarithms of medians (seconds) by contestant and size, a value a block.
+
+    Args:
+        output: file that has what was measured so far after each block.
+    """
     plan = found.spec.plan
     logs: _Logs = {name: {size: [] for size in _sizes(found)} for name in own}
     variables = sorted({name for each in own.values() for name in each})
@@ -188,7 +208,13 @@ def measure(found: Exported, own: Mapping[str, Configuration], time_s: float) ->
                     raise SystemExit(f"a run under {name} failed: {result.detail}")
                 for m in result.measurements:
                     logs[name][m.bytes].append(math.log(m.median_s))
+            _write(output, {"log_seconds": logs})
     return logs
+
+
+def _write(output: Path | None, data: Mapping[str, object]) -> None:
+    if output:
+        output.write_text(json.dumps(data, indent=1) + "\n")
 
 
 def _sizes(found: Exported) -> Sequence[int]:
@@ -280,6 +306,9 @@ def main() -> None:
                         help="another environment to hold the file against")  # fmt: skip
     parser.add_argument("--accept-likely", action="store_true", help="rules not proven, too")
     parser.add_argument("--output", type=Path)
+    parser.add_argument("--campaign", type=Path, help="file of a campaign that was made already")
+    parser.add_argument("--file", type=Path, help="what was exported of it")
+    parser.add_argument("--db", help="where it is stored")
     arguments = parser.parse_args()
     asked = {
         name: getattr(arguments, name)
@@ -287,27 +316,34 @@ def main() -> None:
     }
     with tempfile.TemporaryDirectory(prefix="rule-gains-") as folder:
         try:
-            found = tune_and_export(
-                Path(folder),
-                arguments.library,
-                arguments.algorithms,
-                accept_likely=arguments.accept_likely,
-                **asked,
-            )
+            if arguments.campaign:
+                found = take_exported(arguments.campaign, arguments.file, arguments.db)
+            else:
+                found = tune_and_export(
+                    Path(folder),
+                    arguments.library,
+                    arguments.algorithms,
+                    accept_likely=arguments.accept_likely,
+                    **asked,
+                )
         except ExportRefused as refusal:
             raise SystemExit(f"nothing to compare: {refusal}") from refusal
-        proof = found.proof
-        print(f"{found.mpi.flavour} {found.mpi.version}, {arguments.operation}, "
-              f"{arguments.ranks} ranks")  # fmt: skip
-        for span in found.rules.table.spans(arguments.operation):
-            print(f"  from {text.format_size(span.first)}: {span.settings}")
+        _describe(found)
+        own = contestants(found, arguments.single)
+        logs = measure(found, own, arguments.time, arguments.output)
+        _write(arguments.output, {**report(found, logs), "log_seconds": logs})
+
+
+def _describe(found: Exported) -> None:
+    """Prints the rules, and at how many sizes they were seen."""
+    proof, workload = found.proof, found.spec.plan.workload
+    print(f"{found.rules.table.library} {found.rules.table.version}, {workload.operation}, "
+          f"{workload.ranks} ranks")  # fmt: skip
+    for span in found.rules.table.spans(workload.operation):
+        print(f"  from {text.format_size(span.first)}: {span.settings}")
+    if proof:
         print(f"rules seen executed at {len(proof.executed)} sizes, at {len(proof.alike)} as by "
               f"default too, left to the library at {len(proof.left)}\n")  # fmt: skip
-        own = contestants(found, arguments.single)
-        logs = measure(found, own, arguments.time)
-        data = {**report(found, logs), "log_seconds": logs}
-    if arguments.output:
-        arguments.output.write_text(json.dumps(data, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -95,7 +95,7 @@ def render_rule_module(
     said = [
         *(_UNGUARDED if unguarded else []),
         *lines,
-        f"Verify: {rules.verify.replace('FILE', file)}",
+        f"Verify: commtune verify --export {file}",
     ]
     campaign = table.documents[0].campaign
     module = Module(f"commtune rules of {campaign}", lines[0], scope, said, load)

@@ -14,6 +14,8 @@ from commtune.cluster.tracing.nccl import (
     _NcclChoice,
     _NcclLog,
     _parse_log,
+    choices_by_size,
+    lines_taken,
 )
 from commtune.cluster.tracing.tracer import _library_of
 from commtune.model import (
@@ -129,6 +131,20 @@ def test_executions_tell_what_ran() -> None:
     assert f"{DID}AllReduce 1024 bytes: RING LL, 1 channels" in did
     assert f"{DID}transport P2P/CUMEM" in did
     assert did[-1] == f"{DID}2 channels set up"
+
+
+def test_which_rules_the_tuner_plugin_took_and_what_ran() -> None:
+    ran = traced("tuner")
+    assert choices_by_size(ran, ranks=2) == {1024: "TREE SIMPLE", 2048: "RING LL"}
+    assert lines_taken(ran) == {2, 3}
+    assert f"{DID}tuner: plugin commtune (v5)" in ran.said
+    assert not lines_taken(traced("ring"))
+
+
+def test_a_reduce_scatter_is_counted_by_what_all_ranks_have() -> None:
+    ran = trace_log(DEFAULT, Operation.REDUCE_SCATTER, log("default"))
+    ((of_one, words),) = choices_by_size(ran, ranks=1).items()
+    assert choices_by_size(ran, ranks=2) == {2 * of_one: words}
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:

@@ -11,12 +11,16 @@ import pytest
 from command_line import ROOT
 from components import require_component
 
-from commtune.app.measure.message_campaign import check_new_files, write_campaign
+from commtune.app.measure.message_campaign import (
+    check_new_files,
+    write_campaign,
+    write_nccl_campaign,
+)
 from commtune.app.measure.message_tracing import MessageCounts
 from commtune.campaign.loading import load_campaign
 from commtune.errors import CommtuneError, UserError
 from commtune.kernels.python_bench import Pattern
-from commtune.model import DEFAULT, Outcome, Phase, RunRequest
+from commtune.model import DEFAULT, Backend, Operation, Outcome, Phase, RunRequest
 from commtune.wiring import benchmark_setup
 
 
@@ -98,6 +102,22 @@ def test_nothing_is_overwritten(tmp_path: Path) -> None:
         check_new_files(tmp_path / "a.yaml")
     with pytest.raises(UserError, match="is to be a campaign file"):
         check_new_files(tmp_path / "b.py")
+
+
+def test_nccl_s_calls_are_a_campaign_of_the_operation_that_moves_most(tmp_path: Path) -> None:
+    calls = {
+        ("allgather", 2): {2048: 1_000},
+        ("allreduce", 2): {2_101_248: 18, 4_202_496: 1},
+        ("broadcast", 2): {8: 1},
+        ("allreduce", 1): {512: 2},
+    }
+    file = write_nccl_campaign(tmp_path / "ddp.yaml", MessageCounts("", calls), ("./ddp",))
+    plan = load_campaign(file).plan
+    assert (plan.workload.operation, plan.workload.backend) == (Operation.ALLREDUCE, Backend.XCCL)
+    assert (plan.workload.ranks, plan.workload.sizes) == (2, (2_101_248, 4_202_496))
+    assert dict(plan.messages) == calls["allreduce", 2]
+    assert plan.guards == (Operation.ALLGATHER, Operation.BROADCAST)
+    assert "# Not in it: allreduce, 1 rank: 2 calls.\n" in file.read_text()
 
 
 def test_guard_operations_are_measured_by_themselves(tmp_path: Path) -> None:

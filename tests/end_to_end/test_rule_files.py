@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import CACHE, ROOT, CommandLine
 from components import require_component
-from rule_campaigns import KIB, OPENMPI, Made, make
+from rule_campaigns import KIB, MPICH, OPENMPI, Made, make
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules
@@ -48,6 +48,18 @@ def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     # One order of sums may be two algorithms'; at each border both sides are told apart.
     assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
     assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
+
+
+def test_mpich_executes_what_its_third_file_says(tmp_path: Path) -> None:
+    """How an allreduce is split: flat, and then by the algorithm of the first file."""
+    traced_on("mpich", tmp_path / "unused")
+    flat = {f"{MPICH}COMPOSITION": "2", f"{MPICH}INTRA_ALGORITHM": "ring"}
+    ring = {f"{MPICH}POSIX_INTRA_ALGORITHM": "mpir", f"{MPICH}INTRA_ALGORITHM": "ring"}
+    proof = make("mpich", tmp_path, settings=(ring, flat)).prove()
+    text = "".join(file.read_text() for file in sorted(tmp_path.glob("rules*.txt")))
+    assert len(list(tmp_path.glob("rules*.txt"))) == 3
+    assert "composition=MPIDI_Allreduce_intra_composition_beta" in text
+    assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
 
 
 def test_open_mpi_4_executes_rules_on_both_sides_of_every_border(tmp_path: Path) -> None:

@@ -66,6 +66,19 @@ messages: {{{messages}}}
 # What else a program may do: measured under what is recommended, against the default.
 guard_operations: [{guards}]
 """
+_NCCL_CAMPAIGN = """\
+# What a program calls of NCCL, as commtune trace-messages counted it:
+#   {command}
+# Tuned is the operation that moves most bytes; the others are guards.
+{left_out}campaign: 1
+name: {name}
+# For AMD's GPUs: rccl
+space: nccl
+# On several nodes add 'nodes', and how jobs are started.
+workload: {{operation: {operation}, backend: xccl, ranks: {ranks}, sizes: [{sizes}]}}
+messages: {{{messages}}}
+guard_operations: [{guards}]
+"""
 
 
 def write_campaign(
@@ -104,6 +117,33 @@ def write_campaign(
     )
     _write(file, text)
     return file, pattern
+
+
+def write_nccl_campaign(file: Path, counts: MessageCounts, command: Sequence[str]) -> Path:
+    """Writes a campaign of the operation that moves most bytes, with the others as guards.
+
+    NCCL's operations are measured one by one: a mix of them is no operation of the benchmark.
+
+    Raises:
+        UserError: as ``check_new_files``; or it can't be written.
+    """
+    check_new_files(file)
+    ranks = max(ranks for _, ranks in counts.calls)
+    own = {operation: calls for (operation, n), calls in counts.calls.items() if n == ranks}
+    main = max(own, key=lambda operation: sum(size * n for size, n in own[operation].items()))
+    sizes = {size: calls.total() for size, calls in _group_sizes({main: own[main]}).items()}
+    text = _NCCL_CAMPAIGN.format(
+        command=one_line(shlex.join(command)),
+        left_out="".join(_left_out(counts, ranks)),
+        name=file.stem,
+        operation=main,
+        ranks=ranks,
+        sizes=", ".join(map(str, sizes)),
+        messages=", ".join(f"{size}: {number}" for size, number in sizes.items()),
+        guards=", ".join(operation for operation in own if operation != main),
+    )
+    _write(file, text)
+    return file
 
 
 def _write(file: Path, text: str) -> None:

@@ -17,13 +17,14 @@ from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, render_rules
+from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.spaces.loading import is_version_in
 from commtune.wiring import benchmark_setup
 
-_FIRST_LINE = re.compile(r"\W* commtune rules of campaign (\S+) \(([\w-]+)\): .*")
+_FIRST_LINE = re.compile(r"\W*commtune rules of campaign (\S+) \(([\w-]+)\): .*")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,7 @@ def prepare_rules(
     db: str | None = None,
     mpi: str | None = None,
     accept_likely: bool = False,
+    library_rules: Path | None = None,
 ) -> CampaignRules:
     """A campaign's recommended profiles as rules.
 
@@ -59,6 +61,7 @@ def prepare_rules(
         format: a name of ``RULE_FORMATS``.
         mpi: the library, where files copy something of it; the campaign's by default.
         accept_likely: also speedups that are likely and not proven.
+        library_rules: file of the library's own rules, where the format copies them.
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign.
@@ -78,7 +81,7 @@ def prepare_rules(
         unit=bytes_of_one_more(Workload.of_plain(stored.what["workload"])),
         accept_likely=accept_likely,
     )
-    library = None
+    library = library_rules
     if chosen.copies and chosen.library == table.library:
         found = find_library(stored, mpi)
         _refuse_other_release(table, found)
@@ -147,7 +150,9 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
     paths = rules.export.paths(file)
     for one, path in zip(files, paths, strict=True):
         write_text(path, one.text)
-    return "".join(f"wrote {path}\n" for path in paths) + _load_lines(rules.load(file))
+    untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
+    wrote = "".join(f"wrote {path}\n" for path in paths)
+    return wrote + untried + _load_lines(rules.load(file))
 
 
 def _load_lines(load: Mapping[str, str]) -> str:
@@ -168,7 +173,14 @@ def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> 
             f"{file} does not begin as files of rules by commtune export do",
             hint="write it again: commtune export CAMPAIGN --format " + "|".join(RULE_FORMATS),
         )
-    rules = prepare_rules(found[1], found[2], db=db, mpi=mpi, accept_likely="NOT PROVEN" in text)
+    rules = prepare_rules(
+        found[1],
+        found[2],
+        db=db,
+        mpi=mpi,
+        accept_likely="NOT PROVEN" in text,
+        library_rules=copied_from(text),
+    )
     refuse_changed(file, rules)
     return rules
 

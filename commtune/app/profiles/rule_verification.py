@@ -1,7 +1,8 @@
 """A file of rules verified as it is deployed: the library reads it, and does what it says.
 
-First untimed runs, in which the order of sums, and Open MPI's count of messages, show which
-algorithm ran at each size and on both sides of each border. Then timed ones, file against default.
+First untimed runs, in which the order of sums, Open MPI's count of messages, and NCCL's log show
+which algorithm ran at each size and on both sides of each border. Then timed ones, file against
+default.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 
 from commtune.app.measure import benchmarking
 from commtune.app.measure.verification import VerificationResult, verify_answer
+from commtune.app.profiles.plugin_rules import load_plugin, refuse_untaken
 from commtune.app.profiles.rule_files import (
     CampaignRules,
     find_library,
@@ -22,16 +24,15 @@ from commtune.app.profiles.rule_files import (
     refuse_changed,
 )
 from commtune.campaign.workload import bytes_of_one_more
+from commtune.cluster.tracing.nccl import choices_by_size
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export.rules.table import Span
 from commtune.formatting import format_size
-from commtune.kernels.tuner_build import OWN_PLUGIN, PLUGIN_VARIABLE, find_plugin_name
 from commtune.model import (
     Configuration,
     Execution,
     JobScheduler,
-    MpiFlavour,
     MpiInstallation,
     Profile,
     RunRequest,
@@ -44,6 +45,10 @@ from commtune.spaces.loading import is_version_in
 from commtune.tuner.effective.fingerprints import is_same_algorithm
 from commtune.tuner.effective.settings import Told, settings_of
 from commtune.tuner.ports import Reporter
+from commtune.wiring.space_fitting import library_words
+
+#: How the names of variables end that choose an algorithm for the whole process.
+_FORCING = ("algorithm", "_algo", "_proto")
 
 
 @dataclass(frozen=True)
@@ -83,17 +88,11 @@ def verify_rules(
             or does not; with why.
     """
     rules = read_rules(file, db=db, mpi=mpi)
-    if rules.format.library not in {flavour.library for flavour in MpiFlavour}:
-        _refuse_other_plugin(file, rules.load(file), os.environ)
-        raise UserError(
-            f"{file} holds rules of {rules.format.library}, and verify can run those of MPI only",
-            hint=rules.format.verify,
-        )
     found = find_library(rules.stored, mpi)
     proof = prove_rules(file, rules, found)
     for line in _describe_proof(file, rules, found, proof):
         reporter.say(line)
-    answer = _as_profile(rules, Configuration(rules.load(file)))
+    answer = _as_profile(rules, Configuration(deployed_settings(file, rules)))
     result = verify_answer(
         answer,
         rules.stored,
@@ -121,18 +120,29 @@ def prove_rules(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> RuleP
             f"{file} is for a campaign on {kind.label}: its rules can't be traced from here",
             hint="tune and verify without it, inside of an allocation",
         )
-    load = rules.load(file)
+    load = deployed_settings(file, rules)
     _refuse_other_version(file, rules, mpi)
     _refuse_overridden(file, rules, load, os.environ)
     return _prove(file, rules, load, mpi)
 
 
+def deployed_settings(file: Path, rules: CampaignRules) -> dict[str, str]:
+    """The variables that load a file of rules here.
+
+    Raises:
+        UserError: NCCL would load another plugin.
+    """
+    if rules.format.library == "nccl":
+        return load_plugin(file, rules, os.environ)
+    return rules.load(file)
+
+
 def _refuse_other_version(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> None:
-    own = mpi.flavour.library == rules.format.library
-    if not own or not is_version_in(mpi.version, rules.format.versions):
+    library, _, version = _library_words(rules, mpi).partition(" ")
+    if library != rules.format.library or not is_version_in(version, rules.format.versions):
         raise UserError(
             f"{file} is for {rules.format.library} {rules.format.versions}; this is "
-            f"{mpi.flavour.library} {mpi.version}, which does not read it",
+            f"{library} {version}, which does not read it",
             hint="name another MPI: 'commtune mpi list' shows what there is",
         )
 
@@ -151,7 +161,7 @@ def _refuse_overridden(
         name
         for operation in rules.table.operations
         for name in sorted(rules.format.expressible(operation) - load.keys())
-        if name in environment and name.lower().endswith("algorithm")
+        if name in environment and name.lower().endswith(_FORCING)
     ]
     if forcing:
         raise UserError(
@@ -159,32 +169,6 @@ def _refuse_overridden(
             "chooses for all sizes",
             hint=f"unset {' '.join(forcing)}",
         )
-
-
-def _refuse_other_plugin(
-    file: Path, load: Mapping[str, str], environment: Mapping[str, str]
-) -> None:
-    """Refuses an environment in which NCCL loads no plugin, another one, or other rules."""
-    if not (named := environment.get(PLUGIN_VARIABLE)):
-        raise UserError(
-            f"{file} is not used here: {PLUGIN_VARIABLE} is not set, so NCCL loads no plugin, or "
-            "its site's",
-            hint=f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)",
-        )
-    if (name := find_plugin_name(named, environment)) != OWN_PLUGIN:
-        raise UserError(
-            f"{file} is not used here: {PLUGIN_VARIABLE}={named} is the tuner plugin '{name}', "
-            "and NCCL loads one only",
-            hint=f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)",
-        )
-    rest = {n: value for n, value in load.items() if n != PLUGIN_VARIABLE}
-    for variable, value in rest.items():
-        if (own := environment.get(variable)) != value:
-            found = f"sets {variable}={own}" if own else f"does not set {variable}"
-            raise UserError(
-                f"{file} is not used here: your environment {found}",
-                hint=f"export {variable}={value}",
-            )
 
 
 def _prove(
@@ -199,29 +183,52 @@ def _prove(
     asked = replace(workload, sizes=tuple(sorted(expected)), then=())
     request = RunRequest(uuid.uuid4().hex, deployed, asked, Timing())
     (own,) = benchmarking.trace_each(request, [deployed], mpi)
-    _refuse_unheld(file, load, own, mpi)
+    library = _library_words(rules, mpi)
+    _refuse_unheld(file, load, own, library)
+    if rules.format.library == "nccl":
+        refuse_untaken(file, own, library)
     forced = [Configuration({**process, **span.settings}) for span in spans]
     others = list(dict.fromkeys([Configuration(process), *forced]))
     seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
-    default = seen[Configuration(process)]
+    shown_by = {c: _shown(execution, rules, asked) for c, execution in seen.items()}
+    shown_by_file = _shown(own, rules, asked)
     found: dict[str, list[int]] = {"executed": [], "alike": [], "left": [], "wrong": []}
     for size, settings in sorted(expected.items()):
-        shown = own.fingerprints.get(size, "")
-        rule = seen[Configuration({**process, **settings})].fingerprints.get(size, "")
-        is_default = is_same_algorithm(shown, default.fingerprints.get(size, ""))
+        shown = shown_by_file.get(size, "")
+        rule = shown_by[Configuration({**process, **settings})].get(size, "")
+        is_default = is_same_algorithm(shown, shown_by[Configuration(process)].get(size, ""))
         what = "left" if settings.is_default else "alike" if is_default else "executed"
         is_rule = is_same_algorithm(shown, rule)
         if is_rule is not None:
             found[what if is_rule else "wrong"].append(size)
     if wrong := found.pop("wrong"):
-        raise _not_executed(file, wrong, mpi)
+        raise _not_executed(file, wrong, library)
     return RuleProof(**{what: tuple(sizes) for what, sizes in found.items()})
+
+
+def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mapping[int, str]:
+    """What shows the algorithm, by size: NCCL's and RCCL's own words, whatever the sums' order."""
+    if rules.format.library not in ("nccl", "rccl"):
+        return execution.fingerprints
+    chosen = choices_by_size(execution, asked.ranks)
+    unit = bytes_of_one_more(asked)
+    sent = {size: max(unit, size // unit * unit) for size in asked.sizes}
+    return {size: f"+{chosen[n]}" for size, n in sent.items() if n in chosen}
+
+
+def _library_words(rules: CampaignRules, mpi: MpiInstallation) -> str:
+    """What is verified: ``openmpi 5.0.11``, ``nccl 2.28.9``."""
+    return library_words(str(rules.stored.what["workload"]["backend"]), mpi)
 
 
 def _user_settings(rules: CampaignRules, load: Mapping[str, str]) -> dict[str, str]:
     """What the user's environment has of the library: runs see little of it otherwise."""
     prefixes = variable_prefixes(rules.format.library)
-    return {n: v for n, v in os.environ.items() if n.startswith(prefixes) and n not in load}
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if name.startswith(prefixes) and name not in load and not name.startswith("NCCL_DEBUG")
+    }
 
 
 def _sizes_of(
@@ -243,22 +250,22 @@ def _sizes_of(
 
 
 def _refuse_unheld(
-    file: Path, load: Mapping[str, str], execution: Execution, mpi: MpiInstallation
+    file: Path, load: Mapping[str, str], execution: Execution, library: str
 ) -> None:
     for name, setting in settings_of(execution).items():
         if name in load and setting.told in (Told.REPLACED, Told.ABSENT, Told.UNUSED):
             absent = setting.told is Told.ABSENT
             why = " (what would read it is not loaded)" if absent else ""
             raise UserError(
-                f"{mpi.flavour} {mpi.version} does not use {file}: {setting.line()}{why}",
+                f"{library} does not use {file}: {setting.line()}{why}",
                 hint="look for the cause in your environment, and in the library's own files",
             )
 
 
-def _not_executed(file: Path, sizes: Sequence[int], mpi: MpiInstallation) -> UserError:
+def _not_executed(file: Path, sizes: Sequence[int], library: str) -> UserError:
     return UserError(
-        f"{mpi.flavour} {mpi.version} does not do what {file} says at {_listed(sizes)}: its "
-        "sums or messages are others than with the rule's variables",
+        f"{library} does not do what {file} says at {_listed(sizes)}: its "
+        "sums, messages or log are others than with the rule's variables",
         hint="something else chooses algorithms there; commtune doctor shows what is set",
     )
 
@@ -267,7 +274,7 @@ def _describe_proof(
     file: Path, rules: CampaignRules, mpi: MpiInstallation, proof: RuleProof
 ) -> Iterator[str]:
     """Each rule, with the sizes at which it was seen."""
-    library = f"{mpi.flavour} {mpi.version}"
+    library = _library_words(rules, mpi)
     operation = str(rules.stored.what["workload"]["operation"])
     if proof == RuleProof():
         yield (

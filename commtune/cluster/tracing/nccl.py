@@ -13,8 +13,8 @@ from commtune.cluster.tracing.library import (
     TraceVerdict,
     holds_value,
 )
-from commtune.model import Operation
-from commtune.tuner.effective.settings import Setting, Told
+from commtune.model import Execution, Operation
+from commtune.tuner.effective.settings import DID, Setting, Told
 
 # The forms of what was chosen for a call, by src/enqueue.cc at all tags from 2.12.7 to 2.30.7:
 # nothing before 2.20; numbers from 2.20.3 to 2.23.4 (RCCL 2.20.5 and 2.21.5 too), with the
@@ -159,6 +159,8 @@ _TRANSPORT = re.compile(
 )
 _CHANNELS = re.compile(r"(\d+) coll channels, .*")
 _PER_PEER = re.compile(r".* (\d+) p2p channels per peer")
+_TUNER = re.compile(r"commtune tuner: (.*)|TUNER/Plugin: Using (.*)")
+_RULE_TAKEN = re.compile(r"tuner: \w+ of \d+ bytes: .* \(line (\d+)\)")
 _LIMITED = re.compile(r"User asked for a (minimum|maximum) of \d+ channels, limiting to (\d+)")
 _INVALID = re.compile(
     r"Invalid ((?:NCCL|RCCL)_\w+) .*|((?:NCCL|RCCL)_\w+) set by environment is ignored .*"
@@ -191,6 +193,8 @@ class _NcclLog:
     channels: int | None = None
     #: Likewise, for sends and receives between two ranks.
     channels_per_peer: int | None = None
+    #: What commtune's tuner plugin said, or else the name of another one.
+    tuner: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()  # what NCCL calls a warning; most of them end the run
 
 
@@ -215,6 +219,7 @@ def _parse_log(text: str) -> _NcclLog:
         transports=_unique(re.sub(r"/\d+\b", "", f[1]) for f in _matches(_TRANSPORT, said)),
         channels=_first_number(_CHANNELS, said),
         channels_per_peer=_first_number(_PER_PEER, said),
+        tuner=_unique(found[1] or f"plugin {found[2]}" for found in _matches(_TUNER, said)),
         warnings=_unique(line[3].strip() for line in lines if line[2] == "WARN"),
     )
 
@@ -236,6 +241,7 @@ def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
     """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
+    calls += [f"tuner: {words}" for words in log.tuner]
     if not operation.is_collective or operation is Operation.ALLTOALL:
         # Made of sends and receives, of which the log says no more than this.
         each = log.channels_per_peer
@@ -314,6 +320,31 @@ def _others(asked: str, ran: set[str]) -> str:
 
 def _plain(word: str) -> str:
     return word.replace("_", "").lower()
+
+
+_SAID_CHOICE = re.compile(r"(\w+) (\d+) bytes: (\w+ \w+)(?:, \d+ channels)?")
+
+
+def choices_by_size(execution: Execution, ranks: int) -> dict[int, str]:
+    """Algorithm and protocol (``RING LL``) of the operation's calls, by size (bytes).
+
+    Args:
+        ranks: of the communicator; NCCL from 2.24 on counts a rank's part of a reduce-scatter.
+    """
+    operation = Operation(execution.operation)
+    factor = ranks if operation is Operation.REDUCE_SCATTER else 1
+    words: dict[int, list[str]] = {}
+    said = [line.removeprefix(DID) for line in execution.said]
+    for found in _matches(_SAID_CHOICE, said):
+        if found[1] == _FUNCTIONS.get(operation):
+            words.setdefault(int(found[2]) * factor, []).append(found[3])
+    return {size: ", ".join(sorted(set(those))) for size, those in words.items()}
+
+
+def lines_taken(execution: Execution) -> frozenset[int]:
+    """Lines of the file of rules that commtune's tuner plugin said it took."""
+    said = [line.removeprefix(DID) for line in execution.said]
+    return frozenset(int(found[1]) for found in _matches(_RULE_TAKEN, said))
 
 
 #: From 2.24 on a run ends at a word that NCCL doesn't know, for its algorithms and protocols.

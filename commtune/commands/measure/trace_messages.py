@@ -9,10 +9,13 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.measure.message_campaign import check_new_files, write_campaign
+from commtune.app.measure.message_campaign import (
+    check_new_files,
+    write_campaign,
+    write_nccl_campaign,
+)
 from commtune.app.measure.message_tracing import count_messages, count_nccl_messages
 from commtune.commands.options import JsonOption, print_json
-from commtune.errors import UserError
 
 
 def trace_messages_command(
@@ -27,13 +30,15 @@ def trace_messages_command(
 ) -> None:
     """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
     if output is not None:
-        if nccl:
-            raise UserError("a campaign can be written for calls of MPI only: leave --output out")
         check_new_files(output)
     found = count_nccl_messages(command_line) if nccl else count_messages(command_line, mpi)
     print(found.output, end="", file=sys.stderr)
     if output is not None:
-        files = write_campaign(output, found, command_line, mpi)
+        files: tuple[Path, ...]
+        if nccl:
+            files = (write_nccl_campaign(output, found, command_line),)
+        else:
+            files = write_campaign(output, found, command_line, mpi)
         print("wrote", *files, file=sys.stderr)
     if json_output:
         print_json(

@@ -27,7 +27,7 @@ def export_command(
             "--format",
             help="env, sh, csh, fish, json, task-prolog, lmod or tcl; a library's file: "
             "nccl-conf, rccl-conf, ucx-conf, mca-params; rules by size: openmpi-rules, "
-            "mpich-json, nccl-tuner",
+            "openmpi-json, mpich-json, nccl-tuner, rccl-tuner",
         ),
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,
@@ -43,11 +43,21 @@ def export_command(
         typer.Option(help="'likely': also a profile whose speedup is not proven"),
     ] = "proven",
     mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
+    library_rules: Annotated[
+        Path | None, typer.Option(help="rccl-tuner: RCCL's own table, whose rows are copied")
+    ] = None,
     db: DbOption = None,
 ) -> None:
     """Write a profile, or a campaign's rules by size, as a file to load."""
     if format_ in RULE_FORMATS:
-        rules = prepare_rules(profile, format_, db=db, mpi=mpi, accept_likely=accept == "likely")
+        rules = prepare_rules(
+            profile,
+            format_,
+            db=db,
+            mpi=mpi,
+            accept_likely=accept == "likely",
+            library_rules=library_rules,
+        )
         print(write_rules(rules, output), end="")
         return
     answer = stored.find_profile(profile, db)

@@ -10,6 +10,8 @@ from commtune.errors import ExportRefused
 from commtune.export.rules.mpich import MPICH
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.openmpi import OPENMPI
+from commtune.export.rules.openmpi_json import OPENMPI_JSON
+from commtune.export.rules.rccl import RCCL_TUNER
 from commtune.export.rules.rule_file import (
     RuleExport,
     RuleFormat,
@@ -21,14 +23,16 @@ from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration
 from commtune.spaces.loading import is_version_in
 
-RULE_FORMATS = {chosen.name: chosen for chosen in (OPENMPI, MPICH, NCCL_TUNER)}
+_ALL = (OPENMPI, OPENMPI_JSON, MPICH, NCCL_TUNER, RCCL_TUNER)
+RULE_FORMATS = {chosen.name: chosen for chosen in _ALL}
 
 
 def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> RuleExport:
     """A table as the files of a format.
 
     Args:
-        library: folder of the library that reads them, where a format copies something of it.
+        library: where a format copies something of the library that reads it: its folder, or
+            a file of its rules.
 
     Raises:
         ExportRefused: the format is another library's, or can't say what the rules do.

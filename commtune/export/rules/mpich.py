@@ -32,6 +32,16 @@ _WORDS = {
 _TOTAL = ("allgather", "alltoall", "reduce-scatter")
 _REDUCTIONS = ("allreduce", "reduce", "reduce-scatter")
 _SHARED = ("allreduce", "broadcast", "reduce")
+#: How an operation is split between shared memory and network: names by number from 1 on, and the
+#: one that is for all communicators. Several leaders a node are for several nodes.
+_COMPOSITIONS = {
+    "allgather": ("", "beta"),
+    "allreduce": ("alpha", "beta", "gamma"),
+    "alltoall": ("", "beta"),
+    "broadcast": ("alpha", "beta", "gamma"),
+    "reduce": ("alpha", "beta", "gamma"),
+}
+_FLAT = {"broadcast": "gamma", "reduce": "gamma"}
 #: Algorithms with parameters: those in the file, with their variables and what MPICH has without.
 #: A parameter that is not in the file would be whatever memory held.
 _ONCE = ("single_phase_recv", "RECEXCH_SINGLE_PHASE_RECV", "0")
@@ -69,20 +79,20 @@ def _expressible(operation: str) -> frozenset[str]:
         for _, variable, _ in parameters
     }
     shared = {_posix_name(operation)} if operation in _SHARED else set()
-    return frozenset({f"{own}INTRA_ALGORITHM", *names, *shared})
+    split = {f"{own}COMPOSITION"} if operation in _COMPOSITIONS else set()
+    return frozenset({f"{own}INTRA_ALGORITHM", *names, *shared, *split})
 
 
 def _write(table: RuleTable, remarks: list[str], folder: Path | None) -> list[RuleFile]:
     trees = _find_trees(folder)
-    main = {**trees["mpir"]}
-    posix = {**trees["posix"]}
-    for operation in table.operations:
-        for tree, leaf in ((main, _main_leaf), (posix, _posix_leaf)):
+    files: list[RuleFile] = []
+    for kind, (infix, leaf) in _FILES.items():
+        tree = {**trees[kind]}
+        for operation in table.operations:
             _replace_operation(tree, table, operation, leaf)
-    files = [_file(f"{_PREFIX}COLL_SELECTION_TUNING_JSON_FILE", main, remarks)]
-    if posix != trees["posix"]:
-        name = f"{_PREFIX}CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE"
-        files.append(_file(name, posix, remarks))
+        if not files or tree != trees[kind]:
+            name = f"{_PREFIX}{infix}COLL_SELECTION_TUNING_JSON_FILE"
+            files.append(_file(name, tree, remarks))
     return files
 
 
@@ -139,7 +149,8 @@ def _main_leaf(operation: str, settings: Configuration, usual_tree: _Tree) -> _T
     own = _own_prefix(operation)
     word = settings.get(f"{own}INTRA_ALGORITHM")
     parameters = _PARAMETERS.get((operation, word or ""), ())
-    rest = set(settings) - {f"{own}INTRA_ALGORITHM", _posix_name(operation)}
+    other = {f"{own}COMPOSITION", _posix_name(operation)}
+    rest = set(settings) - {f"{own}INTRA_ALGORITHM", *other}
     unused = sorted(rest - {own + variable for _, variable, _ in parameters})
     if word in _REFUSED or unused:
         names = ", ".join(unused) or f"{own}INTRA_ALGORITHM={word}"
@@ -179,6 +190,43 @@ def _posix_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree:
     return {"is_multi_threaded=yes": {"is_multi_threaded=no": {name: {}}}}
 
 
+def _device_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree:
+    own = f"{_own_prefix(operation)}COMPOSITION"
+    word = settings.get(own, "0")
+    if word == "0":
+        return usual
+    known = dict(enumerate(_COMPOSITIONS[operation], 1))
+    name, flat_name = known.get(_number(word), ""), _FLAT.get(operation, "beta")
+    if not name:
+        raise ExportRefused(f"mpich-json can't say {own}={word}")
+    leaf: _Tree
+    flat: _Tree
+    leaf, flat = (
+        {f"composition=MPIDI_{_WORDS[operation].capitalize()}_intra_composition_{one}": {}}
+        for one in (name, flat_name)
+    )
+    if name == flat_name:
+        return leaf
+    if name == "gamma":
+        return {"comm_size=node_comm_size": leaf, "comm_size=any": flat}
+    leaf = {"comm_hierarchy=parent": leaf, "comm_hierarchy=any": flat}
+    if operation in _REDUCTIONS:
+        return {"is_commutative=yes": leaf, "is_commutative=no": flat}
+    return leaf
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isascii() and word.isdigit() else 0
+
+
+#: By kind of tree: what its variable's name has in the middle, and what is said of a size.
+_FILES = {
+    "mpir": ("", _main_leaf),
+    "posix": ("CH4_POSIX_", _posix_leaf),
+    "ch4": ("CH4_", _device_leaf),
+}
+
+
 def _file(variable: str, tree: _Tree, remarks: list[str]) -> RuleFile:
     head = "".join(f"// {line}".rstrip() + "\n" for line in remarks)
     text = head + json.dumps(tree, indent=1) + "\n"
@@ -196,7 +244,7 @@ def _find_trees(folder: Path | None) -> dict[str, _Tree]:
                 for match in re.finditer(rb'\{"collective=bcast"', content)
             ]
         trees = {_kind(text): json.loads(text) for text in found}
-        if trees.keys() >= {"mpir", "posix"}:
+        if trees.keys() >= _FILES.keys():
             return trees
     raise MissingComponent(
         f"MPICH's own rules were not found in {folder or 'the library'}: mpich-json copies them",

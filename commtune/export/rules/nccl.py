@@ -55,21 +55,35 @@ _LIMITED = [
 ]
 
 
-def _expressible(operation: str) -> frozenset[str]:
+def expressible(operation: str) -> frozenset[str]:
+    """Names of variables that a row of an operation can say."""
     if operation not in _COLLECTIVES:
         return frozenset()
     return frozenset((_ALGORITHM, _PROTOCOL, *_LIMITS))
 
 
+def rows_of(table: RuleTable, any_channels: int) -> list[str]:
+    """A row for each range of sizes that has a rule.
+
+    Args:
+        any_channels: what leaves the number of channels to the library.
+
+    Raises:
+        ExportRefused: a rule names no algorithm and protocol, or no number of channels.
+    """
+    return [row for operation in table.operations for row in _rows(operation, table, any_channels)]
+
+
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
-    rows = [row for operation in table.operations for row in _rows(operation, table)]
+    rows = rows_of(table, _ANY_CHANNELS)
     used = {name for rule in table.rules for name in rule.settings if name in _LIMITS}
     limited = [line.format(names=", ".join(sorted(used))) for line in _LIMITED] if used else []
-    lines = [*_comments([*remarks, *_READERS, *limited]), f"# rules: {len(rows)}", *rows]
+    lines = [*comment_lines([*remarks, *_READERS, *limited]), f"# rules: {len(rows)}", *rows]
     return [RuleFile("COMMTUNE_TUNER_FILE", "\n".join(lines) + "\n")]
 
 
-def _comments(lines: list[str]) -> Iterator[str]:
+def comment_lines(lines: list[str]) -> Iterator[str]:
+    """Comments that the readers take for one line each."""
     for line in lines:
         yield from textwrap.wrap(
             line,
@@ -80,7 +94,7 @@ def _comments(lines: list[str]) -> Iterator[str]:
         ) or ["#"]
 
 
-def _rows(operation: str, table: RuleTable) -> Iterator[str]:
+def _rows(operation: str, table: RuleTable, any_channels: int) -> Iterator[str]:
     rule = next(rule for rule in table.rules if rule.operation == operation)
     # Emulated nodes are different nodes to NCCL.
     emulated = table.documents[0].profile.conditions.emulated_nodes
@@ -88,16 +102,18 @@ def _rows(operation: str, table: RuleTable) -> Iterator[str]:
     for span in table.spans(operation):
         if span.settings:
             last = _LAST_SIZE if span.last is None else span.last
-            choice = _choice(operation, span, table.documents[0].pinned)
+            choice = _choice(operation, span, table.documents[0].pinned, any_channels)
             fields = (_COLLECTIVES[operation], span.first, last, *choice, *where)
             yield ",".join(map(str, fields))
 
 
-def _choice(operation: str, span: Span, pinned: Mapping[str, str]) -> tuple[str, str, int]:
+def _choice(
+    operation: str, span: Span, pinned: Mapping[str, str], any_channels: int
+) -> tuple[str, str, int]:
     """Algorithm, protocol, channels."""
     algorithm = _one_of(_ALGORITHM, _ALGORITHMS, operation, span, pinned)
     protocol = _one_of(_PROTOCOL, _PROTOCOLS, operation, span, pinned)
-    return algorithm, protocol, _channels(span.settings)
+    return algorithm, protocol, _channels(span.settings, any_channels)
 
 
 def _one_of(
@@ -109,28 +125,27 @@ def _one_of(
     found = f"have no {name}" if value is None else f"have {name}={value}"
     last = _LAST_SIZE if span.last is None else span.last
     raise ExportRefused(
-        f"nccl-tuner: a rule needs one algorithm and one protocol, and the settings for "
+        f"a rule needs one algorithm and one protocol, and the settings for "
         f"{operation}, {format_sizes(span.first, last)} {found}",
         hint=f"tune with {_ALGORITHM} and {_PROTOCOL} of single values, both of them set\n"
         "or export the profiles one by one: --format sh",
     )
 
 
-def _channels(settings: Configuration) -> int:
+def _channels(settings: Configuration, any_channels: int) -> int:
     limits = [settings[name] for name in _LIMITS if name in settings]
     for limit in limits:
         if not (limit.isascii() and limit.isdigit() and int(limit) > 0):
-            raise ExportRefused(f"nccl-tuner: {limit!r} is no number of channels ({settings})")
-    return min((_MOST_CHANNELS, *map(int, limits))) if limits else _ANY_CHANNELS
+            raise ExportRefused(f"{limit!r} is no number of channels ({settings})")
+    return min((_MOST_CHANNELS, *map(int, limits))) if limits else any_channels
 
 
 NCCL_TUNER = RuleFormat(
     "nccl-tuner",
     "nccl",
     ">=2.24,<3",
-    _expressible,
+    expressible,
     _write,
     {"NCCL_TUNER_PLUGIN": "libnccl-tuner-commtune.so"},
     "",
-    verify="NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,TUNING shows each rule when it is taken",
 )

@@ -18,10 +18,11 @@ from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_size
 from commtune.model import Configuration
 
-_SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
+SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _PREFIX = "OMPI_MCA_coll_tuned_"
+FILENAME = f"{_PREFIX}dynamic_rules_filename"
 #: Number in the file, name in variables, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
-_COLLECTIVES: dict[str, tuple[int, str, tuple[str, ...]]] = {
+COLLECTIVES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     "allgather": (
         0,
         "allgather",
@@ -67,26 +68,27 @@ _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 def _names(operation: str) -> tuple[str, str, str]:
     """The variables of an operation's algorithm, its segments, and its chains."""
-    base = f"{_PREFIX}{_COLLECTIVES[operation][1]}_algorithm"
+    base = f"{_PREFIX}{COLLECTIVES[operation][1]}_algorithm"
     return base, f"{base}_segmentsize", f"{base}_chain_fanout"
 
 
-def _expressible(operation: str) -> frozenset[str]:
-    if operation not in _COLLECTIVES:
+def expressible(operation: str) -> frozenset[str]:
+    """Names of variables that a rule of an operation can say."""
+    if operation not in COLLECTIVES:
         return frozenset()
-    return frozenset((_SWITCH, *_names(operation)))
+    return frozenset((SWITCH, *_names(operation)))
 
 
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
     lines = [*(f"# {line}".rstrip() for line in remarks), f"{len(table.operations)} # collectives"]
     for operation in table.operations:
         lines += _collective(operation, table)
-    return [RuleFile(f"{_PREFIX}dynamic_rules_filename", "\n".join(lines) + "\n")]
+    return [RuleFile(FILENAME, "\n".join(lines) + "\n")]
 
 
 def _collective(operation: str, table: RuleTable) -> Iterator[str]:
     ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
-    yield f"{_COLLECTIVES[operation][0]} # {operation}"
+    yield f"{COLLECTIVES[operation][0]} # {operation}"
     yield "3 # sizes of communicators"
     yield from _left_alone(0)
     yield f"{ranks} # ranks"
@@ -102,30 +104,38 @@ def _sizes(operation: str, spans: Sequence[Span]) -> Iterator[str]:
     yield f"{len(spans)} # sizes of messages: from bytes, algorithm, chains, segment"
     for span in spans:
         words = str(span.settings) if span.settings else "Open MPI's own choice"
-        numbers = " ".join(str(n) for n in (span.first, *_choice(operation, span.settings)))
+        chosen = choose_algorithm(operation, span.settings, COLLECTIVES[operation][2])
+        numbers = " ".join(map(str, (span.first, *chosen)))
         yield f"{numbers} # from {format_size(span.first)}: {words}"
 
 
-def _choice(operation: str, settings: Configuration) -> tuple[int, int, int]:
-    """Algorithm, chains and segment size (bytes), as the variables would set them."""
+def choose_algorithm(
+    operation: str, settings: Configuration, algorithms: Sequence[str]
+) -> tuple[int, int, int]:
+    """Algorithm, chains and segment size (bytes), as the variables would set them.
+
+    Args:
+        algorithms: of the operation, by number from 1 on; 0 leaves the choice to Open MPI.
+
+    Raises:
+        ExportRefused: the settings name no algorithm, or one that is not among these.
+    """
     algorithm_name, segment_name, chains_name = _names(operation)
-    rest = sorted(set(settings) - {_SWITCH})
+    rest = sorted(set(settings) - {SWITCH})
     if not rest:
         return 0, 0, 0
-    algorithms = _COLLECTIVES[operation][2]
     word = settings.get(algorithm_name, "")
     number = algorithms.index(word) + 1 if word in algorithms else _number(word)
     if number is None or not 1 <= number <= len(algorithms):
         raise ExportRefused(
-            f"openmpi-rules needs an algorithm for {', '.join(rest)}: {algorithm_name} is "
-            f"{word!r}",
+            f"a rule needs an algorithm for {', '.join(rest)}: {algorithm_name} is {word!r}",
             hint="set one of " + ", ".join(algorithms),
         )
     chained = algorithms[number - 1] == "chain"
     chains = _number(settings.get(chains_name, str(_CHAINS))) if chained else 0
     segment = _number(settings.get(segment_name, "0"))
     if chains is None or segment is None:
-        raise ExportRefused(f"openmpi-rules needs whole numbers: {settings}")
+        raise ExportRefused(f"a rule needs whole numbers: {settings}")
     return number, chains, segment
 
 
@@ -140,8 +150,8 @@ OPENMPI = RuleFormat(
     "openmpi-rules",
     "openmpi",
     ">=4.1,<6",
-    _expressible,
+    expressible,
     _write,
-    {_SWITCH: "1"},
+    {SWITCH: "1"},
     "Open MPI asks han before tuned",
 )

@@ -33,7 +33,8 @@ class RuleFormat:
         switches: variables that make the library read files at all.
         between_nodes: why no file can be made for several nodes; empty where it can.
         copies: whether the files copy something of the library, so that they are for one version.
-        verify: how to see that the rules are taken.
+        untried: why no library was seen to read such a file, and what was tried in its place;
+            empty where one was.
     """
 
     name: str
@@ -44,7 +45,7 @@ class RuleFormat:
     switches: Mapping[str, str]
     between_nodes: str
     copies: bool = False
-    verify: str = "commtune verify --export FILE"
+    untried: str = ""
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
 def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
     """Origin, rules with their speedups, and how to load, verify and undo them."""
     settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
-    verify = [f"Verify: {format.verify}", "Undo: start without these variables"]
+    verify = ["Verify: commtune verify --export FILE", "Undo: start without these variables"]
     return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
@@ -116,11 +117,13 @@ def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
     where = text.format_ranks(rule.ranks, rule.nodes)
     operations = ", ".join(table.operations)
     is_likely = any(d.profile.verdict is Verdict.LIKELY for d in table.documents)
+    untried = [f"NOT TRIED: {format.untried}."] if format.untried else []
     lines = [
         f"commtune rules of campaign {first.campaign} ({format.name}): {operations}, {where}",
         f"For {table.library} {format.versions}; measured with {table.version}",
         f"on {first.system} (fingerprint {first.fingerprint}), {first.created}.",
         *(_NOT_PROVEN if is_likely else []),
+        *untried,
         f"For communicators of {where} only; others, and other sizes, are left to the library.",
         *(line for document in table.documents for line in _evidence(document)),
     ]

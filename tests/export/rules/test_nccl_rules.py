@@ -7,37 +7,14 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from export_documents import DOCUMENT, PROFILE, point
+from rule_documents import KIB, RING_LL, TREE_SIMPLE, nccl_document, nccl_documents
 
 from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.table import RuleTable
 from commtune.kernels.tuner_build import build_tuner
-from commtune.model import Conditions, Configuration
-
-_KIB = 1024
-_RING_LL = {"NCCL_ALGO": "Ring", "NCCL_PROTO": "LL", "NCCL_MAX_CTAS": "2"}
-_TREE_SIMPLE = {"NCCL_ALGO": "tree", "NCCL_PROTO": "SIMPLE"}
-_RING_LL128 = {"NCCL_ALGO": "RING", "NCCL_PROTO": "LL128", "NCCL_MAX_NCHANNELS": "16"}
-
-
-def _document(
-    low: int, high: int, settings: dict[str, str], operation: str = "allreduce"
-) -> ExportDocument:
-    profile = replace(
-        PROFILE,
-        name=f"{operation}-{low}-{high}",
-        operation=operation,
-        backend="xccl",
-        ranks=16,
-        nodes=2,
-        bytes_low=low,
-        bytes_high=high,
-        configuration=Configuration(settings),
-        points=tuple(point(operation, size, (1.3, 1.2, 1.4)) for size in {low, high}),
-    )
-    return replace(DOCUMENT, profile=profile)
+from commtune.model import Conditions
 
 
 def _text(*documents: ExportDocument, remarks: tuple[str, ...] = ()) -> str:
@@ -47,17 +24,8 @@ def _text(*documents: ExportDocument, remarks: tuple[str, ...] = ()) -> str:
     return file.text
 
 
-def _three() -> tuple[ExportDocument, ...]:
-    return (
-        _document(8, _KIB, _RING_LL),
-        _document(4 * _KIB, 64 * _KIB, _TREE_SIMPLE),
-        _document(2**34, 2**35, _RING_LL128),
-        _document(8, 8, _RING_LL, "reduce-scatter"),
-    )
-
-
 def test_rules_are_rows_with_their_number_before_them() -> None:
-    lines = _text(*_three()).splitlines()
+    lines = _text(*nccl_documents()).splitlines()
     assert [line for line in lines if not line.startswith("#")] == [
         "allreduce,8,2048,ring,ll,2,2,16",
         "allreduce,2049,33554432,tree,simple,0,2,16",
@@ -69,20 +37,20 @@ def test_rules_are_rows_with_their_number_before_them() -> None:
 
 
 def test_what_is_pinned_belongs_to_each_rule() -> None:
-    document = _document(8, _KIB, {"NCCL_PROTO": "LL"})
+    document = nccl_document(8, KIB, {"NCCL_PROTO": "LL"})
     text = _text(replace(document, pinned={"NCCL_ALGO": "Ring"}))
     assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,0,2,16"
 
 
 def test_emulated_nodes_are_nodes_to_nccl() -> None:
-    document = _document(8, _KIB, _RING_LL)
+    document = nccl_document(8, KIB, RING_LL)
     profile = replace(document.profile, nodes=1, conditions=Conditions(emulated_nodes=4))
     text = _text(replace(document, profile=profile))
     assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,2,4,16"
 
 
 def test_comments_are_shorter_than_the_lines_of_nvidia_s_example() -> None:
-    text = _text(*_three(), remarks=("settings: " + "NCCL_A=1, " * 60,))
+    text = _text(*nccl_documents(), remarks=("settings: " + "NCCL_A=1, " * 60,))
     assert max(map(len, text.splitlines())) < 255
     assert text.count("NCCL_A=1") == 60
 
@@ -95,12 +63,12 @@ def test_comments_are_shorter_than_the_lines_of_nvidia_s_example() -> None:
         ({"NCCL_ALGO": "Ring,Tree", "NCCL_PROTO": "LL"}, "have NCCL_ALGO=Ring,Tree"),
         ({"NCCL_ALGO": "allreduce:Tree", "NCCL_PROTO": "LL"}, "have NCCL_ALGO=allreduce:Tree"),
         ({"NCCL_ALGO": "Ring", "NCCL_PROTO": "^LL128"}, "have NCCL_PROTO=^LL128"),
-        ({**_TREE_SIMPLE, "NCCL_MAX_CTAS": "-2"}, "'-2' is no number of channels"),
+        ({**TREE_SIMPLE, "NCCL_MAX_CTAS": "-2"}, "'-2' is no number of channels"),
     ],
 )
 def test_a_choice_that_is_half_nccl_s_own_is_refused(settings: dict[str, str], found: str) -> None:
     with pytest.raises(ExportRefused) as caught:
-        _text(_document(8, _KIB, settings))
+        _text(nccl_document(8, KIB, settings))
     assert found in str(caught.value)
 
 
@@ -150,7 +118,7 @@ def test_the_plugin_takes_the_rules_at_and_around_each_border(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "rules.csv"
-    file.write_text(_text(*_three(), remarks=("one, two", "")))
+    file.write_text(_text(*nccl_documents(), remarks=("one, two", "")))
     monkeypatch.setenv("COMMTUNE_TUNER_FILE", str(file))
     library = build_tuner(tmp_path / "cache")
     made_ns = library.stat().st_mtime_ns

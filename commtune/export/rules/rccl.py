@@ -1,0 +1,69 @@
+"""RCCL's table for the tuner that it brings: rows as NCCL's, and AMD's own below them.
+
+RCCL looks for one table: a file that the variable names takes the place of AMD's. The first row
+that fits is taken, so AMD's rows, copied below, hold for all that was not tuned. The reader was
+read in src/plugin/tuner/csv_tuner.cc of rocm-systems (2026); -1 leaves channels to RCCL, and 0 is
+warned of.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from commtune.errors import ExportRefused
+from commtune.export.rules.nccl import comment_lines, expressible, rows_of
+from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.table import RuleTable
+
+_ANY_CHANNELS = -1
+_ORIGIN = "# RCCL's own rows, of "
+_FIELDS = range(8, 11)
+#: RCCL reads lines in parts of 255 characters, and takes each for a line.
+_LINE_LENGTH = 255
+_WHERE = (
+    "name RCCL's own: --library-rules /opt/rocm/share/rccl/tuner/rccl_tuner_ARCHITECTURE.csv\n"
+    "or, where RCCL has its table inside, that file of its sources (rccl/tuner)"
+)
+
+
+def copied_from(text: str) -> Path | None:
+    """The file whose rows a table copies; ``None`` for a table that copies none."""
+    found = re.search(rf"^{_ORIGIN}(.+)$", text, flags=re.M)
+    return Path(found[1]) if found else None
+
+
+def _write(table: RuleTable, remarks: list[str], own: Path | None) -> list[RuleFile]:
+    if own is None:
+        raise ExportRefused(
+            "rccl-tuner takes the place of AMD's table, whose rows must be copied", hint=_WHERE
+        )
+    rows = rows_of(table, _ANY_CHANNELS)
+    lines = [*comment_lines(remarks), *rows, f"{_ORIGIN}{own.absolute()}", *_own_rows(own)]
+    return [RuleFile("NCCL_TUNER_CONFIG_FILE", "\n".join(lines) + "\n")]
+
+
+def _own_rows(file: Path) -> list[str]:
+    try:
+        lines = [line.strip() for line in file.read_text().splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise ExportRefused(f"can't read RCCL's rows in {file}: {error}", hint=_WHERE) from error
+    rows = [line for line in lines if line and not line.startswith("#")]
+    for row in rows:
+        if len(row.split(",")) not in _FIELDS or len(row) > _LINE_LENGTH:
+            raise ExportRefused(f"{file} is no table of RCCL's: {row[:60]!r}", hint=_WHERE)
+    if not rows:
+        raise ExportRefused(f"{file} has no rows", hint=_WHERE)
+    return rows
+
+
+RCCL_TUNER = RuleFormat(
+    "rccl-tuner",
+    "rccl",
+    ">=2.30,<3",
+    expressible,
+    _write,
+    {},
+    "",
+    untried="no AMD GPU was there; RCCL's reader, compiled by itself, takes it",
+)
