@@ -44,6 +44,7 @@ def age(store: Store) -> None:
     """Makes campaigns old."""
     with store.database.write() as connection:
         connection.execute(update(CAMPAIGNS).values(created=1.7e9, finished=None))
+        connection.execute(update(RUNS).where(RUNS.c.state != "stored").values(started_at=1.7e9))
 
 
 def searched(store: Store, number: int, run_id: str, block: int, trial: int) -> None:
@@ -102,6 +103,23 @@ def test_what_ran_lately_or_is_held_stays(url: str, store: Store) -> None:
     assert name == "held" and "is in use by process 1 on elsewhere" in why
     after = rows_of(store, but={("locks", "heartbeat")})
     assert {**after, "locks": []} == before
+
+
+def test_record_files_of_stored_runs_are_compressed(
+    url: str, store: Store, tmp_path: Path
+) -> None:
+    number = store.open_campaign(given.campaign(folder=str(tmp_path))).id
+    store.add_trial(number, 0, DEFAULT, "baseline")
+    searched(store, number, "stored", block=1, trial=0)
+    store.start_runs(number, [given.request("open", trial=0)], "s")
+    for name in ("stored", "open", "unknown"):
+        (tmp_path / f"{name}.jsonl").write_text("{}\n")
+    age(store)
+    found = find_prunable(30, url)
+    assert [file.stem for file in found.files] == ["stored"]
+    prune(found, url)
+    left = {file.name for file in tmp_path.glob("*.jsonl*")}
+    assert left == {"stored.jsonl.gz", "open.jsonl", "unknown.jsonl"}
 
 
 def test_a_pruned_campaign_can_be_given_away(url: str, store: Store, tmp_path: Path) -> None:

@@ -42,11 +42,6 @@ class Prunable:
         """Record files of stored runs, as far as they are on this machine."""
         return tuple(file for one in self.campaigns for file in _record_files(one))
 
-    @property
-    def file_bytes(self) -> int:
-        """The size of these files."""
-        return sum(file.stat().st_size for file in self.files)
-
 
 def find_prunable(days: int, db: str | None = None) -> Prunable:
     """What campaigns without a run in so many days can do without.
@@ -84,6 +79,6 @@ def prune(found: Prunable, db: str | None = None) -> list[tuple[str, str]]:
 
 def _record_files(campaign: OldCampaign) -> Iterator[Path]:
     if campaign.folder:
-        for file in sorted(Path(campaign.folder, "runs").glob("*.jsonl")):
+        for file in sorted(Path(campaign.folder).glob("*.jsonl")):
             if file.stem in campaign.stored:
                 yield file

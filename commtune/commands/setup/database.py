@@ -10,7 +10,7 @@ import typer
 from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.errors import DatabaseFault, UserError
-from commtune.formatting import format_count, format_size
+from commtune.formatting import format_count
 
 
 def db_path_command(db: DbOption = None) -> None:
@@ -88,7 +88,7 @@ def db_prune_command(
         return
     print(f"{old} without a run in {format_count(older_than, 'day')}:")
     print(f"  {runs} of search and ablation would lose samples and output, for good")
-    print(f"  {files} would be compressed ({format_size(found.file_bytes)})")
+    print(f"  {files} would be compressed")
     if not yes and not is_confirmed("Prune?"):
         raise UserError(
             "nothing was pruned",

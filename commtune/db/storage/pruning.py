@@ -19,7 +19,7 @@ class OldCampaign:
     """A campaign that may be pruned.
 
     Attributes:
-        folder: where its files are; empty where another site measured it.
+        folder: where its record files are; empty where another site measured it.
         runs: how many would lose samples or output.
         stored: identifiers of all its stored runs.
     """
