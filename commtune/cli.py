@@ -93,6 +93,7 @@ _COMMANDS = {
         "db check": "setup.database",
         "db repair": "setup.database",
         "db backup": "setup.database",
+        "db prune": "setup.database",
     },
 }
 
@@ -103,7 +104,7 @@ _GROUPS = {
     "spaces": "Search spaces and their variables.",
     "systems": "Descriptions of machines and the settings that they recommend.",
     "mpi": "Find MPI libraries, or install them from wheels.",
-    "db": "The database of campaigns: location, schema, damage, copies.",
+    "db": "The database of campaigns: location, schema, damage, copies, size.",
 }
 
 

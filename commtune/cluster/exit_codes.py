@@ -32,6 +32,8 @@ _NO_PROCESS = re.compile(
     r".*(?:fork|clone|spawn|thread|process|exec).*Resource temporarily unavailable.*"
     r"|.*(?:can't start new thread|[Cc]annot fork).*"
 )
+#: Shells, Python and Perl that can't read the script they were given, with statuses of their own.
+_NO_SCRIPT = re.compile(r".*[Cc]an(?:not|'t) open .*No such file.*")
 _CANT_START = {126: "a program can't be executed", 127: "a program is missing"}
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
@@ -71,6 +73,8 @@ def _find_machine_fault(completed: process.Completed) -> str:
         return f"a disk is full: {said[0].strip()}"
     if said := _NO_PROCESS.search(completed.output):
         return f"no process can be started: {said[0].strip()}"
+    if said := _NO_SCRIPT.search(completed.output):
+        return f"a program is missing: {said[0].strip()}"
     if why := _CANT_START.get(completed.exit_code or 0):
         last = completed.output.strip().rpartition("\n")[2]
         return f"{why} (status {completed.exit_code}): {last}".removesuffix(": ")

@@ -35,6 +35,7 @@ DbOption = Annotated[
         callback=_without_token,
     ),
 ]
+YesOption = Annotated[bool, typer.Option("--yes", help="don't ask")]
 JsonOption = Annotated[bool, typer.Option("--json", help="print JSON")]
 BackendOption = Annotated[
     str | None,
@@ -275,3 +276,11 @@ def _read_sizes(written: str) -> tuple[str, str]:
         return meant
 
     return _SHORT_SIZE.sub(spell, written), ", ".join(dict.fromkeys(remarks))
+
+
+def is_confirmed(question: str) -> bool:
+    """Asks a person; nobody there means no."""
+    try:
+        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
+    except EOFError:
+        return False

@@ -34,9 +34,9 @@ def pack_samples(samples_s: Sequence[float]) -> bytes:
 
 
 def unpack_samples(blob: bytes) -> tuple[float, ...]:
-    """Undoes ``pack_samples``, to seven digits."""
+    """Undoes ``pack_samples``, to seven digits; nothing is no samples: they were pruned."""
     values = array("f")
-    values.frombytes(zlib.decompress(blob))
+    values.frombytes(zlib.decompress(blob) if blob else b"")
     if sys.byteorder == "big":
         values.byteswap()
     return tuple(values)

@@ -226,8 +226,8 @@ RUNS = sa.Table(
 
 #: One size of one run. ``place`` is its rank in the order the benchmark finished them.
 #: ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
-#: the order taken. Reading the columns before it doesn't read it; ``first_call_s`` came later and
-#: stands behind it, so it is read by itself.
+#: the order taken; empty where they were pruned. Reading the columns before it doesn't read it;
+#: ``first_call_s`` came later and stands behind it, so it is read by itself.
 MEASUREMENTS = sa.Table(
     "measurements",
     METADATA,

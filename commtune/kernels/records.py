@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
+from commtune.documents.packed_files import read_kept
 from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement
 from commtune.model.plausible import problem_of_time
 
@@ -76,8 +77,7 @@ def read_records(path: Path, request: RunRequest | None = None) -> Records:
         request: what was asked for; with it, records that answer something else are problems.
     """
     try:
-        with path.open("rb") as file:
-            content = file.read(_LARGEST_FILE + 1)
+        content = read_kept(path, _LARGEST_FILE + 1)
     except FileNotFoundError:
         return Records()
     except OSError as error:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import re
 import signal
 import subprocess
@@ -16,6 +15,7 @@ from typing import Any
 
 import pytest
 from left_over import living, wait_until_living
+from machine_faults import MACHINE_FAULTS
 
 from commtune import process
 from commtune.cluster.exit_codes import _strange_environment, judge_run
@@ -235,24 +235,7 @@ def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
     assert result.detail == f"can't start {benchmark.mpi.launcher}: No such file or directory"
 
 
-#: As a user of whom no process is left; tests that run as another one have processes already.
-_AS_NOBODY = "setpriv --reuid=54321 --clear-groups " if os.geteuid() == 0 else ""
-
-
-@pytest.mark.parametrize(
-    ("script", "said"),
-    [
-        ("head -c9 /dev/zero >/dev/full", "a disk is full: .*: No space left on device"),
-        # Programs that don't look whether they could print end well, without a table.
-        ("head -c9 /dev/zero >/dev/full; exit 0", "a disk is full: .*: No space left on device"),
-        (
-            _AS_NOBODY + "prlimit --nproc=1:1 sh -c 'true & wait; true'",
-            "no process can be started: .*Cannot fork",
-        ),
-        ("/nowhere/program", "a program is missing .status 127.: .*/nowhere/program.*"),
-        ("/usr", "a program can't be executed .status 126.: .*denied"),
-    ],
-)
+@pytest.mark.parametrize(("script", "said"), MACHINE_FAULTS.values(), ids=MACHINE_FAULTS)
 def test_what_the_machine_lacks_is_no_fault_of_the_configuration(
     laboratory: _Laboratory, script: str, said: str
 ) -> None:

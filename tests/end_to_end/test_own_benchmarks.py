@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
+from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
@@ -41,34 +42,6 @@ class Shift(Pattern):
     def define(self):
         for rank in range(self.ranks):
             self.add(rank, (rank + 1) % self.ranks, self.size)
-"""
-#: A program whose speed depends on a variable of a library that nobody has to know. The last
-#: digits of the clock make it as uncertain as programs are.
-_COMMAND = """\
-case ${MYLIB_MODE:-unset} in
-    fast) time=1.0$(date +%N | cut -c7-9)e-3 ;;
-    broken) exit 7 ;;
-    wrong) echo '{"bytes": 1, "time_s": 1e-9, "wrong": 1}'; exit 0 ;;
-    *) time=2.0$(date +%N | cut -c7-9)e-3 ;;
-esac
-echo "step with $*"
-echo "{\\"bytes\\": 1, \\"time_s\\": $time}"
-"""
-_STEP = """\
-campaign: 1
-name: step
-space: ./space.yaml
-mpi: wheel:mpich
-benchmark: {command: [sh, step.sh, "{run_id}"], output: json-line, name: step}
-workload: {ranks: 2, sizes: [1]}
-budget: {search: 60s, ablation: 1s, confirmation: 5s, trials: 4}
-"""
-_MODES = """\
-space: 1
-name: modes
-library: mylib
-parameters:
-  - {name: MYLIB_MODE, kind: choice, values: [fast, slow, broken, wrong]}
 """
 
 
@@ -114,9 +87,9 @@ def test_a_changed_pattern_is_another_question(shifted: CommandLine) -> None:
 @pytest.fixture
 def stepping(commtune: CommandLine) -> CommandLine:
     """A folder with a program whose speed depends on a variable, and its campaign."""
-    commtune.write(_COMMAND, "step.sh")
-    commtune.write(_MODES, "space.yaml")
-    commtune.write(_STEP)
+    commtune.write(STEP_PROGRAM, "step.sh")
+    commtune.write(MODES_SPACE, "space.yaml")
+    commtune.write(STEP_CAMPAIGN)
     return commtune
 
 
@@ -133,7 +106,9 @@ def without_mpi(stepping: CommandLine) -> CommandLine:
 
 
 def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
-    without_mpi.write(_STEP.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1"))
+    without_mpi.write(
+        STEP_CAMPAIGN.replace("mpi: wheel:mpich\n", "").replace("ranks: 2", "ranks: 1")
+    )
     said = without_mpi("tune", "campaign.yaml")
     assert said.code == 0, said.err
     outcomes = {row[0] for row in without_mpi.query("SELECT outcome FROM runs")}
@@ -145,7 +120,7 @@ def test_a_command_of_one_rank_needs_no_mpi(without_mpi: CommandLine) -> None:
 def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
     without_mpi: CommandLine,
 ) -> None:
-    without_mpi.write(_STEP.replace("mpi: wheel:mpich\n", ""))
+    without_mpi.write(STEP_CAMPAIGN.replace("mpi: wheel:mpich\n", ""))
     refused = without_mpi("tune", "campaign.yaml")
     assert refused.code == 3
     assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
@@ -169,7 +144,7 @@ def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
     by_hand = failed.err.partition("run it by hand: ")[2].strip()
     assert by_hand.startswith(f"cd {stepping.folder} && ")
     assert by_hand.endswith(" -n 2 sh step.sh by-hand")
-    stepping.write(_COMMAND, "step.sh")
+    stepping.write(STEP_PROGRAM, "step.sh")
     said = stepping("tune", "campaign.yaml")
     assert said.code == 0, said.err
     words = said.out + said.err
@@ -178,7 +153,7 @@ def test_a_first_mistake_costs_nothing(stepping: CommandLine) -> None:
     names = {row[0] for row in stepping.query("SELECT name FROM campaigns")}
     assert names == {"step", "step.1"}
     # From now on, another script is another question.
-    stepping.write(_COMMAND + "# edited\n", "step.sh")
+    stepping.write(STEP_PROGRAM + "# edited\n", "step.sh")
     refused = stepping("tune", "campaign.yaml")
     assert refused.code == 2
     assert "benchmark.files.step.sh" in refused.err
@@ -211,7 +186,7 @@ def test_a_command_is_tuned_for(stepping: CommandLine) -> None:
 
 
 def test_a_profile_of_a_command_can_be_verified(stepping: CommandLine) -> None:
-    stepping.write("[ ! -e gone ] || exit 9\n" + _COMMAND, "step.sh")
+    stepping.write("[ ! -e gone ] || exit 9\n" + STEP_PROGRAM, "step.sh")
     assert stepping("tune", "campaign.yaml").code == 0
     (name,) = stepping.query("SELECT name FROM profiles WHERE verdict = 'faster' LIMIT 1")[0]
     said = stepping("verify", name, "--time", "1min")  # it ends as soon as the answer is clear

@@ -5,8 +5,11 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import signal
+import sqlite3
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
 
 from commtune.app.measure.recording import _count_of_runs, _run_order
+from commtune.db.codec import pack_samples
 from commtune.model import DEFAULT
 from commtune.replay.benchmark import load_grid
 
@@ -163,6 +167,53 @@ def test_replayed_again_it_goes_on(replayed: CommandLine) -> None:
     assert json.loads(said.out)["replayed"] == "mpich-allreduce"
     after = replayed.query("SELECT run_id, wall_s FROM runs ORDER BY id")
     assert after[: len(before)] == before
+
+
+def test_a_pruned_campaign_says_the_same_and_goes_on_the_same(
+    replayed: CommandLine, tmp_path: Path
+) -> None:
+    line = CommandLine(tmp_path / "pruned", replayed.extra)
+    shutil.copytree(replayed.folder, line.folder)
+    with closing(sqlite3.connect(line.database)) as connection, connection:
+        connection.execute("UPDATE campaigns SET folder = replace(folder, ?, ?)",
+                           (str(replayed.folder), str(line.folder)))  # fmt: skip
+        connection.execute("UPDATE campaigns SET created = 1.7e9, finished = 1.7e9")
+        # Recordings have none.
+        connection.execute("UPDATE measurements SET n_samples = 99, samples = ?",
+                           (pack_samples(range(99)),))  # fmt: skip
+    untouched = replace(line, folder=tmp_path / "untouched")
+    shutil.copytree(line.folder, untouched.folder)
+    profile = faster_profile(line)
+    asked = (
+        ("status", "--json"),
+        ("best", "--op", "allreduce", "--bytes", "1MiB", "--json"),
+        ("show", profile),
+        ("results", "mpich-allreduce", "--format", "csv"),
+        ("report", "mpich-allreduce", "-o", "page.html"),
+        ("verify", profile),
+    )
+
+    def answers(of: CommandLine) -> list[str]:
+        said = [of(*command) for command in asked]
+        page = (of.folder / "page.html").read_text()
+        return [*(one.out + one.err for one in said), page]
+
+    before = answers(line)
+    pruned = line("db", "prune", "--older-than", "9", "--yes")
+    assert pruned.code == 0, pruned.err
+    assert line.database.stat().st_size < untouched.database.stat().st_size
+    assert line.query("SELECT count(*) FROM measurements WHERE length(samples) = 0") > [(100,)]
+    assert answers(line) == before
+
+    for one in (line, untouched):
+        more = BUDGET.replace("8s", "12s")
+        one.write(recorded_campaign() + more)
+        said = one("tune", "campaign.yaml", "--replay", str(RECORDING))
+        assert said.code == 0, said.err
+    made = "SELECT configuration_id, phase, block, position, wall_s FROM runs ORDER BY id"
+    assert line.query(made) == untouched.query(made)
+    found = "SELECT name, configuration_id, verdict, details FROM profiles ORDER BY id"
+    assert line.query(found) == untouched.query(found)
 
 
 def test_without_a_file_the_recorded_campaign_is_replayed(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ from commtune.cluster.jobs.job_folder import ExitRecord, JobFolder, read_tail
 from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
 from commtune.cluster.scheduler import StepLauncher
+from commtune.documents.packed_files import kept_file
 from commtune.model import JobKind, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Program, Records
 
@@ -104,7 +105,7 @@ class ResultReader:
             pass
         endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
         good = [run for run, ending in endings if ending and ending.status == 0]
-        return all((self.records / f"{run.run_id}.jsonl").exists() for run in good)
+        return all(kept_file(self.records / f"{run.run_id}.jsonl").exists() for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
         """Names of nodes that the launcher lost under runs, or could not reach.

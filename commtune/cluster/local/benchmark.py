@@ -16,6 +16,7 @@ from commtune.cluster.local.background_load import load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
+from commtune.documents.packed_files import kept_file
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.filesystems import has_room
 from commtune.private_files import make_private_folder
@@ -99,12 +100,13 @@ class LocalBenchmark:
         process.end_marked({request.run_id})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
+        written = kept_file(records)
         if found.footer is None:
             # When it was last seen alive, as far as its records tell.
-            last_at = records.stat().st_mtime if records.exists() else time.time()
+            last_at = written.stat().st_mtime if written.exists() else time.time()
             self._sweep(last_at - _RECENT_S)
             return None
-        finished_at = records.stat().st_mtime
+        finished_at = written.stat().st_mtime
         elapsed_s = float(found.footer.get("elapsed_s", 0.0))
         status = WRONG_RESULT if found.footer.get("status") == "wrong" else 0
         ended = process.Completed(status, None, False, elapsed_s, "")

@@ -10,7 +10,7 @@ import typer
 from commtune import formatting as text
 from commtune import wording
 from commtune.app.campaigns import stored
-from commtune.commands.options import DbOption, called_as
+from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
 from commtune.errors import DatabaseFault, UserError
 from commtune.model import Workload
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -135,7 +135,7 @@ def rename_command(
 
 def delete_command(
     name: _Name,
-    yes: Annotated[bool, typer.Option("--yes", help="don't ask")] = False,
+    yes: YesOption = False,
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
@@ -144,17 +144,10 @@ def delete_command(
     stored.find_campaign(name, db)
     count = len(stored.list_profiles(name, db))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
-    if not yes and not _is_confirmed(f"Delete {lost}?"):
+    if not yes and not is_confirmed(f"Delete {lost}?"):
         raise UserError(
             f"{name} was not deleted",
             hint=f"{called_as()} delete {name} --yes deletes it without asking",
         )
     delete_campaign(name, db)
     print(f"deleted {lost}")
-
-
-def _is_confirmed(question: str) -> bool:
-    try:
-        return input(f"{question} [y/N] ").strip().lower() in ("y", "yes")
-    except EOFError:
-        return False

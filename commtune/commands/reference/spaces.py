@@ -8,7 +8,6 @@ from typing import Annotated, Any
 
 import typer
 
-from commtune.campaign.loading import load_campaign
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.nearest import quote_value, suggest
@@ -24,6 +23,8 @@ def _space_of(file: Path) -> Space:
     data = load_document(file, SpaceError).data
     # A campaign file has a key `space` too: what it names, where a space file has its version.
     if isinstance(data, dict) and "campaign" in data and "parameters" not in data:
+        from commtune.campaign.loading import load_campaign  # lists of spaces don't wait for it
+
         return load_campaign(file).plan.space
     return load_space(file)
 

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from commtune.commands.options import DbOption
+from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, UserError
 from commtune.formatting import format_count
 
 
@@ -66,3 +66,34 @@ def db_backup_command(
 
     back_up_database(file, db)
     print(file)
+
+
+def db_prune_command(
+    older_than: Annotated[
+        int,
+        typer.Option("--older-than", metavar="DAYS", min=1, help="days since the last run"),
+    ],
+    yes: YesOption = False,
+    db: DbOption = None,
+) -> None:
+    """Drop samples that no profile of an old campaign rests on; compress its record files."""
+    from commtune.app.setup import pruning
+
+    found = pruning.find_prunable(older_than, db)
+    runs = format_count(found.runs, "run")
+    files = format_count(len(found.files), "record file")
+    old = format_count(len(found.campaigns), "campaign")
+    if not (found.runs or found.files):
+        print(f"nothing to prune in {old} without a run in {format_count(older_than, 'day')}")
+        return
+    print(f"{old} without a run in {format_count(older_than, 'day')}:")
+    print(f"  {runs} of search and ablation would lose samples and output, for good")
+    print(f"  {files} would be compressed")
+    if not yes and not is_confirmed("Prune?"):
+        raise UserError(
+            "nothing was pruned",
+            hint=f"{called_as()} db prune --older-than {older_than} --yes prunes without asking",
+        )
+    for name, why in pruning.prune(found, db):
+        print(f"{name} was left as it is: {why}")
+    print("pruned")

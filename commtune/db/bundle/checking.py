@@ -182,6 +182,8 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
 def _check_samples(blob: bytes, count: int) -> None:
     if not 0 <= count <= _MOST_SAMPLES:
         raise BadRow(f"{count} samples")
+    if not blob:
+        return  # pruned
     try:
         # Not all of it: a small text may stand for gigabytes.
         plain = zlib.decompressobj().decompress(blob, 4 * count + 1)

@@ -95,7 +95,7 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
         UserError: another campaign has it, or jobs would look for the old one.
         CampaignLocked: a controller works on it.
     """
-    _require_idle(connection, campaign_id, "renamed")
+    require_idle(connection, campaign_id, "renamed")
     if connection.execute(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.name == name)).first():
         raise UserError(f"campaign {name} already exists", hint="choose another name")
     connection.execute(update(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id).values(name=name))
@@ -110,7 +110,7 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
         UserError: some of its jobs are not over.
         CampaignLocked: a controller works on it.
     """
-    _require_idle(connection, campaign_id, "deleted")
+    require_idle(connection, campaign_id, "deleted")
     runs = select(RUNS.c.id).where(RUNS.c.campaign_id == campaign_id)
     connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.run_id.in_(runs)))
     profiles = select(PROFILES.c.id).where(PROFILES.c.campaign_id == campaign_id)
@@ -120,6 +120,25 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
         if "campaign_id" in table.c:
             connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
     connection.execute(delete(CAMPAIGNS).where(CAMPAIGNS.c.id == campaign_id))
+
+
+def require_idle(connection: Connection, campaign_id: int, done: str) -> None:
+    """Refuses what nobody may do to a campaign that is worked on.
+
+    Args:
+        done: what is to be done to it, as a participle.
+
+    Raises:
+        UserError: some of its jobs are not over.
+        CampaignLocked: a controller works on it.
+    """
+    _require_unlocked(connection, campaign_id)
+    if jobs := StoredJobs.open_of(connection, campaign_id):
+        numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
+        raise UserError(
+            f"it can't be {done}: some of its jobs are not over ({numbers})",
+            hint="'commtune cancel NAME' ends them",
+        )
 
 
 def _changeable(spec: CampaignRecord) -> dict[str, Any]:
@@ -212,13 +231,3 @@ def _require_unlocked(connection: Connection, campaign_id: int) -> None:
     us = LockOwner.current()
     acquire_lock(connection, campaign_id, us, take_over=False)
     release_lock(connection, campaign_id, us)
-
-
-def _require_idle(connection: Connection, campaign_id: int, done: str) -> None:
-    _require_unlocked(connection, campaign_id)
-    if jobs := StoredJobs.open_of(connection, campaign_id):
-        numbers = ", ".join(job.number or "not submitted yet" for job in jobs)
-        raise UserError(
-            f"it can't be {done}: some of its jobs are not over ({numbers})",
-            hint="'commtune cancel NAME' ends them",
-        )

@@ -148,7 +148,7 @@ class StoredRuns(Transactions):
                 yield _stored_run(row, measured.get(row.id, []))
 
     def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
-        """Samples of one size of one run, seconds, in the order taken.
+        """Samples of one size of one run, seconds, in the order taken; none if they were pruned.
 
         Raises:
             UnknownName: that run has no such size.

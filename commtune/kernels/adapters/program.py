@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from commtune.documents.packed_files import read_kept
 from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
 from commtune.kernels.records import Records, beyond_the_run
 from commtune.model import RunRequest
@@ -125,8 +126,7 @@ def _json_of(records: Path) -> Path:
 
 def _text(path: Path) -> str | None:
     try:
-        with path.open("rb") as file:
-            return file.read(_LARGEST_FILE).decode(errors="replace")
+        return read_kept(path, _LARGEST_FILE).decode(errors="replace")
     except OSError:
         return None
 

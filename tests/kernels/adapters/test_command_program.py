@@ -13,6 +13,7 @@ from components import require_component
 from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
+from commtune.documents.packed_files import pack_file
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.programs import files_of, libmpi_of, other_program
 from commtune.model import (
@@ -166,6 +167,10 @@ def test_a_run_whose_controller_died_is_read_if_it_ended_well(
     assert recovered is not None
     assert recovered.outcome is Outcome.OK
     records = benchmark.records_of(_RUN_ID)
+    text = records.read_text()
+    pack_file(records)
+    assert benchmark.recover(request) == recovered
+    records.write_text(text)
     records.write_text(records.read_text().partition("#commtune")[0])  # killed before its end
     assert benchmark.recover(request) is None
 

@@ -1,0 +1,105 @@
+"""Old campaigns lose what no command reads: samples and output behind no profile."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+
+from sqlalchemy import ColumnElement, Connection, exists, func, or_, select, update
+
+from commtune.db.connection import location
+from commtune.db.storage.campaigns import require_idle
+from commtune.db.tables import CAMPAIGNS, MEASUREMENTS, PROFILES, RUNS, TRIALS
+from commtune.model import Phase
+
+
+@dataclass(frozen=True)
+class OldCampaign:
+    """A campaign that may be pruned.
+
+    Attributes:
+        folder: where its record files are; empty where another site measured it.
+        runs: how many would lose samples or output.
+        stored: identifiers of all its stored runs.
+    """
+
+    id: int
+    name: str
+    folder: str
+    runs: int
+    stored: frozenset[str]
+
+
+def find_old_campaigns(connection: Connection, before: float) -> list[OldCampaign]:
+    """Campaigns that were made, finished and ran last before a moment, by name.
+
+    Args:
+        before: seconds since 1970. Moments of replayed runs are not of this clock.
+    """
+    ended = func.max(RUNS.c.started_at + func.coalesce(RUNS.c.wall_s, 0.0))
+    last = select(ended).where(RUNS.c.campaign_id == CAMPAIGNS.c.id).scalar_subquery()
+    campaigns = select(CAMPAIGNS, last.label("last")).order_by(CAMPAIGNS.c.name)
+    found = []
+    for row in connection.execute(campaigns).all():
+        if max(row.last or 0.0, row.created, row.finished or 0.0) >= before:
+            continue
+        of_runs = select(func.count()).select_from(RUNS).where(*_is_prunable(row.id))
+        is_stored = RUNS.c.campaign_id == row.id, RUNS.c.state == "stored"
+        stored = connection.execute(select(RUNS.c.run_id).where(*is_stored)).scalars()
+        runs = connection.execute(of_runs).scalar_one()
+        folder = "" if row.site else row.folder
+        found.append(OldCampaign(row.id, row.name, folder, runs, frozenset(stored)))
+    return found
+
+
+def prune_campaign(connection: Connection, campaign_id: int) -> None:
+    """Empties samples and output of the runs of search and ablation that no profile rests on.
+
+    Raises:
+        UserError: some of its jobs are not over.
+        CampaignLocked: a controller works on it.
+    """
+    require_idle(connection, campaign_id, "pruned")
+    pruned = _is_prunable(campaign_id)
+    measured = MEASUREMENTS.c.run_id.in_(select(RUNS.c.id).where(*pruned))
+    connection.execute(update(MEASUREMENTS).where(measured).values(samples=b""))
+    connection.execute(update(RUNS).where(*pruned).values(output_tail=""))
+
+
+def _is_prunable(campaign_id: int) -> list[ColumnElement[bool]]:
+    """Conditions for the runs of a campaign that have something to lose."""
+    mine = RUNS.c.campaign_id == campaign_id
+    # Profiles that keep the default rest on no block in particular.
+    default = select(TRIALS.c.configuration_id).where(
+        TRIALS.c.campaign_id == campaign_id, TRIALS.c.number == 0
+    )
+    recommended = select(PROFILES.c.configuration_id).where(
+        PROFILES.c.campaign_id == campaign_id, PROFILES.c.configuration_id.not_in(default)
+    )
+    kept = select(RUNS.c.block).where(mine, RUNS.c.configuration_id.in_(recommended))
+    samples = exists().where(
+        MEASUREMENTS.c.run_id == RUNS.c.id, func.length(MEASUREMENTS.c.samples) > 0
+    )
+    return [
+        mine,
+        RUNS.c.state == "stored",
+        RUNS.c.phase.in_((Phase.SEARCH, Phase.ABLATE)),
+        RUNS.c.block.not_in(kept),
+        or_(RUNS.c.output_tail != "", samples),
+    ]
+
+
+def shrink_file(url: str) -> None:
+    """Gives the room of what was removed back to the disk; a server does that by itself.
+
+    Raises:
+        DatabaseFault: another program holds the file, or the disk has no room for a copy.
+    """
+    if (path := location.sqlite_path(url)) is None:
+        return
+    try:
+        with closing(sqlite3.connect(path, timeout=location.wait_s())) as connection:
+            connection.execute("VACUUM")
+    except sqlite3.Error as error:
+        raise location.explain_fault(str(error), str(path)) from error

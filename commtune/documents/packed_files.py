@@ -1,0 +1,55 @@
+"""Files that are compressed once nobody writes them any more, and read as before."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import stat
+import zlib
+from pathlib import Path
+
+from commtune.documents.files import replaced_file
+
+
+def kept_file(file: Path) -> Path:
+    """The file, or what ``pack_file`` left in its place."""
+    packed = _packed(file)
+    return packed if not file.exists() and packed.exists() else file
+
+
+def read_kept(file: Path, most: int) -> bytes:
+    """At most so many bytes of a file, packed or not.
+
+    Raises:
+        OSError: it can't be read; with words.
+    """
+    kept = kept_file(file)
+    with kept.open("rb") as opened:
+        if kept == file:
+            return opened.read(most)
+        try:
+            return gzip.GzipFile(fileobj=opened).read(most)
+        except (EOFError, OSError, zlib.error) as error:
+            raise OSError(None, f"{kept.name} is damaged: {error}") from error
+
+
+def pack_file(file: Path) -> bool:
+    """Compresses a file of ours; whether it was one. Its mode and times stay.
+
+    Raises:
+        UserError: it can't be written.
+    """
+    status = file.lstat()
+    if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
+        return False
+    with replaced_file(_packed(file)) as part:
+        with file.open("rb") as plain, gzip.open(part, "wb") as packed:
+            shutil.copyfileobj(plain, packed)
+        shutil.copystat(file, part)
+    file.unlink()
+    return True
+
+
+def _packed(file: Path) -> Path:
+    return file.with_name(f"{file.name}.gz")

@@ -1,0 +1,47 @@
+"""Files that were compressed are read as before."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from commtune.documents.packed_files import kept_file, pack_file, read_kept
+
+
+def test_a_packed_file_is_read_as_before_and_keeps_mode_and_time(tmp_path: Path) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(b"line\n" * 1000)
+    file.chmod(0o640)
+    os.utime(file, (1_700_000_000, 1_700_000_000))
+    plain = read_kept(file, 100)
+    assert kept_file(file) == file and len(plain) == 100
+    assert pack_file(file)
+    packed = tmp_path / "run.jsonl.gz"
+    assert list(tmp_path.iterdir()) == [packed] == [kept_file(file)]
+    assert read_kept(file, 100) == plain
+    status = packed.stat()
+    assert (status.st_mode & 0o777, status.st_mtime) == (0o640, 1_700_000_000)
+    assert status.st_size < 500
+
+
+def test_links_are_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "other").write_text("mine")
+    link = tmp_path / "run.jsonl"
+    link.symlink_to(tmp_path / "other")
+    assert not pack_file(link)
+    assert (tmp_path / "other").read_text() == "mine" and link.is_symlink()
+
+
+@pytest.mark.parametrize("end", [1, 20, -3])
+def test_a_damaged_one_is_said_in_words(tmp_path: Path, end: int) -> None:
+    file = tmp_path / "run.jsonl"
+    file.write_bytes(os.urandom(2000))
+    pack_file(file)
+    packed = kept_file(file)
+    packed.write_bytes(packed.read_bytes()[:end])
+    with pytest.raises(OSError, match=r"run\.jsonl\.gz is damaged"):
+        read_kept(file, 5000)
+    with pytest.raises(FileNotFoundError):
+        read_kept(tmp_path / "none", 10)
