@@ -56,7 +56,8 @@ def fill(path: Path, runs: int) -> None:
     The other phases stay as they are: confirmation never takes more than some hundred blocks.
     """
     campaign = path.with_suffix(".yaml")
-    campaign.write_text(json.loads(gzip.open(GRID).readline())["campaign"] + BUDGET)
+    with gzip.open(GRID) as grid:
+        campaign.write_text(json.loads(grid.readline())["campaign"] + BUDGET)
     words = ("tune", str(campaign), "--replay", str(GRID), "--db", str(path))
     subprocess.run([sys.executable, "-m", "commtune.cli", *words], check=True, cwd=path.parent)
     with closing(sqlite3.connect(path)) as opened:
@@ -128,9 +129,11 @@ def _show(path: Path, page: str) -> None:
         before_s, before_mib = target.cpu_s(), _peak_mib(target.process)
         answered, length = asyncio.run(_ask(target))
         used_s, peak_mib = target.cpu_s() - before_s, _peak_mib(target.process)
-    said = "" if answered else ", FAILED"
-    print(f"{page}: {used_s:.2f} s of processor time, {before_mib:.0f} -> {peak_mib:.0f} MiB at most, "
-          f"{length / 1024:.0f} KiB{said}", flush=True)  # fmt: skip
+    print(
+        f"{page}: {used_s:.2f} s of processor time, {length / 1024:.0f} KiB; at most "
+        f"{peak_mib:.0f} MiB, {before_mib:.0f} of them before{'' if answered else '; FAILED'}",
+        flush=True,
+    )
 
 
 async def _ask(target: Target) -> tuple[bool, int]:

@@ -174,7 +174,7 @@ def check_columns(metadata: sa.MetaData) -> None:
             column.type = _Checked(column.type, kind, name)
 
 
-def checked_kind(column: sa.Column[Any]) -> Any:
+def checked_kind(column: sa.ColumnElement[Any]) -> Any:
     """What the values of a column are, as ``check_of`` takes it."""
     return column.type.kind if isinstance(column.type, _Checked) else int
 
@@ -215,9 +215,10 @@ def read_scalars(
     """
     columns = list(statement.selected_columns)
     plain = [sa.type_coerce(column, sa.types.NullType()) for column in columns]
-    rows = connection.execute(
-        statement.with_only_columns(*plain, maintain_column_froms=True)
-    ).all()
+    asked = statement.with_only_columns(*plain, maintain_column_froms=True)
+    with connection.execute(asked) as found:
+        # The driver's own rows: nothing is left to be made of their values.
+        rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
     checks = [column_check_of(checked_kind(column) | None) for column in columns]
     if all(check(values) for check, values in zip(checks, zip(*rows, strict=True), strict=False)):
         return rows

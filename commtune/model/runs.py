@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import nan
@@ -320,15 +320,20 @@ class SizeTimes:
     canary_s: array[float] = field(default_factory=lambda: array("d"))
     canary_after_s: array[float] = field(default_factory=lambda: array("d"))
 
-    def add(
-        self, run: int, bytes: int, median_s: float, before_s: float | None, after_s: float | None
+    def extend(
+        self,
+        run: Sequence[int],
+        bytes: Sequence[int],
+        median_s: Sequence[float],
+        canary_s: Sequence[float | None],
+        canary_after_s: Sequence[float | None],
     ) -> None:
-        """Adds a measurement."""
-        self.run.append(run)
-        self.bytes.append(bytes)
-        self.median_s.append(median_s)
-        self.canary_s.append(nan if before_s is None else before_s)
-        self.canary_after_s.append(nan if after_s is None else after_s)
+        """Adds measurements."""
+        self.run.extend(run)
+        self.bytes.extend(bytes)
+        self.median_s.extend(median_s)
+        self.canary_s.extend(nan if one is None else one for one in canary_s)
+        self.canary_after_s.extend(nan if one is None else one for one in canary_after_s)
 
 
 class JobScheduler(StrEnum):

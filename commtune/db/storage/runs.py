@@ -41,8 +41,8 @@ _PAGE_RUNS = 1000
 _TAIL_CHARACTERS = 4000
 #: Columns that are called as in ``model.Measurement``; samples are packed, and read on demand.
 _MEASURED = (
-    "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch", "canary_s",
-    "canary_after_s", "wrong",
+    "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
+    "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
 #: Those that tell a time, and the machine's state then.
 _TIMED = ("median_s", "canary_s", "canary_after_s")
@@ -160,9 +160,11 @@ class StoredRuns(Transactions):
         for rows, measured in self._pages(campaign_id, None, _TIMED):
             place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
             runs += [_stored_run(row, ()) for row in rows]
-            for run_id, *values in measured:
-                if run_id in place_of:
-                    times.add(place_of[run_id], *values)
+            if len(rows) < len({row[0] for row in measured}):  # some runs are damaged
+                measured = [row for row in measured if row[0] in place_of]
+            if measured:
+                numbers, *columns = zip(*measured, strict=True)
+                times.extend([place_of[number] for number in numbers], *columns)
         return runs, times
 
     def _pages(
