@@ -12,7 +12,14 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from commtune.db import shapes
-from commtune.db.checked_values import Moment, Seconds, Time, check_document, check_of
+from commtune.db.checked_values import (
+    Moment,
+    Seconds,
+    Time,
+    check_document,
+    check_of,
+    column_check_of,
+)
 from commtune.db.damage import Damage, refuse
 from commtune.model import (
     Conditions,
@@ -58,6 +65,8 @@ _KINDS: dict[str, Any] = {
     "runs.workload": Workload,
 }
 
+#: Texts of a column whose meaning is kept while rows are read.
+_MOST_SEEN = 1000
 _MOMENTS = ("created", "finished", "since", "heartbeat", "prepared_at", "started_at", "ended_at")
 
 _TIMES = ("median_s", "min_s", "mean_s", "p95_s", "max_s", "default_s", "tuned_s")
@@ -95,20 +104,21 @@ class _Checked(sa.types.TypeDecorator[Any]):
         check, column = check_of(self.kind), self.column
         is_json = isinstance(self.impl_instance, sa.JSON)
         read_document = partial(check_document, hint=self.kind)
-        # Neighbouring rows have the same documents: all runs of a campaign its workload.
-        latest: tuple[Any, Any] = (None, None)
+        # Rows have the same documents: all runs of a campaign its workload.
+        seen: dict[str, Any] = {}
 
         def process(value: Any) -> Any:
-            nonlocal latest
             if value is None:
                 return None
-            if value == latest[0] and type(value) is str:
-                return latest[1]
+            if type(value) is str and value in seen:
+                return seen[value]
             found, problem = read_document(value) if is_json else (value, check(value))
             if not problem and read is not None and not is_json:
                 found = read(value)
-            latest = (value, _Damaged(column, problem) if problem else found)
-            return latest[1]
+            found = _Damaged(column, problem) if problem else found
+            if type(value) is str and len(seen) < _MOST_SEEN:
+                seen[value] = found
+            return found
 
         return process
 
@@ -164,7 +174,7 @@ def check_columns(metadata: sa.MetaData) -> None:
             column.type = _Checked(column.type, kind, name)
 
 
-def checked_kind(column: sa.Column[Any]) -> Any:
+def checked_kind(column: sa.ColumnElement[Any]) -> Any:
     """What the values of a column are, as ``check_of`` takes it."""
     return column.type.kind if isinstance(column.type, _Checked) else int
 
@@ -190,3 +200,26 @@ def sound_rows(
         else:
             found.append(row)
     return found
+
+
+def read_scalars(
+    connection: sa.Connection,
+    statement: sa.Select[Any],
+    table: str,
+    key: str,
+    tell: Callable[[Damage], None],
+) -> Sequence[Sequence[Any]]:
+    """The sound rows of a statement that asks for no JSON, as ``sound_rows`` has them.
+
+    Whole columns are checked first: of millions of rows, each value by itself would take minutes.
+    """
+    columns = list(statement.selected_columns)
+    plain = [sa.type_coerce(column, sa.types.NullType()) for column in columns]
+    asked = statement.with_only_columns(*plain, maintain_column_froms=True)
+    with connection.execute(asked) as found:
+        # The driver's own rows: nothing is left to be made of their values.
+        rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
+    checks = [column_check_of(checked_kind(column) | None) for column in columns]
+    if all(check(values) for check, values in zip(checks, zip(*rows, strict=True), strict=False)):
+        return rows
+    return sound_rows(connection.execute(statement).all(), table, key, tell)

@@ -33,6 +33,7 @@ from commtune.model.runs import (
     Run,
     RunRequest,
     RunResult,
+    SizeTimes,
     SubMeasurement,
     Trial,
 )

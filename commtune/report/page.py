@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
@@ -16,7 +14,7 @@ from markupsafe import Markup
 from commtune import __version__, formatting
 from commtune.documents.quantities import format_bandwidth
 from commtune.errors import NoAnswer, UserError
-from commtune.model import Configuration, Outcome, Phase, Profile, Verdict
+from commtune.model import Configuration, Profile, Verdict
 from commtune.report import points, recommendations, timeline
 from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
@@ -28,7 +26,6 @@ from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.outcome.profiles import ALL_SIZES
-from commtune.tuner.statistics.evidence import Cell, default_times, log_gains
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -240,28 +237,13 @@ def _picture_banner(record: CampaignRecord) -> str:
 
 def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
     """Importance of the variables in the search, by range of sizes."""
-    runs = [r for r in record.runs if r.phase is Phase.SEARCH and r.outcome is Outcome.OK]
-    reference = default_times(runs, record.speeds)
-    gains = [(run.configuration, log_gains(run, record.speeds, reference)) for run in runs]
     found = {}
     for label, (low, high) in _IMPORTANCE_RANGES.items():
-        sizes = {size for size, _ in reference if low <= size < high}
-        tried, logs = _log_times(gains, sizes)
-        names = {name for configuration in tried for name in configuration}
-        assignments = [{name: c.get(name) for name in names} for c in tried]
-        found[label] = variable_importance(assignments, logs) if tried else []
+        logs = record.times.search_logs(low, high)
+        names = {name for configuration in logs for name in configuration}
+        assignments = [{name: c.get(name) for name in names} for c in logs]
+        found[label] = variable_importance(assignments, list(logs.values())) if logs else []
     return {label: items for label, items in found.items() if items}
-
-
-def _log_times(
-    gains: Sequence[tuple[Configuration, Mapping[Cell, float]]], sizes: Collection[int]
-) -> tuple[list[Configuration], list[float]]:
-    # A mean for each configuration, against the default: repeats are no new evidence.
-    found: defaultdict[Configuration, list[float]] = defaultdict(list)
-    for configuration, cells in gains:
-        found[configuration] += [-gain for (size, _), gain in cells.items() if size in sizes]
-    means = {c: math.fsum(logs) / len(logs) for c, logs in found.items() if logs}
-    return list(means), list(means.values())
 
 
 def _kept(share: float) -> str:

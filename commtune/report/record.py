@@ -15,8 +15,8 @@ from commtune.db.storage.store import Store
 from commtune.model.conclusion import Conclusion
 from commtune.model.operations import MIXED
 from commtune.model.run_costs import RunCost
+from commtune.report.size_times import TimedRuns
 from commtune.tuner.outcome.profiles import ALL_SIZES
-from commtune.tuner.statistics.evidence import Evidence
 from commtune.tuner.statistics.machine_states import MachineStates
 
 
@@ -25,6 +25,7 @@ class CampaignRecord:
     """A campaign with its runs.
 
     Attributes:
+        runs: those of confirmation with their measurements; the others' are ``times``.
         plans: blocks by number, as they were planned.
         first_block: blocks before it were run before the last decision what to confirm.
         traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
@@ -43,12 +44,17 @@ class CampaignRecord:
     plans: Mapping[int, model.BlockPlan]
     first_block: int
     concluded: bool
-    speeds: MachineStates
+    times: TimedRuns
     jobs: tuple[model.JobRecord, ...] = ()
     traffic: tuple[float, float] | None = None
     header: Mapping[str, Any] | None = None
     parts: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
     run_costs: Mapping[str, RunCost] = field(default_factory=dict)
+
+    @property
+    def speeds(self) -> MachineStates:
+        """The machine's states."""
+        return self.times.speeds
 
     @property
     def workload(self) -> Mapping[str, Any]:
@@ -135,7 +141,10 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
     Raises:
         DatabaseFault: the database can't be read.
     """
-    runs = tuple(store.runs(campaign.id))
+    # Of the search only columns: one that goes on for weeks has millions of measurements.
+    every, times = store.timed_runs(campaign.id)
+    confirmed = {run.run_id: run for run in store.runs(campaign.id, model.Phase.CONFIRM)}
+    runs = tuple(confirmed.get(run.run_id, run) for run in every)
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id)
     workload = campaign.what.get("workload") or {}
@@ -153,7 +162,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         plans=_plans(store, campaign.id, runs),
         first_block=decision.first_block if decision else 0,
         concluded=stored is not None,
-        speeds=Evidence.of_runs(runs).speeds(),
+        times=TimedRuns(runs, times),
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=benchmark_header(url, campaign.id),

@@ -186,17 +186,13 @@ def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
     return tuple(
         DefaultRun(
             run_id=run.run_id,
-            bytes=m.bytes,
+            bytes=size,
             at_s=run.started_at - start,
-            median_s=m.median_s,
-            speed=record.speeds.name(m.canary_s, m.canary_after_s),
+            median_s=median_s,
+            speed=speed,
             is_disturbed=is_disturbed(run),
         )
-        for run in record.runs
-        if run.configuration.is_default
-        and run.outcome is Outcome.OK
-        and run.operation == record.operation
-        for m in run.measurements
+        for run, size, median_s, speed in record.times.of_default(record.operation)
     )
 
 

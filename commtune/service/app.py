@@ -20,7 +20,7 @@ from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError, UserError
 from commtune.service import api, live, metrics, pages
 from commtune.service.auth import Tokens
-from commtune.service.cache import Cache
+from commtune.service.cache import Busy, Cache
 from commtune.service.metrics import Metrics
 from commtune.service.openapi import openapi_document
 from commtune.service.parameters import read_parameters
@@ -45,7 +45,7 @@ class Service:
 
     def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
         self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
-        self.cache, self.reports = Cache(), Cache(threads=1)
+        self.cache, self.reports = Cache(), Cache(threads=1, most=8)
         self.changes, self._connections = Changes(self.db), OpenConnections(self.db)
         self.viewers, self.metrics = live.Viewers(), Metrics()
 
@@ -112,9 +112,14 @@ class Service:
         name = request.path_params["campaign"]
         if (refusal := _refuse_parameters(request)) is not None:
             return refusal
-        return await self.viewers.follow(
-            request, lambda: self.cache.get(("live", name), lambda: live.read_live(name, self.db))
-        )
+
+        async def look() -> Reply:
+            try:
+                return await self.cache.get(("live", name), lambda: live.read_live(name, self.db))
+            except Busy:
+                return live.tell_fault("too many ask at once", 503)
+
+        return await self.viewers.follow(request, look)
 
     async def _tell_metrics(self, request: Request) -> Response:
         if (refusal := _refuse_parameters(request)) is not None:
@@ -206,6 +211,8 @@ class _Gate:
             refusal, scope = self._inspect(scope)
             inner = self._inner if refusal is None else _response(refusal)
             await inner(scope, receive, sending)
+        except Busy:
+            await _response(_told(scope, _BUSY))(scope, receive, sending)
         except Exception:
             # Its text could hold anything: it goes to the log, and not to the reader.
             _LOG.exception("a request failed")
@@ -269,6 +276,7 @@ class _Gate:
         return Reply(b"", "text/plain", 303, {"location": place, "set-cookie": cookie})
 
 
+_BUSY = make_problem(503, "too many different questions wait for an answer", "ask again in 1 s")
 _NEW_TOKEN = "commtune serve prints a new one at each start"
 
 

@@ -34,17 +34,23 @@ class _Kept:
     bytes: int = 0
 
 
+class Busy(Exception):
+    """So many different questions wait for an answer that no other is taken."""
+
+
 class Cache:
     """Replies by what was asked; whoever asks what is being made waits for that.
 
     Args:
         threads: questions that are asked of the database at once.
+        most: different questions that are asked, or wait to be.
     """
 
-    def __init__(self, threads: int = 4) -> None:
+    def __init__(self, threads: int = 4, most: int = 256) -> None:
         self._kept: dict[Hashable, _Kept] = {}
         self._bytes = 0
         self._threads = CapacityLimiter(threads)
+        self._open, self._most = 0, most
 
     async def get(
         self,
@@ -57,9 +63,15 @@ class Cache:
         Args:
             version: of what the reply is made of. While it stays the same the reply is kept;
                 ``None`` is never the same.
+
+        Raises:
+            Busy: too many other questions wait.
         """
         found = self._kept.get(key)
         if found is None or found.until < time.monotonic():
+            if self._open >= self._most:
+                raise Busy
+            self._open += 1
             self._drop(key)
             renew = partial(_renew, found, make, version)
             found = self._kept[key] = _Kept(asyncio.create_task(self._make(key, renew)))
@@ -72,6 +84,8 @@ class Cache:
         except BaseException:
             self._kept.pop(key, None)
             raise
+        finally:
+            self._open -= 1
         kept = self._kept[key]
         kept.version = version
         kept.until = time.monotonic() + min(max(_KEPT_S, _COSTS * took_s), _LONGEST_S)

@@ -114,8 +114,12 @@ def read_live(name: str, db: str) -> Reply:
     try:
         return json_reply(describe_live(read_progress(name, db)))
     except CommtuneError as error:
-        said = {"fault": f"{error.message}. {error.hint}".strip()}
-        return json_reply(said, problem_of(error).status)
+        return tell_fault(f"{error.message}. {error.hint}".strip(), problem_of(error).status)
+
+
+def tell_fault(words: str, status: int) -> Reply:
+    """Why a page can show nothing new."""
+    return json_reply({"fault": words}, status)
 
 
 class Viewers:

@@ -57,9 +57,7 @@ def _environment() -> jinja2.Environment:
 def show_problem(found: Problem, prefix: str) -> Reply:
     """What went wrong, as a page."""
     page = render("problem.html", prefix, found.status, problem=found)
-    headers = {"www-authenticate": "Bearer"} if found.status == 401 else {}
-    headers |= {"allow": "GET, HEAD"} if found.status == 405 else {}
-    return Reply(page.body, page.kind, page.status, headers)
+    return Reply(page.body, page.kind, page.status, found.headers)
 
 
 def point_rows(

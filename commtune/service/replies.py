@@ -98,12 +98,19 @@ class Problem:
     message: str
     hint: str = ""
 
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What goes with it for programs."""
+        return {
+            401: {"www-authenticate": "Bearer"},
+            405: {"allow": "GET, HEAD"},
+            503: {"retry-after": "1"},
+        }.get(self.status, {})
+
     def reply(self) -> Reply:
         """As JSON."""
         said = {"code": self.code, "message": self.message, "hint": self.hint}
-        headers = {"www-authenticate": "Bearer"} if self.status == 401 else {}
-        headers |= {"allow": "GET, HEAD"} if self.status == 405 else {}
-        return json_reply({"error": said}, self.status, **headers)
+        return json_reply({"error": said}, self.status, **self.headers)
 
 
 def problem_of(error: CommtuneError) -> Problem:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
@@ -173,6 +174,20 @@ def test_prometheus_reads_the_metrics(client: Client) -> None:
     assert read["commtune_campaigns", ("state", "running")] == 0
     # What a scrape itself took is in the next one.
     assert 'requests_total{status="200"} 3' in client.get("/metrics").text
+
+
+def test_a_storm_of_jobs_is_answered_and_a_flood_of_questions_is_not(client: Client) -> None:
+    best = f"{PREFIX}/best?operation=allreduce&bytes="
+    storm = client.get_at_once([f"{best}{1 << number % 20}" for number in range(2000)])
+    assert {got.status for got in storm} == {200}
+    flood = client.get_at_once([f"{best}{1025 + number}" for number in range(400)])
+    assert Counter(got.status for got in flood) == {200: 256, 503: 144}
+    refused = flood[-1]
+    assert (refused.data["error"]["code"], refused.headers["retry-after"]) == ("busy", "1")
+    page = client.get_at_once([f"/best?operation=allreduce&bytes={n + 9}" for n in range(300)])[-1]
+    assert (page.status, page.headers["content-type"]) == (503, "text/html; charset=utf-8")
+    assert "ask again" in page.text
+    assert client.get(f"{best}1399").status == client.get("/").status == 200
 
 
 def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:

@@ -6,7 +6,7 @@ import asyncio
 import http.client
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,6 +37,28 @@ class Got:
         return json.loads(self.body)
 
 
+def _scope(
+    target: str | bytes, headers: Mapping[str, str] = BEARER, method: str = "GET"
+) -> dict[str, Any]:
+    """A request as servers hand it over."""
+    raw = target.encode() if isinstance(target, str) else target
+    before, _, query = raw.partition(b"?")
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "scheme": "http",
+        "method": method,
+        "path": unquote(before.decode("latin-1")),
+        "raw_path": before,
+        "query_string": query,
+        "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
+        "server": ("127.0.0.1", 1),
+        "client": ("127.0.0.1", 2),
+        "root_path": "",
+    }
+
+
 class Client:
     """Asks an application in process, as a server would."""
 
@@ -54,23 +76,15 @@ class Client:
         method: str = "GET",
     ) -> Got:
         """The reply to a request."""
-        raw = target.encode() if isinstance(target, str) else target
-        before, _, query = raw.partition(b"?")
-        scope = {
-            "type": "http",
-            "asgi": {"version": "3.0"},
-            "http_version": "1.1",
-            "scheme": "http",
-            "method": method,
-            "path": unquote(before.decode("latin-1")),
-            "raw_path": before,
-            "query_string": query,
-            "headers": [(k.encode(), v.encode("latin-1", "replace")) for k, v in headers.items()],
-            "server": ("127.0.0.1", 1),
-            "client": ("127.0.0.1", 2),
-            "root_path": "",
-        }
-        return self._runner.run(self._ask(scope))
+        return self._runner.run(self._ask(_scope(target, headers, method)))
+
+    def get_at_once(self, targets: Sequence[str]) -> list[Got]:
+        """The replies to requests that all come at the same moment."""
+
+        async def ask_all() -> list[Got]:
+            return await asyncio.gather(*(self._ask(_scope(one)) for one in targets))
+
+        return self._runner.run(ask_all())
 
     async def _ask(self, scope: dict[str, Any]) -> Got:
         status, headers, body = 0, {}, b""

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import (
@@ -20,22 +21,31 @@ from sqlalchemy import (
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.checked_columns import sound_rows
-from commtune.db.damage import Damage
+from commtune.db.checked_columns import read_scalars, sound_rows
 from commtune.db.storage.rows import Transactions, ensure_row, waits_for_room
 from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault, UnknownName
-from commtune.model import Configuration, Measurement, Outcome, Phase, RunRequest, RunResult
+from commtune.model import (
+    Configuration,
+    Measurement,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    SizeTimes,
+)
 
 _PAGE_RUNS = 1000
 #: Characters of a run's output that are kept: its end.
 _TAIL_CHARACTERS = 4000
 #: Columns that are called as in ``model.Measurement``; samples are packed, and read on demand.
 _MEASURED = (
-    "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch", "canary_s",
-    "canary_after_s", "wrong",
+    "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
+    "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
+#: Those that tell a time, and the machine's state then.
+_TIMED = ("median_s", "canary_s", "canary_after_s")
 
 
 # Those that each run executes are made once: building a statement takes longer than executing it.
@@ -135,17 +145,45 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
-        # In pages, so that a slow reader neither holds them all nor keeps writers waiting.
-        last = 0
+        for rows, measured in self._pages(campaign_id, phase, _MEASURED):
+            found: defaultdict[int, list[Measurement]] = defaultdict(list)
+            for run_id, size, *values in measured:
+                named = dict(zip(_MEASURED, values, strict=True))
+                found[run_id].append(Measurement(bytes=size, **named))
+            for row in rows:
+                yield _stored_run(row, found[row.id])
+
+    def timed_runs(self, campaign_id: int) -> tuple[list[model.Run], SizeTimes]:
+        """All runs without their measurements, and of these what tells a time, as columns."""
+        runs: list[model.Run] = []
+        times = SizeTimes()
+        for rows, measured in self._pages(campaign_id, None, _TIMED):
+            place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
+            runs += [_stored_run(row, ()) for row in rows]
+            if len(rows) < len({row[0] for row in measured}):  # some runs are damaged
+                measured = [row for row in measured if row[0] in place_of]
+            if measured:
+                numbers, *columns = zip(*measured, strict=True)
+                times.extend([place_of[number] for number in numbers], *columns)
+        return runs, times
+
+    def _pages(
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[str]
+    ) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
+        """Sound rows of runs and of their measurements: run, size, then ``columns``.
+
+        A page at a time, so that a slow reader neither holds them all nor keeps writers waiting.
+        """
+        last, tell = 0, self.database.report
         while True:
             with self.database.read() as connection:
                 rows = connection.execute(_page_of_runs(campaign_id, last, phase)).all()
-                measured = _measurements(connection, campaign_id, rows, self.database.report)
-            if not rows:
-                return
+                if not rows:
+                    return
+                asked = _measurements(campaign_id, rows[0].id, rows[-1].id, phase, columns)
+                measured = read_scalars(connection, asked, "measurements", "run_id", tell)
             last = rows[-1].id
-            for row in sound_rows(rows, "runs", tell=self.database.report):
-                yield _stored_run(row, measured.get(row.id, []))
+            yield sound_rows(rows, "runs", tell=tell), measured
 
     def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
         """Samples of one size of one run, seconds, in the order taken; none if they were pruned.
@@ -275,7 +313,7 @@ def _planned(row: Any) -> dict[str, Any]:
     """What requests and ended runs share."""
     return {
         "run_id": row.run_id,
-        "configuration": Configuration(row.environment),
+        "configuration": _configuration(tuple(row.environment.items())),
         "phase": Phase(row.phase),
         "trial": row.number,
         "block": row.block,
@@ -319,22 +357,18 @@ def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
 
 
 def _measurements(
-    connection: Connection,
-    campaign_id: int,
-    runs: Sequence[Any],
-    tell: Callable[[Damage], None],
-) -> Mapping[int, list[Measurement]]:
-    found: dict[int, list[Measurement]] = defaultdict(list)
-    if not runs:
-        return found
-    names = ("operation", *_MEASURED)
-    columns = [MEASUREMENTS.c[name] for name in names]
-    rows = connection.execute(
-        select(MEASUREMENTS.c.run_id, MEASUREMENTS.c.bytes, *columns)
+    campaign_id: int, first: int, last: int, phase: Phase | None, columns: Sequence[str]
+) -> Select[Any]:
+    names = ("run_id", "bytes", *columns)
+    return (
+        select(*(MEASUREMENTS.c[name] for name in names))
         .join(RUNS, RUNS.c.id == MEASUREMENTS.c.run_id)
-        .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id.between(runs[0].id, runs[-1].id))
+        .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id.between(first, last))
+        .where(*([] if phase is None else [RUNS.c.phase == str(phase)]))
         .order_by(MEASUREMENTS.c.run_id, MEASUREMENTS.c.place)
-    ).all()
-    for run_id, size, *values in sound_rows(rows, "measurements", "run_id", tell):
-        found[run_id].append(Measurement(bytes=size, **dict(zip(names, values, strict=True))))
-    return found
+    )
+
+
+@lru_cache(_PAGE_RUNS)  # many runs have one
+def _configuration(environment: tuple[tuple[str, str], ...]) -> Configuration:
+    return Configuration(dict(environment))

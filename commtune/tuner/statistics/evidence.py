@@ -23,6 +23,13 @@ def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
 #: canaries at most.
 _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
 _MOST_FAILURES = 3
+#: Phases that measure the tuned operation, in the order in which their canaries are looked at.
+TUNED = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
+
+
+def fit_evenly(canaries_s: Sequence[float]) -> MachineStates:
+    """The states that canaries tell, of many by evenly chosen ones."""
+    return fit_states(canaries_s[:: len(canaries_s) // _MOST_CANARIES + 1])
 
 
 @dataclass
@@ -83,8 +90,7 @@ class Evidence:
             anew: from all runs up to now, as a campaign that is loaded again would find.
         """
         if anew or len(self.runs) > self._fitted_at * _REFIT + _REFIT_RUNS or not self._fitted_at:
-            canaries = self.canaries(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
-            self._speeds = fit_states(canaries[:: len(canaries) // _MOST_CANARIES + 1])
+            self._speeds = fit_evenly(self.canaries(*TUNED))
             self._fitted_at = len(self.runs)
         return self._speeds
 
