@@ -135,8 +135,12 @@ class Campaign:
     def _decide(self) -> Decision:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
-        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
         run_s = self._confirmation.typical_s()
+        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
+        if any(len(one) > 1 for one in winners) and not count_ablation_runs(
+            rest_s / run_s, winners
+        ):
+            winners = self._portfolio(rest_s, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), ablated_s, since)
@@ -173,10 +177,16 @@ class Campaign:
             searched_s = max(searched_s, budget.search_s)
         return max(0.0, budget.whole_s - searched_s)
 
-    def _portfolio(self, rest_s: float) -> dict[Configuration, Standing]:
-        """The candidates, each as the library really ran it, and none twice."""
+    def _portfolio(
+        self, rest_s: float, *, is_last_test: bool = False
+    ) -> dict[Configuration, Standing]:
+        """The candidates, each as the library really ran it, and none twice.
+
+        Args:
+            is_last_test: no ablation follows that would leave parameters out.
+        """
         runs = int(rest_s / self._confirmation.typical_s())
-        standings = self._search.standings()
+        standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
             chosen = self._prospects(standings).choose(runs)
             found: dict[Configuration, Standing] = {}

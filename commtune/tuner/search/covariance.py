@@ -26,9 +26,10 @@ _LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
 #: Steps of the search for hyperparameters, one sweep over all of them a step.
 _STEPS = (3.0, 1.8)
 #: A parameter does nothing unless the logarithm of the likelihood of the runs grows by this with
-#: it. What no parameter explains must not pass for the effect of one that it fell together with:
-#: so a configuration may do this much by itself, at least.
-_SUPPORT, _LEAST_OWN = 3.0, 0.02
+#: it; by the second, where no ablation follows that would leave it out. What no parameter explains
+#: must not pass for the effect of one that it fell together with: so a configuration may do this
+#: much by itself, at least.
+_SUPPORT, _SUPPORT_ALONE, _LEAST_OWN = 3.0, 6.0, 0.02
 #: How strongly weights are drawn to where they start, per factor of e.
 _DRAWN = 0.3
 
@@ -142,11 +143,15 @@ class Covariance:
                     break
                 self.values[place] = before
 
-    def find_idle(self, observed: Observed) -> list[int]:
+    def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
         """The parameters without which what was observed is about as likely.
 
         The least supported go first: of two that tell the same, one stays.
+
+        Args:
+            is_last_test: no ablation follows, so that more has to speak for a parameter.
         """
+        least = _SUPPORT_ALONE if is_last_test else _SUPPORT
         before, weights = self.values.copy(), self.values[_WEIGHTS:]
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
         whole = Posterior(self, observed).log_likelihood
@@ -160,7 +165,7 @@ class Covariance:
         idle: list[int] = []
         for place in sorted(range(len(weights)), key=likelihood_without, reverse=True):
             found = likelihood_without(place)
-            if whole - found < _SUPPORT:
+            if whole - found < least:
                 idle.append(place)
                 weights[place], whole = 0.0, found
         self.values[:] = before

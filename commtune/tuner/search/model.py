@@ -120,20 +120,24 @@ class TableModel:
         """Every parameter counts, in the runs taken in from here on."""
         self._idle = ()
 
-    def find_idle(self) -> None:
+    def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the parameters that nothing speaks for: runs taken in later are pooled without.
 
         All stay after few configurations, which don't tell parameters from each other; and where
         nothing speaks for any, so that the best is looked at all the same.
+
+        Args:
+            is_last_test: no ablation follows. Then more has to speak for a parameter, and where
+                nothing does, the most likely one stays: a gain of one alone is its own.
         """
-        if self.tried < _FEWEST_TOLD:
+        if self.tried < _FEWEST_TOLD and not is_last_test:
             return
         self._learnt_at = 0
         self.fit()
-        idle = self._covariance.find_idle(self._observed(self.kept))
+        idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
         self._idle = tuple(self.encoding.space.parameters[n].name for n in idle)
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._idle = ()
+            self._idle = self._idle[:-1] if is_last_test else ()
 
     def reduce(self, configuration: Configuration) -> Configuration:
         """A configuration without its idle parameters, but for those that others need."""

@@ -193,8 +193,9 @@ class SearchPhase:
         self._search.rebuild(self._reader.rebuild(self._runner.evidence))
         self._refreshed_at = len(self._runner.evidence.runs)
 
-    def _leave_out_idle(self) -> None:
-        self._search.leave_out_idle(self._reader.rebuild(self._runner.evidence))
+    def _leave_out_idle(self, *, is_last_test: bool = False) -> None:
+        runs = self._reader.rebuild(self._runner.evidence)
+        self._search.leave_out_idle(runs, is_last_test=is_last_test)
         self._refreshed_at = len(self._runner.evidence.runs)
 
     def _is_stale(self) -> bool:
@@ -355,12 +356,15 @@ class SearchPhase:
         found = list_smaller_variants(self._search.model)
         return [c for c in found if c not in self._runner.trials]
 
-    def standings(self) -> tuple[Standing, ...]:
+    def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them.
 
         Without the parameters that the runs don't speak for; so it may not have been run itself.
+
+        Args:
+            is_last_test: no ablation follows that would leave parameters out.
         """
-        self._leave_out_idle()
+        self._leave_out_idle(is_last_test=is_last_test)
         return self._search.model.standings()
 
 

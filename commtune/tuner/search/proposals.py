@@ -100,11 +100,17 @@ class Search:
         tried = [(one, speedups) for one, speedups in runs if not one.is_default]
         self._strategy.rebuild(tried, self.failures.failed)
 
-    def leave_out_idle(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
-        """As ``rebuild``; parameters that these runs don't speak for count as unset from then."""
+    def leave_out_idle(
+        self, runs: Sequence[tuple[Configuration, Speedups]], *, is_last_test: bool
+    ) -> None:
+        """As ``rebuild``; parameters that these runs don't speak for count as unset from then.
+
+        Args:
+            is_last_test: no ablation follows.
+        """
         self.model.count_all()
         self.rebuild(runs)
-        self.model.find_idle()
+        self.model.find_idle(is_last_test=is_last_test)
         self.rebuild(runs)
 
     def _listed(self) -> Proposal | None:
