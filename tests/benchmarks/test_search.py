@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from recorded_grids import GRIDS
+from search.early_sizes import measure_savings
 from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
 from search.idle_variables import WithIdle, play
@@ -18,6 +19,7 @@ from search.scoring import score_course, summarize
 
 from commtune.model import Configuration, Measurement, RunRequest
 from commtune.replay.benchmark import load_grid
+from commtune.replay.recording import RecordedRun
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +110,27 @@ def test_a_campaign_is_judged_by_what_it_recommends(halves: Halves) -> None:
     row = summarize([score, score])
     assert row["seeds"] == 2
     assert row["near"] == pytest.approx((np.array(score.regret) <= np.log(1.02)).mean(), abs=1e-4)
+
+
+@pytest.mark.parametrize(("later", "is_faster"), [(20.0, False), (1 / 20, True)])
+def test_what_is_behind_at_first_is_told_from_what_is_behind_for_good(
+    halves: Halves, later: float, is_faster: bool
+) -> None:
+    first = len(halves.sizes) // 3
+
+    def slowed(run: RecordedRun) -> RecordedRun:
+        if run.configuration == halves.default:
+            return run
+        factors = [20.0] * first + [later] * (len(run.sizes) - first)
+        pairs = zip(run.sizes, factors, strict=True)
+        return replace(run, sizes=tuple(replace(m, median_s=m.median_s * f) for m, f in pairs))
+
+    grid = replace(halves.grid, runs=tuple(slowed(run) for run in halves.grid.runs))
+    found = measure_savings(Recording(grid))
+    assert found.behind == pytest.approx(1 - 1 / len(grid.configurations))
+    assert found.faster_later == is_faster
+    assert 0 < found.all_behind < found.sizes
+    assert found.never_faster == pytest.approx(0.0 if is_faster else found.all_behind)
 
 
 def test_the_table_is_made_of_what_was_stored(
