@@ -172,6 +172,7 @@ class AllocationChain:
                     reason="",
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
+                    ended_at=None,
                     node_hours=self._used_before(job, allocation),
                 )
                 self.book.put_job(running)
@@ -297,10 +298,14 @@ class AllocationChain:
         number = tracked.job.number or self.submitter.find_number(tracked)
         tracked.update(number=number)
         parts = self._parts(tracked)
+        counted_until = tracked.job.ended_at or 0.0
         for part in parts:
+            if (part.observed.started_at or counted_until) >= counted_until:
+                tracked.update(
+                    started_at=part.observed.started_at or tracked.job.started_at,
+                    ended_at=part.ended_at,
+                )
             tracked.update(
-                started_at=part.observed.started_at or tracked.job.started_at,
-                ended_at=part.ended_at,
                 nodes=part.node_list or tracked.job.nodes,
                 node_count=part.node_count or tracked.job.node_count,
             )
@@ -343,5 +348,5 @@ class AllocationChain:
 
 
 def _waiting(job: JobRecord) -> JobRecord:
-    """The record of a job that is requeued."""
-    return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None, ended_at=None)
+    """The record of a job that may be requeued: its node-hours are those until it ended."""
+    return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None)

@@ -12,7 +12,7 @@ from calendar import timegm
 from collections.abc import Iterator, Mapping
 
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
-from commtune.cluster.scheduler import QueuedJob
+from commtune.cluster.scheduler import Allocation, QueuedJob
 
 #: Between attributes; qstat shows such a sign in a value as ``^_``.
 FIELD = "\x1f"
@@ -90,6 +90,18 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
     )
 
 
+def read_allocation(printed: str) -> Allocation | None:
+    """The job that qstat printed, as one that we run in; ``None`` if it doesn't run."""
+    for name, said in read_records(printed):
+        found, nodes = JOB_ID.fullmatch(name), _nodes(said.get("exec_host", ""))
+        began_at = _read_time(said.get("stime", ""))
+        if found and nodes and began_at is not None:
+            given_s = _read_span(said.get("Resource_List.walltime", ""))
+            ends_at = None if given_s is None else began_at + given_s
+            return Allocation(found[2], tuple(nodes), began_at, ends_at)
+    return None
+
+
 def _nodes(exec_host: str) -> list[str]:
     """Names in ``n1/0*2+n2/0``: once each, in their order."""
     return list(dict.fromkeys(part.partition("/")[0] for part in exec_host.split("+") if part))
@@ -107,14 +119,22 @@ def _read_time(text: str) -> float | None:
         return None
 
 
+def _read_span(text: str) -> float | None:
+    """Seconds of ``100:30:00``; ``None`` for all else."""
+    found = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text, re.ASCII)
+    if not found:
+        return None
+    hours, minutes, seconds = map(int, found.groups())
+    return float((hours * 60 + minutes) * 60 + seconds)
+
+
 def _ended_at(said: Mapping[str, str], started_at: float | None) -> float | None:
     """When it gave its nodes back; older servers only tell how long it ran."""
     if obituary := _read_time(said.get("obittime", "")):
         return obituary
-    used = re.fullmatch(r"(\d+):(\d\d):(\d\d)", said.get("resources_used.walltime", ""), re.ASCII)
-    if started_at is not None and used:
-        hours, minutes, seconds = map(int, used.groups())
-        return started_at + (hours * 60 + minutes) * 60 + seconds
+    used_s = _read_span(said.get("resources_used.walltime", ""))
+    if started_at is not None and used_s is not None:
+        return started_at + used_s
     return _read_time(said.get("mtime", ""))
 
 
