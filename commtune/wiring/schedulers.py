@@ -12,13 +12,7 @@ from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
 from commtune.cluster.pbs.client import PbsScheduler
 from commtune.cluster.pbs.launching import MpiLauncher
 from commtune.cluster.placement import Topology
-from commtune.cluster.scheduler import (
-    Allocation,
-    Scheduler,
-    SchedulerFault,
-    Site,
-    StepLauncher,
-)
+from commtune.cluster.scheduler import Allocation, Scheduler, SchedulerFault, Site, StepLauncher
 from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.cluster.slurm.shared_answer import SharedAnswer

@@ -34,13 +34,7 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.scheduler import (
-    Allocation,
-    PollBackoff,
-    Scheduler,
-    Site,
-    StepLauncher,
-)
+from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
