@@ -41,10 +41,12 @@ _TIME = -29
 _MEMORY = (-26, -27)
 _NODE = (-4, -5, -6, -20, -30)
 
+#: In front of whose holds a job has: u, o or s.
+_HOLDS = "Hold_Types="
 #: What the scheduler says of a job that waits, in the order in which it is looked for.
 _REASONS = (
     (r"Can Never Run", PendingReason.IMPOSSIBLE),
-    (r"Job held|held", PendingReason.HELD),
+    (rf"{_HOLDS}|held", PendingReason.HELD),
     (r"limit|would exceed|Maximum number", PendingReason.LIMIT),
     (r"[Qq]ueue not started|not (active|enabled)|down|offline|dedicated", PendingReason.MACHINE),
     (r"Not Running|Not enough|Insufficient|conflict|start", PendingReason.TURN),
@@ -146,9 +148,11 @@ def _read_state(said: Mapping[str, str], started_at: float | None) -> ObservedSt
     state = _STATES.get(letter, JobState.UNKNOWN)
     if state is not JobState.PENDING:
         return ObservedState(state, letter, comment, None, started_at)
-    pending = PendingReason.HELD if _is_held(said) else classify_reason(comment)
+    # Nothing else says why it is held.
+    reason = f"{_HOLDS}{said.get('Hold_Types', '')}" if _is_held(said) else comment
+    pending = classify_reason(reason)
     state = JobState.NEVER_STARTED if pending.is_hopeless else state
-    return ObservedState(state, letter, comment, pending=pending)
+    return ObservedState(state, letter, reason, pending=pending)
 
 
 def _is_held(said: Mapping[str, str]) -> bool:
@@ -157,12 +161,12 @@ def _is_held(said: Mapping[str, str]) -> bool:
     return said["job_state"] == "H" and not waits_for_another
 
 
-def classify_reason(comment: str) -> PendingReason:
-    """What the scheduler's comment on a waiting job means."""
-    for pattern, reason in _REASONS:
-        if re.search(pattern, comment):
-            return reason
-    return PendingReason.UNKNOWN if comment else PendingReason.TURN
+def classify_reason(reason: str) -> PendingReason:
+    """What the scheduler's comment on a waiting job means, or whose holds it has."""
+    for pattern, kind in _REASONS:
+        if re.search(pattern, reason):
+            return kind
+    return PendingReason.UNKNOWN if reason else PendingReason.TURN
 
 
 def _exit_status(said: Mapping[str, str]) -> int | None:

@@ -42,7 +42,7 @@ def _job(name: str) -> QueuedJob:
         ("timed-out", JobState.TIMED_OUT, "exceeded resource walltime"),
         ("lost-its-node", JobState.NODE_FAILURE, "exit status -20"),
         ("running", JobState.RUNNING, None),
-        ("held", JobState.NEVER_STARTED, ""),
+        ("held", JobState.NEVER_STARTED, "Hold_Types=u"),
         ("waits-for-another", JobState.PENDING, ""),
         ("can-never-run", JobState.NEVER_STARTED, None),
         ("its-turn", JobState.PENDING, None),
