@@ -93,6 +93,7 @@ class JobsPart(value_types.Part):
     templates: Text = ""
     jobs: Annotated[Whole, value_types.require_within(1, 1000)] = 4
     block_time: value_types.Seconds | None = None
+    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
     pending_time: value_types.Seconds | None = None
     poll: value_types.Seconds = 5.0
     late_files: Span = 60.0
@@ -120,7 +121,6 @@ class SlurmPart(JobsPart):
     mail_user: Option = ""
     placement: job_request.Placement = "any"
     exclude: _Nodes = ()
-    time: value_types.Seconds | None = Field(default=None, description="length of an allocation")
 
 
 class PbsPart(JobsPart):

@@ -225,6 +225,10 @@ class Scheduler(Protocol):
 class StepLauncher(Protocol):
     """What starts the ranks of runs inside a job, and what it says of those it could not start."""
 
+    #: Whether ``end_steps`` reaches the ranks of a launch that was killed; else their job's end
+    #: does.
+    ends_steps: ClassVar[bool]
+
     def judge_failure(
         self, output: str, began: bool, timed_out: bool
     ) -> tuple[Outcome, str] | None:

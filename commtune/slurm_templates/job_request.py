@@ -154,6 +154,11 @@ def job_for(
         InvalidRequest: as for ``check_request``.
     """
     check_request(system, request, time_s)
+    if request.scheduler is JobScheduler.PBS and ":" in output:
+        raise UserError(
+            f"PBS can't print to {output}: qsub takes what is before a ':' for a machine",
+            hint="set XDG_DATA_HOME to a folder without ':' in its path",
+        )
     known = _on_system(system, request, libraries) if system else request
     return Job(
         name=name,

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
 from commtune.cluster.pbs.client import PbsScheduler
 from commtune.cluster.pbs.launching import MpiLauncher
-from commtune.cluster.scheduler import Scheduler, SchedulerFault, Site, StepLauncher
-from commtune.cluster.slurm.allocation import Srun
+from commtune.cluster.placement import Topology
+from commtune.cluster.scheduler import Allocation, Scheduler, SchedulerFault, Site, StepLauncher
+from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.cluster.slurm.site import describe_site as describe_slurm
@@ -73,6 +76,22 @@ def failed_nodes_of(scheduler: Scheduler) -> Callable[[Sequence[str]], Collectio
 
 def launcher_of(kind: JobScheduler) -> StepLauncher:
     return MpiLauncher() if kind is JobScheduler.PBS else Srun(clean_environment(os.environ))
+
+
+def allocation_here(kind: JobScheduler) -> Allocation | None:
+    """The job in which runs are steps, if we are in one: on PBS, only of ``commtune submit``."""
+    if kind is JobScheduler.SLURM:
+        return find_allocation(os.environ, time.time)
+    if KEY_VARIABLE not in os.environ:
+        return None
+    return PbsScheduler(clean_environment(os.environ)).find_allocation(
+        os.environ.get("PBS_JOBID", "")
+    )
+
+
+def topology_here(kind: JobScheduler, allocation: Allocation, known: Topology) -> Topology:
+    """Where the nodes of the job that we are in stand, as far as anybody knows."""
+    return topology_of(allocation, known) if kind is JobScheduler.SLURM else known
 
 
 def describe_site(kind: JobScheduler, environment: Mapping[str, str]) -> Site:

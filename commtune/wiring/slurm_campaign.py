@@ -35,7 +35,6 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
-from commtune.cluster.slurm.allocation import topology_of
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
@@ -61,6 +60,7 @@ from commtune.wiring.schedulers import (
     launcher_of,
     polled,
     scheduler_of,
+    topology_here,
 )
 from commtune.wiring.submitted_files import COPIES
 
@@ -225,13 +225,14 @@ class SlurmCampaign:
         measured = replace(
             allocation, nodes=allocation.nodes[: self.request.nodes if aggressor else None]
         )
-        topology = topology_of(allocation, self.site.topology)
+        topology = topology_here(self.kind, allocation, self.site.topology)
         return Steps(
             inner,
             allocation,
             measured.distance(topology, switch_is_group=self._switch_is_group),
             scheduler=self.scheduler,
             launcher=self._launcher,
+            down_nodes=failed_nodes_of(self.scheduler),
             worked=partial(chain.worked, allocation) if chain else lambda: None,
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,
@@ -267,7 +268,7 @@ class SlurmCampaign:
 
     def example_script(self, db: str | None, *, block: bool) -> str:
         """The script that would be submitted: of an allocation, or of the job of one block."""
-        if block or self.kind is JobScheduler.PBS:
+        if block:
             return self._example_block()
         return self.allocation_script(database_url(db)).render("0" * 16)
 

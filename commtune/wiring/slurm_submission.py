@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -19,7 +18,6 @@ from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import SchedulerFault, Site
-from commtune.cluster.slurm.allocation import find_allocation
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
 from commtune.db.connection.engine import Database
@@ -41,7 +39,7 @@ from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
 from commtune.wiring.campaign_records import slurm_record
-from commtune.wiring.schedulers import describe_site, scheduler_of
+from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.submitted_files import store_copies
 from commtune.wiring.user_folders import Folders
@@ -78,8 +76,7 @@ def prepare_slurm_campaign(
         program=program,
         site=_describe_site(spec),
         folder=Folders.of_user().runs(spec.plan.name).parent,
-        # Runs as steps of a job that we are in are for Slurm only.
-        allocation=find_allocation(os.environ, time.time) if is_slurm else None,
+        allocation=allocation_here(spec.slurm.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
@@ -170,7 +167,8 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
     chain = on.chain(book, opened.whole_url)
     if there := chain.alive():
         raise UserError(
-            f"campaign {on.spec.plan.name} already has a Slurm job: {there[0].job.number}",
+            f"campaign {on.spec.plan.name} already has a {on.kind.label} job: "
+            f"{there[0].job.number}",
             hint="'commtune status' shows it; 'commtune cancel' ends it",
         )
     store_copies(on.copies, on.spec.texts)

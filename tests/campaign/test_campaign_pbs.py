@@ -12,7 +12,7 @@ from commtune.errors import CampaignError
 from commtune.model import JobScheduler
 from commtune.slurm_templates.job_request import job_for
 from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.rendering import Step, render_block
+from commtune.slurm_templates.rendering import Step, render_allocation, render_block
 
 CAMPAIGN = """\
 campaign: 1
@@ -69,6 +69,24 @@ def test_what_is_asked_for_is_in_the_script(tmp_path: Path) -> None:
     assert "#PBS -A mine" in found and "#PBS -q prod" in found
     assert "-ppn 4 --depth=2 program" in script
     assert "module load 'mpi/1'" in script
+
+
+@pytest.mark.parametrize("before_s", [0, 4])
+def test_an_allocations_script_warns_its_controller_since_pbs_does_not(
+    tmp_path: Path, before_s: int
+) -> None:
+    text = f"pbs: {{time: 33s, before: sleep {before_s}}}\n"
+    spec = parse_campaign(CAMPAIGN + text, tmp_path)
+    assert spec.slurm is not None and spec.slurm.time_s == 33
+    job = job_for(None, spec.slurm, name="x", time_s=33, output="/o/job.out", warn_s=30)
+    controller = ("bash", "-c", "trap 'exit 7' USR1; while :; do sleep 0.1; done")
+    script = render_allocation(job, controller)
+    assert "#SBATCH" not in script and "SLURM" not in script
+    assert "#PBS -l walltime=33" in _directives(script)
+    file = tmp_path / "script.sh"
+    file.write_text(script)
+    done = subprocess.run(["bash", str(file)], stdout=subprocess.DEVNULL, check=False)
+    assert done.returncode == 7
 
 
 @pytest.mark.parametrize("name", ["aurora", "polaris"])

@@ -138,17 +138,63 @@ _MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("moment", _MOMENTS)
-def test_a_moment_is_told(tmp_path: Path, moment: str) -> None:
-    begin, expected = _MOMENTS[moment]
+_QUEUED = replace(_WAITS, word="Q")
+_PBS_MOMENTS: dict[str, tuple[_Moment, list[str]]] = {
+    "submitted": (
+        _left(_QUEUED),
+        [f"next: job 8 starts when the scheduler lets it; {_ENDS}"],
+    ),
+    "held": (
+        _left(replace(_QUEUED, word="H", reason="Hold_Types=u")),
+        ["job 8 is held (Hold_Types=u): 'qrls 8'"],
+    ),
+    "more than the machine has": (
+        _left(replace(_QUEUED, reason="Can Never Run: Insufficient ncpus")),
+        [
+            "job 8 will not start, it requests what it can't get (Can Never Run: Insufficient "
+            "ncpus): 'commtune cancel shm', correct 'pbs:' in its file, then submit it again"
+        ],
+    ),
+    "chained": (
+        _held_by_a_controller(_RUNS, replace(_QUEUED, word="H")),
+        [f"next: job 8 continues when job 7 is over; {_ENDS}"],
+    ),
+    "max_queued reached in an allocation": (
+        _held_by_a_controller(_RUNS, _UNSUBMITTED),
+        [
+            "next: no further job is accepted yet; if none is by the end of job 7, 'commtune "
+            f"submit' with its file continues it; {_ENDS}"
+        ],
+    ),
+    "pending": (
+        _held_by_a_controller(replace(_BLOCK, word="Q")),
+        [
+            "next: PBS starts them in turn; in another 'queue', or with a shorter 'block_time', "
+            "they may start sooner; 'commtune cancel shm' ends them"
+        ],
+    ),
+}
+
+
+def _check_told(tmp_path: Path, scheduler: str, begin: _Moment, expected: list[str]) -> None:
     url = f"sqlite:///{tmp_path}/commtune.db"
     opened = open_database(url)
     folder = tmp_path / "campaign"
     folder.mkdir()
-    record = given.campaign("shm", settings={"node_hours": 64, "slurm": {}})
+    record = given.campaign("shm", settings={"node_hours": 64, scheduler: {}})
     store = Store(opened)
     campaign_id = store.open_campaign(replace(record, folder=str(folder / "runs"))).id
     is_silent = begin(store, campaign_id, folder)
     ((campaign, _),) = list_campaigns(url, ask_slurm=False)
     assert describe_next_steps(campaign, is_old=is_silent) == expected
     opened.close()
+
+
+@pytest.mark.parametrize("moment", _MOMENTS)
+def test_a_moment_is_told(tmp_path: Path, moment: str) -> None:
+    _check_told(tmp_path, "slurm", *_MOMENTS[moment])
+
+
+@pytest.mark.parametrize("moment", _PBS_MOMENTS)
+def test_a_moment_on_pbs_is_told(tmp_path: Path, moment: str) -> None:
+    _check_told(tmp_path, "pbs", *_PBS_MOMENTS[moment])

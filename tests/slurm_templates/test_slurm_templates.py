@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from commtune.errors import UserError
+from commtune.model import JobScheduler
 from commtune.slurm_templates.background_command import BackgroundCommand
 from commtune.slurm_templates.job_request import JobRequest, job_for
 from commtune.slurm_templates.launch_command import launch_words
@@ -301,3 +302,9 @@ def test_the_controller_gets_signals_and_its_status_is_the_jobs(
     assert started.returncode == code
     assert said.endswith("afterwards\n")
     assert ("warned" in said) == (sent is signal.SIGUSR1)
+
+
+def test_a_colon_in_a_path_is_refused_where_qsub_would_take_it_for_a_machine() -> None:
+    wish = JobRequest(scheduler=JobScheduler.PBS)
+    with pytest.raises(UserError, match="can't print to /home/me/a:b/job"):
+        job_for(None, wish, name="x", time_s=60, output="/home/me/a:b/job.out")

@@ -9,6 +9,7 @@ from pathlib import Path
 from commtune.app.campaigns.stored import (
     CampaignState,
     CampaignSummary,
+    is_pending,
     last_words,
     node_hours_budget,
     scheduler_of,
@@ -93,14 +94,17 @@ def _ending(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
 
 def _progress(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
     allocations = [job for job in alive if job.kind is JobKind.ALLOCATION]
+    kind = scheduler_of(campaign)
     if allocations:
         return [
-            f"next: {_next_allocation(allocations)}; 'commtune cancel {campaign.name}' ends it"
+            f"next: {_next_allocation(allocations, kind)}; 'commtune cancel {campaign.name}' "
+            "ends it"
         ]
-    label = scheduler_of(campaign).label
-    if alive and all(job.word == "PENDING" for job in alive):
+    label = kind.label
+    if alive and all(is_pending(job) for job in alive):
+        part = "partition" if kind is JobScheduler.SLURM else "queue"
         return [
-            f"next: {label} starts them in turn; in another 'partition', or with a shorter "
+            f"next: {label} starts them in turn; in another '{part}', or with a shorter "
             f"'block_time', they may start sooner; 'commtune cancel {campaign.name}' ends them"
         ]
     if all(job.number for job in alive):
@@ -111,16 +115,21 @@ def _progress(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
     ]
 
 
-def _next_allocation(allocations: list[JobRecord]) -> str:
+def _next_allocation(allocations: list[JobRecord], kind: JobScheduler) -> str:
     """Who continues; of allocations, one runs, or waits, and the next may wait for its end."""
     first, *others = sorted(allocations, key=lambda job: (job.started_at is None, job.prepared_at))
     if not first.number:
         return "the first job is submitted"
-    if first.word in ("", "PENDING"):
+    if not first.word or is_pending(first):
         return f"job {first.number} starts when the scheduler lets it"
     numbers = [job.number for job in others if job.number]
     if numbers:
         return f"job {numbers[0]} continues when job {first.number} is over"
+    if others and kind is JobScheduler.PBS:
+        return (
+            f"no further job is accepted yet; if none is by the end of job {first.number}, "
+            "'commtune submit' with its file continues it"
+        )
     if others:
         return (
             f"no further job is accepted yet, so job {first.number} is requeued at the end of "

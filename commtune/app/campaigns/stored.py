@@ -32,6 +32,8 @@ from commtune.wiring import submitted_files
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
 _SIGNS = ("commtune: ", "no job continues: ")
+#: Slurm's word for jobs that wait, and PBS's.
+_PENDING = ("PENDING", "H", "Q", "T", "W")
 #: What Slurm says where there is no reason.
 _NO_REASON = ("", "None", "(null)")
 
@@ -192,22 +194,32 @@ def last_words(campaign: CampaignSummary) -> str:
 
 def stuck_jobs(campaign: CampaignSummary) -> list[str]:
     """Jobs that don't start unless somebody does something, and what: in words."""
-    if scheduler_of(campaign) is not JobScheduler.SLURM:
-        return []
-    waiting = [job for job in campaign.jobs if job.word == "PENDING"]
+    waiting = [job for job in campaign.jobs if is_pending(job)]
     if not waiting:
         return []
-    from commtune.cluster.slurm.command_output import classify_reason  # reads Slurm's words
+    scheduler = scheduler_of(campaign)
+    if scheduler is JobScheduler.SLURM:
+        from commtune.cluster.slurm.command_output import classify_reason  # reads Slurm's words
 
+        release = "scontrol release"
+    else:
+        from commtune.cluster.pbs.command_output import classify_reason
+
+        release = "qrls"
     kinds = [(job, classify_reason(job.reason)) for job in waiting]
     return [
-        f"job {job.number} is held ({job.reason}): 'scontrol release {job.number}'"
+        f"job {job.number} is held ({job.reason}): '{release} {job.number}'"
         if kind is PendingReason.HELD
         else f"job {job.number} will not start, {kind.value} ({job.reason}): 'commtune cancel "
-        f"{campaign.name}', correct 'slurm:' in its file, then submit it again"
+        f"{campaign.name}', correct '{scheduler}:' in its file, then submit it again"
         for job, kind in kinds
         if kind.is_hopeless
     ]
+
+
+def is_pending(job: JobRecord) -> bool:
+    """Whether its scheduler has it and did not start it yet."""
+    return job.word in _PENDING
 
 
 def edited_files(campaign: CampaignSummary) -> list[str]:

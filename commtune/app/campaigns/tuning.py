@@ -226,11 +226,6 @@ def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
         UserError: the job would measure nothing, or one is there already.
         EnvironmentFault: Slurm takes no job.
     """
-    if on.kind is JobScheduler.PBS:
-        raise UserError(
-            "'commtune submit' is for Slurm: on PBS, each block is a job",
-            hint=f"'commtune tune {on.spec.file}' on a login node submits them",
-        )
     _refuse_useless(on, db)
     with opened_database(db) as opened:
         job = slurm_submission.submit_campaign(on, opened)
@@ -242,7 +237,7 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
     time_s = on.request.time_s
     if time_s is not None and time_s < _SHORTEST_S:
         raise UserError(
-            f"slurm.time: {time_s:g} s is too short to measure anything in an allocation",
+            f"{on.kind}.time: {time_s:g} s is too short to measure anything in an allocation",
             hint=f"at least {_SHORTEST_S / 60:g}min; better an hour or more",
         )
     try:

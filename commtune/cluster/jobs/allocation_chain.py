@@ -10,7 +10,7 @@ may be requeued: at its end, or by the scheduler when a node dies.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -172,25 +172,31 @@ class AllocationChain:
                     reason="",
                     nodes=",".join(allocation.nodes),
                     started_at=allocation.began_at,
+                    ended_at=None,
                     node_hours=self._used_before(job, allocation),
                 )
                 self.book.put_job(running)
         try:
             # One that waits was made by a controller that died in this very job.
             self._next = next(iter(self.alive(own)), None)
-            for part in self.submitter.scheduler.poll([after]).parts(after) if after else ():
+            parts = self.submitter.scheduler.poll([after]).parts(after) if after else ()
+            for part in parts:
                 self._look_at_nodes(part)
-            self._correct(after)
+            self._correct(after, parts)
         except SchedulerFault as fault:
             self.submitter.say(f"{fault.message}; looking for further allocations later")
 
-    def _correct(self, number: str) -> None:
-        """Takes the node-hours of the allocation before from the accounts, if they have them."""
+    def _correct(self, number: str, parts: Iterable[QueuedJob]) -> None:
+        """Takes the node-hours of the allocation before from the accounts, or from the queue."""
         for job in self.book.all_jobs() if number else ():
             if job.number == number and job.stage is JobStage.OVER:
+                for part in parts:
+                    if key_in(part.name) == job.key:
+                        job = _counted(job, part)
                 attempts = self._accounts(job)
                 if attempts and attempts[-1].observed.state.is_over:
-                    self.book.put_job(replace(job, node_hours=sum_node_hours(attempts)))
+                    job = replace(job, node_hours=sum_node_hours(attempts))
+                self.book.put_job(job)
 
     def _used_before(self, job: JobRecord, allocation: Allocation) -> float:
         """Node-hours of this job's earlier attempts, also of those that a dead node ended."""
@@ -298,12 +304,7 @@ class AllocationChain:
         tracked.update(number=number)
         parts = self._parts(tracked)
         for part in parts:
-            tracked.update(
-                started_at=part.observed.started_at or tracked.job.started_at,
-                ended_at=part.ended_at,
-                nodes=part.node_list or tracked.job.nodes,
-                node_count=part.node_count or tracked.job.node_count,
-            )
+            tracked.job = _counted(tracked.job, part)
             self._look_at_nodes(part)
         return any(not part.observed.state.is_over for part in parts)
 
@@ -322,11 +323,9 @@ class AllocationChain:
 
     def _close(self, tracked: TrackedJob) -> None:
         """Puts down that an allocation is over, and what it used as far as anybody knows."""
-        job = tracked.job
+        job, hours = tracked.job, tracked.job.node_hours
         attempts = self._accounts(job)
         ended_at = job.ended_at or (attempts[-1].ended_at if attempts else None)
-        used_s = (ended_at or 0.0) - (job.started_at or ended_at or 0.0)
-        hours = job.node_hours + max(0.0, used_s) * job.node_count / 3600
         if attempts and attempts[-1].observed.state.is_over:
             hours = sum_node_hours(attempts)
         self.book.put_job(tracked.update(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
@@ -342,6 +341,21 @@ class AllocationChain:
         return [attempt for attempt in attempts if key_in(attempt.name) == job.key]
 
 
+def _counted(job: JobRecord, part: QueuedJob) -> JobRecord:
+    """The record with what the queue says; so far, it has what was used until its own end."""
+    known = replace(
+        job,
+        nodes=part.node_list or job.nodes,
+        node_count=part.node_count or job.node_count,
+        started_at=part.observed.started_at or job.started_at,
+    )
+    if known.started_at is None or part.ended_at is None:
+        return known
+    more_s = part.ended_at - max(known.started_at, job.ended_at or 0.0)
+    hours = max(0.0, job.node_hours + more_s * known.node_count / 3600)
+    return replace(known, ended_at=part.ended_at, node_hours=hours)
+
+
 def _waiting(job: JobRecord) -> JobRecord:
-    """The record of a job that is requeued."""
-    return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None, ended_at=None)
+    """The record of a job that may be requeued: its node-hours are those until it ended."""
+    return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None)

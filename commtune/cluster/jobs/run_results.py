@@ -36,7 +36,7 @@ _LOST = {
 #: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
 _MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
 #: What runs come to where a node was lost, whether or not anybody said so.
-_HITS = (*_MAY_HANG, Outcome.NODE_FAILURE, Outcome.NEVER_STARTED)
+HITS = (*_MAY_HANG, Outcome.NODE_FAILURE, Outcome.NEVER_STARTED)
 #: States in which the scheduler ends what still runs.
 _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
@@ -116,7 +116,7 @@ class ResultReader:
         lost = [result.detail for result in results if result.outcome.is_lost]
         if found := self.launcher.lost_nodes("\n".join(lost)):
             return found
-        is_hit = any(result.outcome in _HITS for result in results)
+        is_hit = any(result.outcome in HITS for result in results)
         return frozenset(self.failed_nodes(nodes) if is_hit else ())
 
     def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -11,6 +11,7 @@ from statistics import median
 
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
+from commtune.cluster.jobs.run_results import HITS
 from commtune.cluster.local.benchmark import LocalBenchmark, make_folder
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import (
@@ -82,6 +83,8 @@ class Steps:
     launcher: StepLauncher  # what starts the ranks of a step
     worked: Callable[[], None] = lambda: None  # called after a run that ended well
     failed_nodes: FailedNodes | None = None  # nodes that the next allocations do without
+    #: Which of these nodes the scheduler calls failed, for launchers that don't say it.
+    down_nodes: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
     #: Between questions to a scheduler that gives no answer.
     backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None  # tells a person
@@ -97,6 +100,7 @@ class Steps:
         self._waited_s = 0.0
         self._lost: list[RunResult] = []
         self._is_begun = False
+        self._spoilt = ""  # why no further run may be made here
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -117,6 +121,8 @@ class Steps:
         """
         self._after_lost()
         self._check_time(request, time_limit_s)
+        if self._spoilt:
+            raise AllocationOver(f"job {self.allocation.number} ends: {self._spoilt}")
         if self.aggressor is not None:
             make_folder(self._place(request).output.parent)
         try:
@@ -124,12 +130,15 @@ class Steps:
         except KeyboardInterrupt:
             self._end_steps()
             raise
+        result = self._without_blame(result)
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
         if result.outcome is Outcome.NEVER_STARTED:
             self._waited_s += result.wall_s
         ended = (Outcome.TIMED_OUT, Outcome.NEVER_STARTED)
         if result.exit_code == _KILLED or result.outcome in ended:
             self._end_steps()
+        if result.exit_code == _KILLED and not self.launcher.ends_steps:
+            self._spoilt = "a launch that had to be killed may have left ranks"
         if self.aggressor is not None:
             result = self._checked(self.aggressor, request, result)
         if result.outcome is Outcome.OK:
@@ -150,6 +159,13 @@ class Steps:
         self._check_time(request, time_limit_s)
         return self.inner.trace(request, time_limit_s)
 
+    def _without_blame(self, result: RunResult) -> RunResult:
+        """A run that failed as a node did, where the scheduler knows of that."""
+        if result.outcome not in HITS or not (down := self.down_nodes(self.allocation.nodes)):
+            return result
+        self._spoilt = f"{self.scheduler.name} calls nodes of it down: {', '.join(sorted(down))}"
+        return replace(result, outcome=Outcome.NODE_FAILURE, detail=self._spoilt)
+
     def _check_time(self, request: RunRequest, limit_s: float) -> None:
         wanted_s = self._wanted_s(request, limit_s)
         try:
@@ -161,7 +177,8 @@ class Steps:
             raise EnvironmentFault(
                 f"{over.message}: a run may take {wanted_s:.0f} s, and "
                 f"{self.allocation.MARGIN_S:.0f} s are kept to end cleanly",
-                hint="ask for more time: 'time' below 'slurm' in the campaign file",
+                hint=f"ask for more time: 'time' below '{self.scheduler.name.lower()}' in the "
+                "campaign file",
             ) from over
         self._is_begun = True
 

@@ -14,6 +14,7 @@ from commtune import process
 from commtune.cluster.pbs.command_output import (
     FIELD,
     JOB_ID,
+    read_allocation,
     read_failed_nodes,
     read_jobs,
     read_records,
@@ -21,6 +22,7 @@ from commtune.cluster.pbs.command_output import (
 from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import (
     AccountedJob,
+    Allocation,
     QueuedJob,
     QueueSnapshot,
     SchedulerFault,
@@ -154,11 +156,23 @@ class PbsScheduler:
             self._ask(["qdel", *ids], ignored=_GONE)
 
     def let_requeue(self, job: str, allowed: bool) -> None:
-        self._ask(["qalter", "-r", "y" if allowed else "n", _full_id(job)])
+        """Not on PBS, where only operators may requeue: it has no word for node-hours before."""
+        del allowed
+        self.requeue(job)
 
     def requeue(self, job: str) -> None:
-        """Only for operators of PBS; others get a ``PbsFault``."""
-        self._ask(["qrerun", _full_id(job)])
+        raise PbsFault(f"job {job}: only operators may requeue", PbsError.NOT_PERMITTED)
+
+    def find_allocation(self, job: str) -> Allocation:
+        """The job that we run in: its nodes and times.
+
+        Raises:
+            PbsFault: PBS doesn't tell them.
+        """
+        printed = self._ask(["qstat", "-f", "-F", "dsv", "-D", FIELD, _full_id(job)])
+        if found := read_allocation(printed):
+            return found
+        raise PbsFault(f"qstat doesn't say where and since when job {job} runs", PbsError.OTHER)
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
         """Jobs that are over are in it for as long as PBS keeps their history."""

@@ -12,7 +12,7 @@ from calendar import timegm
 from collections.abc import Iterator, Mapping
 
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
-from commtune.cluster.scheduler import QueuedJob
+from commtune.cluster.scheduler import Allocation, QueuedJob
 
 #: Between attributes; qstat shows such a sign in a value as ``^_``.
 FIELD = "\x1f"
@@ -41,10 +41,12 @@ _TIME = -29
 _MEMORY = (-26, -27)
 _NODE = (-4, -5, -6, -20, -30)
 
+#: In front of whose holds a job has: u, o or s.
+_HOLDS = "Hold_Types="
 #: What the scheduler says of a job that waits, in the order in which it is looked for.
 _REASONS = (
     (r"Can Never Run", PendingReason.IMPOSSIBLE),
-    (r"Job held|held", PendingReason.HELD),
+    (rf"{_HOLDS}|held", PendingReason.HELD),
     (r"limit|would exceed|Maximum number", PendingReason.LIMIT),
     (r"[Qq]ueue not started|not (active|enabled)|down|offline|dedicated", PendingReason.MACHINE),
     (r"Not Running|Not enough|Insufficient|conflict|start", PendingReason.TURN),
@@ -90,6 +92,18 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
     )
 
 
+def read_allocation(printed: str) -> Allocation | None:
+    """The job that qstat printed, as one that we run in; ``None`` if it doesn't run."""
+    for name, said in read_records(printed):
+        found, nodes = JOB_ID.fullmatch(name), _nodes(said.get("exec_host", ""))
+        began_at = _read_time(said.get("stime", ""))
+        if found and nodes and began_at is not None:
+            given_s = _read_span(said.get("Resource_List.walltime", ""))
+            ends_at = None if given_s is None else began_at + given_s
+            return Allocation(found[2], tuple(nodes), began_at, ends_at)
+    return None
+
+
 def _nodes(exec_host: str) -> list[str]:
     """Names in ``n1/0*2+n2/0``: once each, in their order."""
     return list(dict.fromkeys(part.partition("/")[0] for part in exec_host.split("+") if part))
@@ -107,14 +121,22 @@ def _read_time(text: str) -> float | None:
         return None
 
 
+def _read_span(text: str) -> float | None:
+    """Seconds of ``100:30:00``; ``None`` for all else."""
+    found = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text, re.ASCII)
+    if not found:
+        return None
+    hours, minutes, seconds = map(int, found.groups())
+    return float((hours * 60 + minutes) * 60 + seconds)
+
+
 def _ended_at(said: Mapping[str, str], started_at: float | None) -> float | None:
     """When it gave its nodes back; older servers only tell how long it ran."""
     if obituary := _read_time(said.get("obittime", "")):
         return obituary
-    used = re.fullmatch(r"(\d+):(\d\d):(\d\d)", said.get("resources_used.walltime", ""), re.ASCII)
-    if started_at is not None and used:
-        hours, minutes, seconds = map(int, used.groups())
-        return started_at + (hours * 60 + minutes) * 60 + seconds
+    used_s = _read_span(said.get("resources_used.walltime", ""))
+    if started_at is not None and used_s is not None:
+        return started_at + used_s
     return _read_time(said.get("mtime", ""))
 
 
@@ -126,9 +148,11 @@ def _read_state(said: Mapping[str, str], started_at: float | None) -> ObservedSt
     state = _STATES.get(letter, JobState.UNKNOWN)
     if state is not JobState.PENDING:
         return ObservedState(state, letter, comment, None, started_at)
-    pending = PendingReason.HELD if _is_held(said) else classify_reason(comment)
+    # Nothing else says why it is held.
+    reason = f"{_HOLDS}{said.get('Hold_Types', '')}" if _is_held(said) else comment
+    pending = classify_reason(reason)
     state = JobState.NEVER_STARTED if pending.is_hopeless else state
-    return ObservedState(state, letter, comment, pending=pending)
+    return ObservedState(state, letter, reason, pending=pending)
 
 
 def _is_held(said: Mapping[str, str]) -> bool:
@@ -137,12 +161,12 @@ def _is_held(said: Mapping[str, str]) -> bool:
     return said["job_state"] == "H" and not waits_for_another
 
 
-def classify_reason(comment: str) -> PendingReason:
-    """What the scheduler's comment on a waiting job means."""
-    for pattern, reason in _REASONS:
-        if re.search(pattern, comment):
-            return reason
-    return PendingReason.UNKNOWN if comment else PendingReason.TURN
+def classify_reason(reason: str) -> PendingReason:
+    """What the scheduler's comment on a waiting job means, or whose holds it has."""
+    for pattern, kind in _REASONS:
+        if re.search(pattern, reason):
+            return kind
+    return PendingReason.UNKNOWN if reason else PendingReason.TURN
 
 
 def _exit_status(said: Mapping[str, str]) -> int | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from commtune.cluster.placement import Topology
 from commtune.model import Outcome
@@ -19,6 +20,8 @@ _NODE_FAILED = re.compile(
 @dataclass(frozen=True)
 class MpiLauncher:
     """Implements ``cluster.scheduler.StepLauncher``."""
+
+    ends_steps: ClassVar[bool] = False
 
     def judge_failure(
         self, output: str, began: bool, timed_out: bool
@@ -41,7 +44,7 @@ class MpiLauncher:
         return []
 
     def end_steps(self, job: str) -> None:
-        """The job's script ends itself after a launch that had to be killed; so do its ranks."""
+        """The job itself ends after a launch that had to be killed; so do its ranks."""
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
         """None: PBS's jobs are not told where their nodes stand."""

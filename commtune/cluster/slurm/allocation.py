@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import ClassVar
 
 from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
@@ -94,6 +95,8 @@ _LOST_NODES = re.compile(r"(?:Node failure on|failed on node) ([^\s:]+)")
 @dataclass(frozen=True)
 class Srun:
     """Implements ``cluster.scheduler.StepLauncher``."""
+
+    ends_steps: ClassVar[bool] = True
 
     #: What Slurm's programs are called in.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))

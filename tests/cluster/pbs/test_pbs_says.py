@@ -9,7 +9,12 @@ import pytest
 
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.pbs.client import PbsFault, PbsScheduler
-from commtune.cluster.pbs.command_output import FIELD, read_failed_nodes, read_jobs
+from commtune.cluster.pbs.command_output import (
+    FIELD,
+    read_allocation,
+    read_failed_nodes,
+    read_jobs,
+)
 from commtune.cluster.scheduler import QueuedJob
 from commtune.errors import MissingComponent, UserError
 
@@ -37,7 +42,7 @@ def _job(name: str) -> QueuedJob:
         ("timed-out", JobState.TIMED_OUT, "exceeded resource walltime"),
         ("lost-its-node", JobState.NODE_FAILURE, "exit status -20"),
         ("running", JobState.RUNNING, None),
-        ("held", JobState.NEVER_STARTED, ""),
+        ("held", JobState.NEVER_STARTED, "Hold_Types=u"),
         ("waits-for-another", JobState.PENDING, ""),
         ("can-never-run", JobState.NEVER_STARTED, None),
         ("its-turn", JobState.PENDING, None),
@@ -68,6 +73,14 @@ def test_why_a_job_waits() -> None:
         "its-turn": PendingReason.TURN,
     }
     assert "Can Never Run: " in _job("can-never-run").observed.reason
+
+
+def test_the_allocation_that_we_run_in() -> None:
+    found = read_allocation(_said("running"))
+    assert found is not None
+    assert (found.number, found.nodes) == ("10", ("n2",))
+    assert found.ends_at == found.began_at + 60
+    assert read_allocation(_said("held")) is None
 
 
 def test_nodes_and_times_of_a_job_that_is_over() -> None:

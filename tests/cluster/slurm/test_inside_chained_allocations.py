@@ -286,3 +286,23 @@ def test_accounts_correct_the_one_before_both_ways(chain: Chain, booked: float) 
     flight = chain.controller().submit(after=before.number, is_over=True)
     chain.controller().began(flight.job.key, chain.allocation(flight), before.number)
     assert chain.job(before.number).node_hours == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("interrupted", [True, False])
+def test_without_accounts_the_queue_says_once_what_it_used(
+    chain: Chain, interrupted: bool
+) -> None:
+    chain.accounts = False
+    before = chain.controller().submit()
+    controller, allocation = chain.runs(before)
+    chain.fake.advance(1800)
+    controller.ended(before.job.key, allocation, interrupted=interrupted)
+    chain.fake.advance(90)  # the script, and Slurm, take some time to end
+    chain.fake.end("1001", Fate("TIMEOUT"))
+    flight = chain.controller().submit(after="1001", is_over=True)
+    for _ in range(2):
+        chain.controller().began(flight.job.key, chain.allocation(flight), "1001")
+    job = chain.job("1001")
+    assert job.node_hours == pytest.approx(2 * 1890 / 3600)
+    assert (job.stage, job.started_at) == (JobStage.OVER, allocation.began_at)
+    assert job.ended_at == pytest.approx(allocation.began_at + 1890)

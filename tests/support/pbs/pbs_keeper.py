@@ -67,6 +67,8 @@ class Keeper:
             "set server default_queue=workq, scheduling=true, job_history_enable=true",
             # All of it is much longer by default: these are tests.
             "set server scheduler_iteration=1, node_fail_requeue=3",
+            # Jobs may submit jobs: users are the same on all hosts.
+            "set server flatuid=true",
             *(f"set node {name} resources_available.ncpus=2" for name in NODES),
         ):
             self._call("qmgr", "-c", order)

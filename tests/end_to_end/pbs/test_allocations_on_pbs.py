@@ -1,0 +1,116 @@
+"""Allocations of PBS one after the other, and what befalls them."""
+
+from __future__ import annotations
+
+import os
+import signal
+
+import psutil
+from left_over import living
+from pbs_campaigns import ONE_CANDIDATE, OnPbs, on_pbs
+from slurm_campaigns import with_long_runs
+
+
+def _submit(campaign: OnPbs) -> None:
+    """Submits a campaign whose runs take a while, with what a site gives each job."""
+    top, conf = campaign.cluster.folder, campaign.cluster.conf
+    path = campaign.cluster.environment["PATH"]
+    given = f"PATH={path} PBS_CONF_FILE={conf} PYTHONPATH={top}/repository:{top}/packages"
+    # Long enough that what is done to it comes before its end.
+    text = with_long_runs(ONE_CANDIDATE, 0.2).replace("confirmation: 1s", "confirmation: 20s")
+    text = on_pbs(text, campaign.folder)
+    campaign.write(text.replace("before: ", f"before: export {given}; "))
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+
+
+def _until_measured(campaign: OnPbs, runs: int) -> None:
+    # PBS isn't asked: it answers late after a node's death, and the campaign goes on meanwhile.
+    campaign.until(lambda: len(campaign.records()) >= runs, f"{runs} runs", 120)
+
+
+def _warn(campaign: OnPbs) -> None:
+    """What the job's script does before the time is over."""
+    found = living(f"{campaign.folder}/campaign.yaml")
+    assert found, campaign.printed()
+    (controller,) = (one for one in found if psutil.Process(one).name() != "timeout")
+    os.kill(controller, signal.SIGUSR1)
+
+
+def test_the_next_allocation_goes_on_when_the_time_is_nearly_over(campaign: OnPbs) -> None:
+    _submit(campaign)
+    _until_measured(campaign, 3)
+    first, following = campaign.jobs()
+    assert (first.word, following.word) == ("RUNNING", "PENDING")
+    again = campaign("submit", "campaign.yaml")
+    assert "already has a PBS job: " in again.err
+    _warn(campaign)
+    campaign.until_over(300)
+    campaign.check_whole(lost=False)
+    said = campaign.printed()
+    assert "commtune: the time of this job is nearly over; everything measured is kept" in said
+    assert f"job {following.number} continues\n" in said
+    assert f"runs are steps of job {following.number}, on n" in said
+    assert set(campaign.outcomes()) == {"ok"}
+    # A third one waited, and was taken back.
+    assert [job.word for job in campaign.jobs()] == ["COMPLETED", "COMPLETED", "CANCELLED"]
+    assert campaign.query("SELECT count(*) FROM jobs WHERE node_hours > 0") == [(2,)]
+
+
+def test_pbs_ends_an_allocation_for_its_time_and_the_next_one_goes_on(campaign: OnPbs) -> None:
+    _submit(campaign)
+    _until_measured(campaign, 3)
+    first, following = campaign.jobs()
+    # Its controller doesn't know that it has less time than it was given.
+    campaign.cluster.order("qalter", "-l", "walltime=5", first.number)
+    campaign.until(lambda: first.number not in campaign.cluster.call("qselect"), "its end", 120)
+    campaign.until_over(300)
+    campaign.check_whole()
+    said = campaign.cluster.call("qstat", "-x", "-f", "-F", "dsv", "-D", "~", first.number)
+    assert "exceeded resource walltime" in said
+    assert f"runs are steps of job {following.number}, on n" in campaign.printed()
+    used = dict(word.partition("=")[::2] for word in said.split("~"))["resources_used.walltime"]
+    hours, minutes, seconds = map(int, used.split(":"))
+    ((counted,),) = campaign.query(f"SELECT node_hours FROM jobs WHERE number = '{first.number}'")
+    # The controller is told some seconds before PBS takes the nodes back; never counted twice.
+    assert 0 < counted <= 2 * (hours + minutes / 60 + (seconds + 2) / 3600)
+
+
+def test_a_node_dies_under_an_allocation_and_the_next_one_goes_on(campaign: OnPbs) -> None:
+    _submit(campaign)
+    _until_measured(campaign, 3)
+    campaign.cluster.fail_node("n2")
+    campaign.until_over(300)
+    campaign.check_whole()
+    assert set(campaign.outcomes()) <= {"ok", "node-failure", "never-started", "interrupted"}
+    assert {nodes for (nodes,) in campaign.query("SELECT DISTINCT nodes FROM runs")} >= {"n1,n3"}
+
+
+def test_where_no_second_job_may_wait_it_is_said_and_submit_goes_on(campaign: OnPbs) -> None:
+    campaign.cluster.limit_jobs(1)
+    _submit(campaign)
+    _until_measured(campaign, 3)
+    _warn(campaign)
+    campaign.until_over(120)
+    assert len(campaign.jobs()) == 1
+    assert "no job continues: PBS accepts no more jobs from you now" in campaign.printed()
+    campaign.cluster.limit_jobs(None)
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+    campaign.until_over(300)
+    campaign.check_whole(lost=False)
+
+
+def test_cancel_ends_an_allocation_and_the_one_that_waits(campaign: OnPbs) -> None:
+    _submit(campaign)
+    _until_measured(campaign, 3)
+    first, following = campaign.jobs()
+    ended = campaign("cancel", "small")
+    assert ended.code == 0, ended.err
+    assert [job.word for job in campaign.jobs()] == ["CANCELLED", "CANCELLED"]
+    assert first.number in ended.out and following.number in ended.out
+    assert campaign("cancel", "small").out == "small: it has no jobs in PBS\n"
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 0, said.err
+    campaign.until_over(300)
+    campaign.check_whole()
