@@ -65,5 +65,5 @@ RCCL_TUNER = RuleFormat(
     _write,
     {},
     "",
-    untried="no AMD GPU was there; RCCL's reader, compiled by itself, takes it",
+    untried="no AMD GPU was there; a copy of its parsing code takes it",
 )

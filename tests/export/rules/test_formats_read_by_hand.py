@@ -1,8 +1,9 @@
 """Files of rules for libraries that are not here, read as their sources read them.
 
 The readers below follow coll_tuned_dynamic_file.c of Open MPI's branch v6.0.x and csv_tuner.cc of
-RCCL, and share nothing with what writes. Both sources were compiled by themselves too, with empty
-headers, and given ``fixtures/*``: what they made of them is in the tests that name them.
+RCCL, and share nothing with what writes. Open MPI's source was compiled by itself too, with empty
+headers, and so was a copy of RCCL's parsing code, typed from its source. They were given
+``fixtures/*``: what they made of them is in the tests that name them.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ def test_rccl_takes_our_rows_first_and_amd_s_for_the_rest() -> None:
     assert row_of(text, "broadcast", 8, 2, 16) is None
 
 
-def test_what_rccl_s_own_reader_took_is_what_is_written() -> None:
+def test_what_a_copy_of_rccl_s_reader_took_is_what_is_written() -> None:
     """It loaded all rows of this file, skipped none, and applied those that the test above has."""
     found = rccl(FIXTURES / "rccl-own.csv").replace(str(FIXTURES), "FIXTURES")
     assert (FIXTURES / "rccl-tuner.csv").read_text() == found
