@@ -46,7 +46,7 @@ class Cache:
         most: different questions that are asked, or wait to be.
     """
 
-    def __init__(self, threads: int = 4, most: int = 256) -> None:
+    def __init__(self, threads: int = 4, most: int = 2500) -> None:
         self._kept: dict[Hashable, _Kept] = {}
         self._bytes = 0
         self._threads = CapacityLimiter(threads)
