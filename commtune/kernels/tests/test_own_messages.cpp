@@ -94,8 +94,8 @@ TEST(what_ranks_send_and_receive_in_collective_operations) {
 }
 
 TEST(versions_of_nccl_in_words) {
-  EXPECT(version_of(22809) == "2.28.9");
-  EXPECT(version_of(20900) == "2.9.0");
-  EXPECT(version_of(2804) == "2.8.4");
-  EXPECT(version_of(21301) == "2.13.1");
+  EXPECT(nccl_version(22809) == "2.28.9");
+  EXPECT(nccl_version(20900) == "2.9.0");
+  EXPECT(nccl_version(2804) == "2.8.4");
+  EXPECT(nccl_version(21301) == "2.13.1");
 }

@@ -212,7 +212,7 @@ class XcclBackend final : public Backend {
   XcclBackend(const World& world, BackendOptions backend_options)
       : world_(world),
         library_code_(library_code()),
-        library_(std::string(kLibrary) + " " + version_of(library_code_)),
+        library_(std::string(kLibrary) + " " + nccl_version(library_code_)),
         memory_(device_memory(backend_options.allocator == Allocator::library
                                   ? library_allocator()
                                   : runtime_allocator())),

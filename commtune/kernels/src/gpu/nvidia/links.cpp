@@ -78,7 +78,7 @@ std::string word_for(std::optional<unsigned> type) {
 }
 
 /// nvmlNvlinkVersion_t in words.
-std::string version_of(std::optional<unsigned> version) {
+std::string nvlink_version(std::optional<unsigned> version) {
   constexpr std::array<const char*, 8> kWords{"", "1.0", "2.0", "2.2", "3.0", "3.1", "4.0", "5.0"};
   return version && *version < kWords.size() ? kWords[*version] : "";
 }
@@ -116,7 +116,7 @@ class Asking {
  private:
   Make make_of(unsigned link) const {
     const auto megabytes = field(nvml_, device_, kLinkSpeedField, link);
-    return {version_of(nvml_.ask<unsigned>("nvmlDeviceGetNvLinkVersion", device_, link)),
+    return {nvlink_version(nvml_.ask<unsigned>("nvmlDeviceGetNvLinkVersion", device_, link)),
             static_cast<double>(megabytes.value_or(0)) * 1e6};
   }
 
