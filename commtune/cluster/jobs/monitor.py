@@ -50,7 +50,8 @@ class JobMonitor:
         found = [
             (tracked, end)
             for tracked in tracked_jobs
-            if (end := _by_file(tracked)) and not self._waits_for_files(tracked)
+            if (end := _by_file(tracked))
+            and not (self._lacks_files(tracked) and self._is_recent(tracked))
         ]
         if found or not _job_numbers(tracked_jobs) or self.clock() < self.next_look_at:
             return found
@@ -141,9 +142,9 @@ class JobMonitor:
         if state.is_over:
             # What never had nodes left nothing; who cancelled it, accounts say a little later.
             ran = state is JobState.COMPLETED or tracked.job.started_at is not None
-            is_asked = self.scheduler.keeps_accounts and _is_for_accounts(tracked)
-            is_more_said = is_asked and tracked.forgotten < _GONE
-            if (ran or is_more_said) and self._waits_for_files(tracked):
+            is_more_said = self.scheduler.keeps_accounts and _is_for_accounts(tracked)
+            is_late = is_more_said or (ran and self._lacks_files(tracked))
+            if is_late and self._is_recent(tracked):
                 return None
             return _ended(tracked, tracked.observed)
         most = _RUNAWAY if self.scheduler.keeps_accounts else _GONE
@@ -152,11 +153,13 @@ class JobMonitor:
             return _ended(tracked, ObservedState(JobState.ABSENT, reason=reason))
         return None
 
-    def _waits_for_files(self, tracked: TrackedJob) -> bool:
+    def _lacks_files(self, tracked: TrackedJob) -> bool:
+        return tracked.folder.finished() is None or not self.has_files(tracked)
+
+    def _is_recent(self, tracked: TrackedJob) -> bool:
         now = self.clock()
         tracked.over_at = now if tracked.over_at is None else tracked.over_at
-        is_late = tracked.folder.finished() is None or not self.has_files(tracked)
-        return is_late and now - tracked.over_at < self.late_files_s
+        return now - tracked.over_at < self.late_files_s
 
 
 def _own_part(answer: QueueSnapshot, tracked: TrackedJob) -> QueueSnapshot:
