@@ -33,10 +33,10 @@ from commtune.model.runs import (
     Run,
     RunRequest,
     RunResult,
-    SizeTimes,
     SubMeasurement,
     Trial,
 )
+from commtune.model.size_times import SizeTimes
 from commtune.model.workload import (
     BATCHED,
     BLOCKING,

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from math import nan
 from typing import Any
 
 from commtune.model.configuration import Configuration
@@ -302,38 +300,6 @@ class Run:
         """One operation of a run that measured several; the outcome is that of the whole run."""
         mine = tuple(m for m in self.measurements if (m.operation or self.operation) == operation)
         return replace(self, operation=operation, then=(), measurements=mine)
-
-
-@dataclass(frozen=True)
-class SizeTimes:
-    """What tells times of measurements, as columns: a long campaign has millions of them.
-
-    Attributes:
-        run: place of each one's run in a list of runs, rising.
-        bytes: message size.
-        median_s, canary_s, canary_after_s: as in ``Measurement``; NaN for ``None``.
-    """
-
-    run: array[int] = field(default_factory=lambda: array("q"))
-    bytes: array[int] = field(default_factory=lambda: array("q"))
-    median_s: array[float] = field(default_factory=lambda: array("d"))
-    canary_s: array[float] = field(default_factory=lambda: array("d"))
-    canary_after_s: array[float] = field(default_factory=lambda: array("d"))
-
-    def extend(
-        self,
-        run: Sequence[int],
-        bytes: Sequence[int],
-        median_s: Sequence[float],
-        canary_s: Sequence[float | None],
-        canary_after_s: Sequence[float | None],
-    ) -> None:
-        """Adds measurements."""
-        self.run.extend(run)
-        self.bytes.extend(bytes)
-        self.median_s.extend(median_s)
-        self.canary_s.extend(nan if one is None else one for one in canary_s)
-        self.canary_after_s.extend(nan if one is None else one for one in canary_after_s)
 
 
 class JobScheduler(StrEnum):

@@ -1,0 +1,40 @@
+"""Times of measurements as columns."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import nan
+
+
+@dataclass(frozen=True)
+class SizeTimes:
+    """What tells times of measurements, as columns: a long campaign has millions of them.
+
+    Attributes:
+        run: place of each one's run in a list of runs, rising.
+        bytes: message size.
+        median_s, canary_s, canary_after_s: as in ``Measurement``; NaN for ``None``.
+    """
+
+    run: array[int] = field(default_factory=lambda: array("q"))
+    bytes: array[int] = field(default_factory=lambda: array("q"))
+    median_s: array[float] = field(default_factory=lambda: array("d"))
+    canary_s: array[float] = field(default_factory=lambda: array("d"))
+    canary_after_s: array[float] = field(default_factory=lambda: array("d"))
+
+    def extend(
+        self,
+        run: Sequence[int],
+        bytes: Sequence[int],
+        median_s: Sequence[float],
+        canary_s: Sequence[float | None],
+        canary_after_s: Sequence[float | None],
+    ) -> None:
+        """Adds measurements."""
+        self.run.extend(run)
+        self.bytes.extend(bytes)
+        self.median_s.extend(median_s)
+        self.canary_s.extend(nan if one is None else one for one in canary_s)
+        self.canary_after_s.extend(nan if one is None else one for one in canary_after_s)
