@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import builtins
+import io
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -145,17 +146,13 @@ def test_it_says_what_would_go_and_asks(
     Made(trials=10, blocks=3).store(store)
     age(store)
     before = rows_of(store, but=set())
-    asked: list[str] = []
-
-    def answer(question: str) -> str:
-        asked.append(question)
-        return ""
-
-    monkeypatch.setattr(builtins, "input", answer)
+    monkeypatch.setattr(sys, "stdin", io.StringIO("\n"))
     with pytest.raises(UserError, match="nothing was pruned"):
         db_prune_command(30, db=url)
-    assert rows_of(store, but=set()) == before and asked == ["Prune? [y/N] "]
-    assert capsys.readouterr().out.startswith("1 campaign without a run in 30 days:\n  ")
+    assert rows_of(store, but=set()) == before
+    said = capsys.readouterr().out
+    assert said.startswith("1 campaign without a run in 30 days:\n  ")
+    assert said.endswith("\nPrune? [y/N] ")
     db_prune_command(30, yes=True, db=url)
     assert capsys.readouterr().out.endswith("pruned\n")
     db_prune_command(30, yes=True, db=url)

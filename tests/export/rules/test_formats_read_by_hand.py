@@ -2,8 +2,7 @@
 
 The readers below follow coll_tuned_dynamic_file.c of Open MPI's branch v6.0.x and csv_tuner.cc of
 RCCL, and share nothing with what writes. Open MPI's source was compiled by itself too, with empty
-headers, and so was a copy of RCCL's parsing code, typed from its source. They were given
-``fixtures/*``: what they made of them is in the tests that name them.
+headers, and given ``fixtures/openmpi-6.json``.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rule_documents import DYNAMIC, KIB, document, nccl_documents, tuned
+from rule_documents import DYNAMIC, document, nccl_documents, openmpi_documents, tuned
 
 from commtune.errors import ExportRefused
 from commtune.export.rules import RULE_FORMATS, render_rules
@@ -26,14 +25,7 @@ _LARGEST = 2**63 - 1
 def open_mpi_6() -> str:
     table = RuleTable.of_documents(
         [
-            document(8, KIB, tuned("allreduce", algorithm="4"), "allreduce"),
-            document(
-                4 * KIB,
-                16 * KIB,
-                tuned("allreduce", algorithm="segmented_ring", algorithm_segmentsize="64k"),
-                "allreduce",
-            ),
-            document(8, KIB, tuned("bcast", algorithm="chain"), "broadcast"),
+            *openmpi_documents("4"),
             document(8, 8, tuned("reduce_scatter_block", algorithm="butterfly"), "reduce-scatter"),
         ],
         "openmpi",
@@ -122,12 +114,6 @@ def test_rccl_takes_our_rows_first_and_amd_s_for_the_rest() -> None:
     assert row_of(text, "allreduce", 2049, 4, 32) == ["ring", "ll128", "16"]
     assert row_of(text, "allgather", 4096, 2, 16) == ["ring", "ll", "4"]
     assert row_of(text, "broadcast", 8, 2, 16) is None
-
-
-def test_what_a_copy_of_rccl_s_reader_took_is_what_is_written() -> None:
-    """It loaded all rows of this file, skipped none, and applied those that the test above has."""
-    found = rccl(FIXTURES / "rccl-own.csv").replace(str(FIXTURES), "FIXTURES")
-    assert (FIXTURES / "rccl-tuner.csv").read_text() == found
 
 
 @pytest.mark.parametrize(

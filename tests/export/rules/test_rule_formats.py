@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from components import require_component
-from rule_documents import DYNAMIC, KIB, OMPI, document, tuned
+from rule_documents import DYNAMIC, KIB, OMPI, document, openmpi_documents, tuned
 
 from commtune.errors import ExportRefused, MissingComponent
 from commtune.export.document import ExportDocument
@@ -56,14 +56,7 @@ def looked_up(rules: Rules, collective: int, ranks: int, size: int) -> tuple[int
 
 def test_open_mpi_looks_up_what_the_profiles_say_for_their_ranks_only() -> None:
     found = rendered(
-        document(8, KIB, tuned("allreduce", algorithm="ring"), "allreduce"),
-        document(
-            4 * KIB,
-            16 * KIB,
-            tuned("allreduce", algorithm="segmented_ring", algorithm_segmentsize="64k"),
-            "allreduce",
-        ),
-        document(8, KIB, tuned("bcast", algorithm="chain"), "broadcast"),
+        *openmpi_documents("ring"),
     )
     assert found.environment == DYNAMIC
     (file,) = found.files

@@ -55,3 +55,13 @@ def tuned(collective: str, **settings: str) -> dict[str, str]:
     """Open MPI's variables of a collective under ``coll/tuned``."""
     named = {f"{OMPI}{collective}_{name}": value for name, value in settings.items()}
     return {**DYNAMIC, **named}
+
+
+def openmpi_documents(first: str) -> tuple[ExportDocument, ...]:
+    """Two ranges of allreduce, one of broadcast; ``first`` is the algorithm of the smallest."""
+    large = tuned("allreduce", algorithm="segmented_ring", algorithm_segmentsize="64k")
+    return (
+        document(8, KIB, tuned("allreduce", algorithm=first), "allreduce"),
+        document(4 * KIB, 16 * KIB, large, "allreduce"),
+        document(8, KIB, tuned("bcast", algorithm="chain"), "broadcast"),
+    )
