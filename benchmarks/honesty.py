@@ -16,6 +16,7 @@ gain:
 - passengers: the share whose recommended configurations hold a variable that does nothing;
 - coverage: the share of campaigns in which all intervals that are stated to hold together do, and
   the share of the intervals of single machine states, stated at 95 % each, that hold;
+- silent: with "slow-with-gain", the share whose recommendation does not name its slow runs;
 - stated power: of campaigns without a gain, how often the minimum detectable effect of a size,
   stated as found in 9 of 10 cases, is found there in as many fresh blocks as were planned; and how
   often the largest one is, at the size where it is largest.
@@ -40,12 +41,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
+from multiprocessing.pool import IMapIterator
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean, median, stdev
 
 # One process a core: more threads would only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -91,6 +93,12 @@ MADE_UP = (
     "sticky",
     "autocorrelated",
     "rounded",
+    "shared",
+    "independent",
+    "slow-launches",
+    "slow-with-gain",
+    "spread-by-configuration",
+    "environment-size",
 )
 UNSEEN = {"interruptions": Interruptions, "congestion": Congestion}
 #: What has the planted gain.
@@ -126,6 +134,9 @@ class Result:
     single_held: int
     runs: int
     seconds: float
+    #: Pairs of a size, in the middle; and a recommendation that is silent about slow runs.
+    pairs: int = 0
+    silent: bool = False
     oracle: bool = False
     stated: float = 0.0
     shown: bool = False
@@ -227,7 +238,7 @@ def _grid(name: str) -> Grid:
 
 def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Result:
     tuned = [p for p in report.profiles if p.verdict is Verdict.FASTER]
-    held, single, single_held = True, 0, 0
+    held, single, single_held, pairs = True, 0, 0, []
     for configuration, points in report.comparison.points.items():
         for point in points:
             if point.gain.pairs < FEWEST_PAIRS:
@@ -236,6 +247,7 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
             holds = point.gain.low <= truth <= point.gain.high
             if point.speed == ALL:
                 held = held and holds
+                pairs.append(point.gain.pairs)
             else:
                 single, single_held = single + 1, single_held + holds
     return Result(
@@ -252,6 +264,8 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
         single_held=single_held,
         runs=report.runs,
         seconds=0.0,
+        pairs=round(median(pairs)) if pairs else 0,
+        silent=any("slow runs" not in p.note for p in tuned),
     )
 
 
@@ -312,9 +326,9 @@ def clustered(counts: Iterable[tuple[int, int]]) -> str:
 def table(results: Sequence[Result]) -> str:
     """The table of the docs."""
     rows = [
-        "| noise | planted speedup | campaigns | claims | found | oracle | wrong | passengers |"
+        "| noise | planted speedup | campaigns | claims | found | oracle | wrong | passengers | silent |"
         " all intervals hold | 95 % intervals hold | stated power | where largest |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for gain in sorted({r.gain for r in results}):
         for noise in (*RECORDED, *MADE_UP, *UNSEEN):
@@ -335,6 +349,7 @@ def _row(noise: str, gain: float, of: Sequence[Result]) -> str:
         *((share("found"), share("oracle")) if gain else ("", "")),
         share("wrong"),
         share("passengers", [r for r in of if r.found]),
+        share("silent") if noise == "slow-with-gain" else "",
         share("together"),
         clustered((r.single_held, r.single) for r in of),
         clustered((r.powered_found, r.powered) for r in of),
@@ -348,7 +363,9 @@ def main() -> None:
     parser.add_argument("--campaigns", type=int, default=400, help="a noise and gain")
     parser.add_argument("--noise", nargs="+", default=[*RECORDED, *MADE_UP, *UNSEEN])
     parser.add_argument("--gains", nargs="+", type=float, default=[0.0, 0.1])
-    parser.add_argument("--run-s", type=float, default=0.165, help="of a run, not of a recording")
+    parser.add_argument(
+        "--run-s", nargs="+", type=float, default=[0.165], help="of a run, not of a recording"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--output", type=Path, help="JSON Lines; what is there isn't run again")
@@ -356,22 +373,32 @@ def main() -> None:
     known = _read(options.output)
     done = {(r.noise, r.gain, r.seed, r.run_s) for r in known}
     cases = [
-        Case(n, g, s, options.run_s)
-        for s, g, n in product(range(options.campaigns), options.gains, options.noise)
+        Case(noise, gain, seed, run_s)
+        for run_s, seed, gain, noise in product(
+            options.run_s, range(options.campaigns), options.gains, options.noise
+        )
+        if gain or noise != "slow-with-gain"
     ]
     cases = [case for case in cases if (case.noise, case.gain, case.seed, case.run_s) not in done]
-    started = time.monotonic()
+    end = time.monotonic() + options.seconds
     with (
         (options.output or Path(os.devnull)).open("a") as file,
         multiprocessing.Pool(options.processes) as pool,
     ):
-        for result in pool.imap_unordered(run, cases):
+        for result in _until(end, pool.imap_unordered(run, cases)):
             known.append(result)
             print(json.dumps(asdict(result), separators=(",", ":")), file=file, flush=True)
-            if time.monotonic() > started + options.seconds:
-                break
     for run_s in dict.fromkeys(r.run_s for r in known):
         print(f"\nRuns of {run_s:g} s\n\n{table([r for r in known if r.run_s == run_s])}")
+
+
+def _until(end: float, results: IMapIterator[Result]) -> Iterator[Result]:
+    """Results as they come, up to an end (of the monotonic clock)."""
+    while (left := end - time.monotonic()) > 0:
+        try:
+            yield results.next(None if math.isinf(left) else left)
+        except (StopIteration, multiprocessing.TimeoutError):
+            return
 
 
 def _read(path: Path | None) -> list[Result]:

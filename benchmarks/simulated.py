@@ -10,11 +10,13 @@ import math
 import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
 from quiet import QuietReporter
 
 from commtune.campaign.plan import Budget, Plan
+from commtune.cluster.environment_padding import pad_variables
 from commtune.documents.yaml_document import parse_document
 from commtune.model import (
     Configuration,
@@ -85,8 +87,8 @@ class Draw:
     wall_s: float
 
 
-#: Gives the noise of the next run, by its place in its block.
-Noise = Callable[[int], Draw]
+#: Gives the noise of the next run.
+Noise = Callable[[RunRequest], Draw]
 
 
 def base_s(size: int) -> float:
@@ -98,14 +100,21 @@ def base_s(size: int) -> float:
 class MadeUpNoise:
     """Noise of one kind.
 
-    - ``normal``;
+    - ``normal``: a fifth of the variance is common to all sizes of a run; ``shared``: all of it
+      is; ``independent``: none is;
     - ``bimodal``: two speeds 1.5x apart by run, which no covariate tells apart;
     - ``sticky``: the same, and a run has the speed of the one before with a probability of 0.9;
     - ``autocorrelated``: what slows a run down slows the next ones, AR(1) with 0.7;
     - ``drifting``; ``heavy-tailed``; ``outliers``;
     - ``rounded``: normal, printed with two decimals of a microsecond;
     - ``first-slower``: the first run of each block takes 10 % longer;
-    - ``every-second``, ``two-of-four``: so do runs by turns.
+    - ``every-second``, ``two-of-four``: so do runs by turns;
+    - ``slow-launches``: 15 % of runs take three times as long; ``slow-with-gain``: of those only
+      that have what a gain is planted on;
+    - ``spread-by-configuration``: each configuration has a spread of its own, a third to three
+      times the usual one, and the default the usual one;
+    - ``environment-size``: 4 % faster or slower by where the stack begins, modulo 64 bytes. The
+      environment is padded as in real runs; the pointers to its variables lie there as well.
     """
 
     kind: str
@@ -116,11 +125,32 @@ class MadeUpNoise:
     #: What a run leaves to the next one.
     last: float = 0.0
 
-    def __call__(self, place: int) -> Draw:
-        self.last = self._shared(place)
+    def __post_init__(self) -> None:
+        if self.kind == "environment-size":
+            #: Lengths are random by block and folder.
+            self.folder = Path(str(self.rng.random()))
+
+    def __call__(self, request: RunRequest) -> Draw:
+        self.last = self._shared(request.position)
         self.runs += 1
-        times = {size: base_s(size) * math.exp(self.last + self._own()) for size in SIZES}
+        common = self.last + self._of_configuration(request)
+        wider = self._width(request.configuration)
+        times = {size: base_s(size) * math.exp(common + wider * self._own()) for size in SIZES}
         return Draw(times, {}, self.run_s)
+
+    def _of_configuration(self, request: RunRequest) -> float:
+        """What a run owes to what it sets, beside the effect of that."""
+        if self.kind == "environment-size":
+            return 0.04 if _stack_begin(request, self.folder) % 64 < 32 else -0.04
+        has_gain = request.configuration.get("V3") == "2"
+        if self.kind == "slow-launches" or (self.kind == "slow-with-gain" and has_gain):
+            return math.log(3) if self.rng.random() < 0.15 else 0.0
+        return 0.0
+
+    def _width(self, configuration: Configuration) -> float:
+        if self.kind != "spread-by-configuration" or configuration.is_default:
+            return 1.0
+        return float(3 ** random.Random(configuration.key).uniform(-1, 1))
 
     def _shared(self, place: int) -> float:
         """What all sizes of a run have in common."""
@@ -143,6 +173,8 @@ class MadeUpNoise:
             return 0.1 * hours + 0.05 * math.sin(2 * math.pi * hours * 20)
         if self.kind == "outliers" and self.rng.random() < 0.1:
             return self.rng.uniform(0.2, 2.0)
+        if self.kind in ("shared", "independent"):
+            return self.rng.gauss(0, self.spread) if self.kind == "shared" else 0.0
         return self.rng.gauss(0, self.spread / 2)
 
     def _mode(self) -> float:
@@ -150,9 +182,17 @@ class MadeUpNoise:
 
     def _own(self) -> float:
         """What one size has for itself."""
+        if self.kind == "shared":
+            return 0.0
         if self.kind == "heavy-tailed":  # Student's t with 2 degrees of freedom
             return self.spread * self.rng.gauss(0, 1) / math.sqrt(self.rng.gammavariate(1, 1))
         return self.rng.gauss(0, self.spread)
+
+
+def _stack_begin(request: RunRequest, folder: Path) -> int:
+    """Bytes of a padded environment and of the pointers to its variables."""
+    padded = pad_variables(request, request.configuration, {}, folder)
+    return sum(len(f"{name}={value}") + 1 + 8 for name, value in padded.items())
 
 
 class RunningSlowdown(Protocol):
@@ -170,8 +210,8 @@ class ContinuousNoise:
     run_s: float = 0.165
     now_s: float = 0.0
 
-    def __call__(self, place: int) -> Draw:
-        del place
+    def __call__(self, request: RunRequest) -> Draw:
+        del request
         started_s, part_s, times = self.now_s, self.run_s / len(SIZES), {}
         for size in SIZES:
             slower = self.model.slowdown(self.now_s, part_s)
@@ -194,8 +234,8 @@ class RecordedNoise:
     place: int = 0
     left: int = 0
 
-    def __call__(self, place: int) -> Draw:
-        del place
+    def __call__(self, request: RunRequest) -> Draw:
+        del request
         if not self.left:
             self.place, self.left = self.rng.randrange(len(self.runs)), self.stretch
         self.left -= 1
@@ -235,7 +275,7 @@ class SimulatedBenchmark:
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """One run, in no time."""
         del time_limit_s
-        draw = self.noise(request.position)
+        draw = self.noise(request)
         started, self.now = self.now, self.now + draw.wall_s
         found = []
         for size in request.workload.sizes:

@@ -107,11 +107,13 @@ class Campaign:
             decision = stored
         comparison, decision = self._confirmation.confirm(decision)
         plan = self._confirmation.measured(decision)
+        rules = self._confirmation.rules(decision, len(decision.shares) - 1)
+        detectable = detectable_gains(decision, comparison, rules)
         oversubscribed = self._session.is_oversubscribed()
-        profiles = [] if oversubscribed else self._profiles(plan, decision, comparison)
+        profiles = [] if oversubscribed else self._profiles(plan, decision, comparison, detectable)
         likely = [] if oversubscribed else self._likely(plan, decision, comparison)
         self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
-        conclusion = self._conclude(plan, decision, comparison)
+        conclusion = self._conclude(plan, decision, comparison, detectable)
         return CampaignResult(
             profiles=tuple(profiles),
             comparison=comparison,
@@ -205,8 +207,13 @@ class Campaign:
     ) -> dict[Configuration, tuple[int, ...]]:
         return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
 
-    def _profiles(self, plan: Plan, decision: Decision, comparison: Comparison) -> list[Profile]:
-        rules = self._confirmation.rules(decision, len(decision.shares) - 1)
+    def _profiles(
+        self,
+        plan: Plan,
+        decision: Decision,
+        comparison: Comparison,
+        detectable: Mapping[int, float],
+    ) -> list[Profile]:
         simulated = self.runner.batches.simulated
 
         def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
@@ -215,7 +222,7 @@ class Campaign:
                 comparison,
                 guards,
                 ablations=decision.ablations,
-                detectable=detectable_gains(decision, comparison, rules),
+                detectable=detectable,
                 simulated=simulated,
             )
 
@@ -230,7 +237,13 @@ class Campaign:
             simulated=self.runner.batches.simulated,
         )
 
-    def _conclude(self, plan: Plan, decision: Decision, comparison: Comparison) -> Conclusion:
+    def _conclude(
+        self,
+        plan: Plan,
+        decision: Decision,
+        comparison: Comparison,
+        detectable: Mapping[int, float],
+    ) -> Conclusion:
         campaign_id = self.runner.campaign_id
         executions: Sequence[Execution] = self.runner.store.executions(campaign_id)
         found = draw_conclusion(
@@ -238,6 +251,7 @@ class Campaign:
             self.runner.evidence,
             decision,
             comparison,
+            detectable,
             rules=self._confirmation.rules(decision, len(decision.shares) - 1),
             run_s=self._confirmation.typical_s(),
             executions=executions,

@@ -50,6 +50,7 @@ def draw_conclusion(
     evidence: Evidence,
     decision: Decision,
     comparison: Comparison,
+    detectable: Mapping[int, float],
     *,
     rules: Rules,
     run_s: float,
@@ -60,6 +61,7 @@ def draw_conclusion(
     """Everything but the profiles.
 
     Args:
+        detectable: as ``detectable_gains`` has it.
         rules: those of the last look.
         run_s: wall seconds of a typical run.
     """
@@ -83,7 +85,7 @@ def draw_conclusion(
         confirmed=_confirmed(decision, comparison, rules),
         ablations=decision.ablations,
         answers=_answers(plan, comparison),
-        detectable=detectable_gains(decision, comparison, rules),
+        detectable=detectable,
         more=more_runs(decision, comparison, rules, run_s),
         not_followed=tuple(
             NotFollowed(e.configuration, str(e.followed), e.why)

@@ -59,6 +59,8 @@ class TableModel:
         self._learnt_at = 0
         #: Parameters without which runs are pooled.
         self._idle: tuple[str, ...] = ()
+        #: What was reduced, as long as the same parameters are idle.
+        self._reduced: dict[Configuration, Configuration] = {}
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -118,7 +120,7 @@ class TableModel:
 
     def count_all(self) -> None:
         """Every parameter counts, in the runs taken in from here on."""
-        self._idle = ()
+        self._pool_without(())
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the parameters that nothing speaks for: runs taken in later are pooled without.
@@ -135,12 +137,22 @@ class TableModel:
         self._learnt_at = 0
         self.fit()
         idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
-        self._idle = tuple(self.encoding.space.parameters[n].name for n in idle)
+        self._pool_without(tuple(self.encoding.space.parameters[n].name for n in idle))
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._idle = self._idle[:-1] if is_last_test else ()
+            self._pool_without(self._idle[:-1] if is_last_test else ())
+
+    def _pool_without(self, idle: tuple[str, ...]) -> None:
+        self._idle = idle
+        self._reduced = {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
         """A configuration without its idle parameters, but for those that others need."""
+        found = self._reduced.get(configuration)
+        if found is None:
+            found = self._reduced[configuration] = self._without_idle(configuration)
+        return found
+
+    def _without_idle(self, configuration: Configuration) -> Configuration:
         space, small = self.encoding.space, configuration
         for name in self._idle:
             lacking = space.without_parameters(small, [name])

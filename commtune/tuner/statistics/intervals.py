@@ -234,8 +234,8 @@ def interval_of_ratio(
 
 def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
     """Squared deviations after the outermost ``cut`` values were drawn in to their neighbours."""
-    low, high = ordered[cut], ordered[len(ordered) - cut - 1]
-    drawn = [min(max(value, low), high) for value in ordered]
+    kept = ordered[cut : len(ordered) - cut]
+    drawn = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
     mean = math.fsum(drawn) / len(drawn)
     return math.fsum((value - mean) ** 2 for value in drawn)
 

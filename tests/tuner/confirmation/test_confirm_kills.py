@@ -65,9 +65,9 @@ class TwoSpeeds:
     rng: random.Random
     made: int
 
-    def __call__(self, place: int) -> Draw:
+    def __call__(self, request: RunRequest) -> Draw:
         slow = self.made > 5 and self.made % 5 == 1
-        quiet = MadeUpNoise("normal", self.rng, run_s=0.0)(place)
+        quiet = MadeUpNoise("normal", self.rng, run_s=0.0)(request)
         canary = 400e-9 if slow else 80e-9
         factor = 3.0 if slow else 1.0
         return Draw(

@@ -191,7 +191,14 @@ def concluded(
     comparison = Comparison("allreduce", {A: points}, {A: estimates}, {A: 0.95}, {A: "budget"})
     decision = looked(len(blocks), len(blocks))
     found = draw_conclusion(
-        PLAN, evidence or Evidence(), decision, comparison, rules=RULES, run_s=0.5, **more
+        PLAN,
+        evidence or Evidence(),
+        decision,
+        comparison,
+        detectable_gains(decision, comparison, RULES),
+        rules=RULES,
+        run_s=0.5,
+        **more,
     )
     return dump_model(found)
 
