@@ -326,7 +326,8 @@ def clustered(counts: Iterable[tuple[int, int]]) -> str:
 def table(results: Sequence[Result]) -> str:
     """The table of the docs."""
     rows = [
-        "| noise | planted speedup | campaigns | claims | found | oracle | wrong | passengers | silent |"
+        "| noise | planted speedup | campaigns | claims | found | oracle | wrong |"
+        " passengers | silent |"
         " all intervals hold | 95 % intervals hold | stated power | where largest |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
