@@ -25,6 +25,7 @@ from pbs_fixture import pbs, shared_pbs  # noqa: E402
 from postgresql_fixture import (  # noqa: E402
     migrated_postgresql,
     new_postgresql_url,
+    own_postgresql,
     postgresql_socket,
     postgresql_url,
 )
@@ -90,6 +91,7 @@ __all__ = [
     "migrated_postgresql",
     "mpi",
     "new_postgresql_url",
+    "own_postgresql",
     "pbs",
     "postgresql_socket",
     "postgresql_url",

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from typing import TypeVar
 
 from commtune import process
+from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database, open_readable
-from commtune.db.connection.location import database_url, wait_s
+from commtune.db.connection.location import away_s, database_url, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
@@ -27,16 +29,20 @@ def opened_database(
     Args:
         say: told of a full disk, which is then waited for.
     """
-    return closing(when_there_is_room(partial(open_database, database_url(option)), say))
+    return closing(when_usable(partial(open_database, database_url(option)), say))
 
 
-def when_there_is_room(attempt: Callable[[], _T], say: Callable[[str], None] | None) -> _T:
+def when_usable(attempt: Callable[[], _T], say: Callable[[str], None] | None) -> _T:
     """What the attempt returns, made again while the disk of the database is full.
+
+    In a job that ``submit`` asked for also while the server is away: nobody is there to start it
+    again. Elsewhere the URL may be wrong, and a person waits.
 
     Args:
         say: told of it; without, nobody waits.
     """
-    return BusyRetry(wait_s(), say).with_room(attempt)
+    server_s = away_s() if KEY_VARIABLE in os.environ else 0.0
+    return BusyRetry(wait_s(), say, server_s).with_faults(attempt)
 
 
 def readable_database(option: str | None) -> closing[Database]:

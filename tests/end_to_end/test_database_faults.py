@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import signal
 import sqlite3
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
 from command_line import SMALL, CommandLine, has_footer, wait_until
 from components import require_component
+from postgresql_fixture import PostgresqlServer, create_postgresql
 
 _KEPT = "  runs keep their record files; once that is fixed, the same command continues\n"
 
@@ -163,6 +166,86 @@ def test_a_database_that_is_deleted(commtune: CommandLine) -> None:
         _, err = child.communicate(timeout=100)
     assert child.returncode == 3
     assert f"the database sqlite:///{commtune.database} is gone" in err
+
+
+def _read_until(child: subprocess.Popen[str], words: str) -> str:
+    """What it says, up to the line with these words."""
+    assert child.stderr
+    said = ""
+    for line in child.stderr:
+        said += line
+        if words in line:
+            return said
+    pytest.fail(f"it ended, and said: {said}")
+
+
+@pytest.fixture
+def on_server(commtune: CommandLine, own_postgresql: PostgresqlServer) -> CommandLine:
+    """The command line over a server that the test may stop."""
+    commtune.extra["COMMTUNE_DB"] = create_postgresql(own_postgresql.socket)
+    commtune.write(SMALL)
+    return commtune
+
+
+def test_a_server_that_goes_away_and_comes_back(
+    on_server: CommandLine, own_postgresql: PostgresqlServer
+) -> None:
+    with on_server.start("tune", "campaign.yaml") as child:
+        for wanted in (2, 5):
+            assert wait_until(lambda: len(on_server.records()) >= wanted, child)  # noqa: B023
+            own_postgresql.stop()
+            waits = _read_until(child, "waiting for it")
+            assert "can't be reached" in waits
+            assert waits.endswith("; waiting for it, at most 3600 s\n")
+            own_postgresql.start()
+            _read_until(child, "note: the database works again, after ")
+        out, err = child.communicate(timeout=200)
+    assert child.returncode == 0, err
+    assert "small: " in out
+    _all_is_stored(on_server)
+    # In the order in which they were made, and none but those.
+    stored = on_server.query("SELECT run_id FROM runs ORDER BY id")
+    made = sorted(on_server.records(), key=lambda file: file.stat().st_mtime_ns)
+    assert [run_id for (run_id,) in stored] == [file.stem for file in made]
+
+
+def test_a_server_that_stays_away(
+    on_server: CommandLine, own_postgresql: PostgresqlServer
+) -> None:
+    on_server.extra["COMMTUNE_DB_WAIT"] = "2"
+    with on_server.start("tune", "campaign.yaml") as child:
+        assert wait_until(lambda: len(on_server.records()) >= 3, child)
+        own_postgresql.stop()
+        _, err = child.communicate(timeout=100)
+    assert child.returncode == 3
+    assert err.count("; waiting for it, at most 2 s\n") == 1
+    last = err[err.index("commtune: ") :]
+    assert "can't be reached" in last and last.endswith(_KEPT)
+    # Whoever starts it again with the server away is told at once.
+    started = on_server("tune", "campaign.yaml")
+    assert started.code == 3 and "waiting" not in started.err
+    # A job of 'commtune submit' has nobody who could start it again.
+    in_job = replace(on_server, extra={**on_server.extra, "COMMTUNE_ALLOCATION": "key"})
+    assert "; waiting for it, at most 2 s\n" in in_job("tune", "campaign.yaml").err
+
+    own_postgresql.start()
+    assert on_server.resume_briefly().code == 130
+    _all_is_stored(on_server)
+
+
+def test_ctrl_c_while_a_server_is_waited_for(
+    on_server: CommandLine, own_postgresql: PostgresqlServer
+) -> None:
+    with on_server.start("tune", "campaign.yaml") as child:
+        assert wait_until(lambda: len(on_server.records()) >= 3, child)
+        own_postgresql.stop()
+        _read_until(child, "waiting for it")
+        child.send_signal(signal.SIGINT)
+        _, err = child.communicate(timeout=60)
+    assert child.returncode == 3 and err.endswith(_KEPT)
+    own_postgresql.start()
+    assert on_server.resume_briefly().code == 130
+    _all_is_stored(on_server)
 
 
 def test_a_folder_that_cannot_be_made(commtune: CommandLine) -> None:

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import psycopg
+
 from commtune import process
 
 ROOT = Path(__file__).parents[2]
@@ -105,6 +107,7 @@ class CommandLine:
 
     @property
     def database(self) -> Path:
+        """The file that is used where COMMTUNE_DB names no server."""
         return self.folder / "data" / "commtune" / "commtune.db"
 
     def records(self, campaign: str = "small") -> list[Path]:
@@ -112,9 +115,13 @@ class CommandLine:
         return sorted((self.folder / f"data/commtune/campaigns/{campaign}/runs").glob("*.jsonl"))
 
     def query(self, statement: str) -> list[tuple[Any, ...]]:
-        """Asks the database, past all code of ours."""
-        with closing(sqlite3.connect(self.database, timeout=30)) as connection:
-            return connection.execute(statement).fetchall()
+        """Asks the server that COMMTUNE_DB names, or else the file, past all code of ours."""
+        url = self.extra.get("COMMTUNE_DB", "")
+        if url.startswith("postgresql"):
+            with psycopg.connect(url.replace("+psycopg", "")) as connection:
+                return connection.execute(statement.encode()).fetchall()
+        with closing(sqlite3.connect(self.database, timeout=30)) as file:
+            return file.execute(statement).fetchall()
 
     def left_over(self) -> dict[int, str]:
         """Processes of the campaign's runs that still live, with the run's identifier."""

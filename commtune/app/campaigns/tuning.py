@@ -122,7 +122,7 @@ def tune_campaign(
     record = record_of(spec, mpi, describe_machine(), folder)
     hand = command_by_hand(benchmark, plan.workload, plan.timing)
     with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
-        runner = Runner(plan, number, benchmark, store, by_hand=hand)
+        runner = Runner(plan, number, benchmark, store, clock=store.clock, by_hand=hand)
         return Campaign(plan, runner, reporter).run()
 
 
@@ -160,7 +160,8 @@ def _tune_on_slurm(
         ) as steps:
             runner = Runner(
                 plan, number, steps, store,
-                clock=steps.used_s, most_left_s=on.left_s(book), look_at=on.look_at,
+                clock=partial(store.clock, steps.used_s),
+                most_left_s=on.left_s(book), look_at=on.look_at,
             )  # fmt: skip
             return Campaign(plan, runner, reporter).run()
 

@@ -318,7 +318,10 @@ def _measure(
             )
         plan = _with_time_limit(task.plan, known)
         look_at = task.on.look_at if task.on else ""
-        runner = Runner(plan, campaign_id, benchmark, store, look_at=look_at, by_hand=by_hand)
+        runner = Runner(
+            plan, campaign_id, benchmark, store,
+            clock=store.clock, look_at=look_at, by_hand=by_hand,
+        )  # fmt: skip
         runner.recover()
         runner.load()
         runner.new_trial(DEFAULT, "baseline")

@@ -101,7 +101,7 @@ def tune_command(
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
     )  # fmt: skip
     grid = None if replay is None else load_grid(replay)
-    spec, mpi_found = campaign_control.when_there_is_room(
+    spec, mpi_found = campaign_control.when_usable(
         partial(_campaign, campaign, document, grid, database_url(db)),
         _say_at_once,
     )

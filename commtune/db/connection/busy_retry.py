@@ -1,4 +1,5 @@
-"""Waiting for a database that another program holds (a backup, an open shell), or for room."""
+"""Waiting for a database that another program holds (a backup, an open shell), for room, or for
+a server that is away."""
 
 from __future__ import annotations
 
@@ -10,30 +11,34 @@ from typing import TypeVar
 
 from sqlalchemy.exc import OperationalError
 
-from commtune.db.connection.location import NoRoom, explain_fault
+from commtune.db.connection.location import Away, NoRoom, explain_fault
 from commtune.errors import DatabaseFault
 from commtune.interrupts import Interrupts
 
 _T = TypeVar("_T")
 #: Between two attempts, each of which waits by itself, seconds.
 _PAUSE_S = 0.1
-#: Between two attempts on a full disk, seconds.
-_ROOM_PAUSE_S = 1.0
+#: Between two attempts on a full disk, or on a server that is away, seconds.
+_FAULT_PAUSE_S = 1.0
 
 
 @dataclass
 class BusyRetry:
-    """What a writer does while an SQLite file is held by another program, or its disk is full.
+    """What to do while an SQLite file is held, a disk is full, or a server is away.
 
     Attributes:
         wait_s: how long it tries again, seconds; one attempt is always made.
         say: told once in every wait.
+        away_s: the same as ``wait_s`` for a server that can't be reached.
+        waited_s: seconds of all waits for room and for servers so far.
         is_spent: a wait ended without success, by its limit or by Ctrl-C: what is written on the
             way out waits no more.
     """
 
     wait_s: float = 0.0
     say: Callable[[str], None] | None = None
+    away_s: float = 0.0
+    waited_s: float = field(default=0.0, init=False)
     is_spent: bool = field(default=False, init=False)
 
     def with_busy(
@@ -65,42 +70,56 @@ class BusyRetry:
                 self.is_spent = False
                 return done
             if is_first:
-                self._announce(f"the database {shown} is busy: another program writes")
+                self._announce(
+                    f"the database {shown} is busy: another program writes", self.wait_s
+                )
             is_first = False
             pause(_PAUSE_S)
 
-    def with_room(self, attempt: Callable[[], _T]) -> _T:
-        """What the attempt returns, made again while the disk is full.
+    def with_faults(self, attempt: Callable[[], _T]) -> _T:
+        """What the attempt returns, made again while the disk is full, or the server away.
 
         Nobody waits who can't say so: a person waits for that command's answer.
 
         Args:
-            attempt: stores all or nothing.
+            attempt: stores all or nothing, and may be made again where it isn't known which.
 
         Raises:
             NoRoom: there was none for all the time.
+            Away: the server couldn't be reached for all the time.
         """
-        until = time.monotonic() + (0.0 if self.is_spent or self.say is None else self.wait_s)
-        is_first = True
+        before_s, began = self.waited_s, time.monotonic()
+        may_wait = not self.is_spent and self.say is not None
+        fault: NoRoom | Away | None = None
         while True:
             try:
                 done = attempt()
-            except NoRoom as fault:
+            except (NoRoom, Away) as again:
+                limit_s = self.away_s if isinstance(again, Away) else self.wait_s
                 self.is_spent = True  # until it succeeds
-                if time.monotonic() >= until:
+                if not may_wait or time.monotonic() - began >= limit_s:
                     raise
-                if is_first:
-                    self._announce(fault.message)
+                if fault is None:
+                    self._announce(again.message, limit_s)
+                fault = again
             else:
+                if fault is not None:
+                    self.is_spent = False
+                    self._tell(
+                        f"note: the database works again, after {self.waited_s - before_s:.0f} s"
+                    )
                 return done
-            is_first = False
             with Interrupts() as interrupts, interrupts.let_through():
-                time.sleep(_ROOM_PAUSE_S)
+                time.sleep(_FAULT_PAUSE_S)
+            self.waited_s = before_s + time.monotonic() - began
 
-    def _announce(self, trouble: str) -> None:
+    def _announce(self, trouble: str, limit_s: float) -> None:
         self.is_spent = True  # until it succeeds
+        self._tell(f"note: {trouble}; waiting for it, at most {limit_s:.0f} s")
+
+    def _tell(self, words: str) -> None:
         if self.say:
-            self.say(f"note: {trouble}; waiting for it, at most {self.wait_s:.0f} s")
+            self.say(words)
 
 
 def _is_busy(error: OperationalError) -> bool:

@@ -24,9 +24,11 @@ SCHEMA = "r0007"
 #: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
 VERSION_TABLE = "commtune_schema"
 
-#: Names how long a campaign waits for an SQLite file that another program holds, in seconds.
+#: Names how long a campaign waits for a database that it can't use now, in seconds.
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
+#: For a server: somebody restarts it, and no job of ours holds it.
+_AWAY_S = 3600.0
 _ATTEMPT_S = 10.0
 
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
@@ -119,13 +121,13 @@ def refuse_service(url: str) -> None:
         )
 
 
-def wait_s() -> float:
-    """How long a write waits while another program holds the database, seconds.
+def wait_s(usual_s: float = _WAIT_S) -> float:
+    """How long a campaign waits for another program that writes, or for room, seconds.
 
     Raises:
         UserError: COMMTUNE_DB_WAIT is no such number.
     """
-    written = os.environ.get(_WAIT_VARIABLE) or str(_WAIT_S)
+    written = os.environ.get(_WAIT_VARIABLE) or str(usual_s)
     try:
         seconds = float(written)
     except ValueError:
@@ -133,9 +135,18 @@ def wait_s() -> float:
     if not 0 <= seconds < float("inf"):
         raise UserError(
             f"{_WAIT_VARIABLE}={written} is not a number of seconds",
-            hint=f"a number from 0 up; without it, {_WAIT_S:.0f}",
+            hint=f"a number from 0 up; without it, {usual_s:.0f}",
         )
     return seconds
+
+
+def away_s() -> float:
+    """How long a campaign waits for a server that can't be reached, seconds.
+
+    Raises:
+        UserError: as `wait_s`.
+    """
+    return wait_s(_AWAY_S)
 
 
 def busy_s() -> float:
@@ -190,6 +201,10 @@ class OtherSchema(DatabaseFault):
 
 class NoRoom(DatabaseFault):
     """The disk is full, or a quota reached: nothing of the transaction was stored."""
+
+
+class Away(DatabaseFault):
+    """The server can't be reached; whether it stored the transaction is not known."""
 
 
 def _check_schema(revision: object, shown: str) -> None:
@@ -273,9 +288,9 @@ _MEANINGS = (
     _Meaning("no password supplied", "requires a password", "put it in ~/.pgpass, or in the URL"),
     _Meaning("permission denied", "denies you permission for this", "ask its administrator"),
     _Meaning("does not exist", "lacks what was asked for", "createdb NAME, or correct the URL"),
-    _Meaning("connection", "can't be reached", _SERVER, True),
-    _Meaning("server closed", "can't be reached", _SERVER, True),
-    _Meaning("terminating", "can't be reached", _SERVER, True),
+    _Meaning("connection", "can't be reached", _SERVER, True, Away),
+    _Meaning("server closed", "can't be reached", _SERVER, True, Away),
+    _Meaning("terminating", "can't be reached", _SERVER, True, Away),
 )
 
 
@@ -296,4 +311,5 @@ def explain_fault(text: str, shown: str, *, transient: bool = False) -> Database
                 hint=meaning.hint,
                 transient=meaning.transient,
             )
-    return DatabaseFault(f"the database {shown} failed: {first}", transient=transient)
+    kind = Away if transient and not shown.startswith("sqlite") else DatabaseFault
+    return kind(f"the database {shown} failed: {first}", transient=transient)

@@ -15,7 +15,7 @@ from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage
-from commtune.db.storage.rows import Transactions, configuration_row, waits_for_room
+from commtune.db.storage.rows import Transactions, configuration_row, waits_for_database
 from commtune.db.tables import (
     BLOCKS,
     CONCLUSIONS,
@@ -49,7 +49,7 @@ class StoredCourse(Transactions):
     def conclusion(self, campaign_id: int) -> Conclusion | None:
         return self._newest(CONCLUSIONS, CONCLUSIONS.c.conclusion, campaign_id, Conclusion)
 
-    @waits_for_room
+    @waits_for_database
     def _add(self, table: Table, campaign_id: int, **document: Any) -> None:
         new = insert(table).values(campaign_id=campaign_id, created=time.time(), **document)
         with self._write() as connection:
@@ -64,7 +64,7 @@ class StoredCourse(Transactions):
                 self.database.report(Damage(table.name, str(row.id), "", error.message))
         return None
 
-    @waits_for_room
+    @waits_for_database
     def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
         """Stores a block before its first run starts; the same one again is nothing new.
 
@@ -93,7 +93,7 @@ class StoredCourse(Transactions):
         rows = self._rows(planned.order_by(BLOCKS.c.number), "blocks", "number")
         return [_block(row) for row in rows]
 
-    @waits_for_room
+    @waits_for_database
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
         values = {
             "followed": str(execution.followed),
@@ -124,7 +124,7 @@ class StoredCourse(Transactions):
         )
         return [_execution(row) for row in rows]
 
-    @waits_for_room
+    @waits_for_database
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
         """Puts these profiles in the place of the campaign's earlier ones, all or none."""
         mine = PROFILES.c.campaign_id == campaign_id
@@ -223,7 +223,7 @@ class StoredJobs(Transactions):
         super().__init__(database, patience)
         self._campaign_id = campaign_id
 
-    @waits_for_room
+    @waits_for_database
     def put_job(self, job: JobRecord) -> None:
         """Stores a job, in the place of what was known of it by its key.
 

@@ -31,18 +31,21 @@ from commtune.model import Configuration
 _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
-def waits_for_room(method: _Method) -> _Method:
-    """A method of one transaction that is made again while the disk is full."""
+def waits_for_database(method: _Method) -> _Method:
+    """A method of one transaction, which is made again while the disk is full or the server away.
+
+    A server may have stored what it can't say any more: the second time must change nothing.
+    """
 
     @wraps(method)
     def waiting(self: Transactions, *args: Any, **kwargs: Any) -> Any:
-        return self._patience.with_room(partial(method, self, *args, **kwargs))
+        return self._patience.with_faults(partial(method, self, *args, **kwargs))
 
     return cast(_Method, waiting)
 
 
 class Transactions:
-    """Reads and writes one database; a write waits for other programs as its patience says."""
+    """Reads and writes one database, and waits for it as its patience says."""
 
     def __init__(self, database: Database, patience: BusyRetry) -> None:
         self.database = database
@@ -61,6 +64,7 @@ class Transactions:
     def _write(self) -> AbstractContextManager[Connection]:
         return self.database.write(self._patience)
 
+    @waits_for_database
     def _rows(self, statement: Executable, table: str = "", key: str = "id") -> Sequence[Any]:
         """The rows that are sound, named after a table's column."""
         with self.database.read() as connection:

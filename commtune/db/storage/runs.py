@@ -22,7 +22,7 @@ from sqlalchemy import (
 from commtune import model
 from commtune.db import codec
 from commtune.db.checked_columns import read_scalars, sound_rows
-from commtune.db.storage.rows import Transactions, ensure_row, waits_for_room
+from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
 from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
 from commtune.errors import DatabaseFault, UnknownName
@@ -61,7 +61,7 @@ _ADD_MEASUREMENTS = insert(MEASUREMENTS)
 class StoredRuns(Transactions):
     """The runs of campaigns; a part of ``Store``."""
 
-    @waits_for_room
+    @waits_for_database
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
         """Registers runs as running before they are launched, all of them or none.
 
@@ -74,7 +74,7 @@ class StoredRuns(Transactions):
             for request in requests:
                 _register(connection, campaign_id, request, session)
 
-    @waits_for_room
+    @waits_for_database
     def finish_run(self, campaign_id: int, result: RunResult, operation: str) -> bool:
         """Stores a run's result and measurements in one transaction.
 
@@ -101,7 +101,7 @@ class StoredRuns(Transactions):
                 connection.execute(_ADD_MEASUREMENTS, rows)
             return True
 
-    @waits_for_room
+    @waits_for_database
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
         """Forgets a run that has no result; one that is stored already stays.
 
@@ -113,7 +113,7 @@ class StoredRuns(Transactions):
             is_open = RUNS.c.run_id == run_id, RUNS.c.state != "stored"
             connection.execute(delete(RUNS).where(RUNS.c.campaign_id == campaign_id, *is_open))
 
-    @waits_for_room
+    @waits_for_database
     def mark_interrupted(self, run_id: str, detail: str) -> None:
         """Closes a run that left no result; one that is stored already stays as it is.
 
@@ -174,16 +174,25 @@ class StoredRuns(Transactions):
 
         A page at a time, so that a slow reader neither holds them all nor keeps writers waiting.
         """
-        last, tell = 0, self.database.report
+        last = 0
         while True:
-            with self.database.read() as connection:
-                rows = connection.execute(_page_of_runs(campaign_id, last, phase)).all()
-                if not rows:
-                    return
-                asked = _measurements(campaign_id, rows[0].id, rows[-1].id, phase, columns)
-                measured = read_scalars(connection, asked, "measurements", "run_id", tell)
+            rows, measured = self._page(campaign_id, phase, columns, last)
+            if not rows:
+                return
             last = rows[-1].id
-            yield sound_rows(rows, "runs", tell=tell), measured
+            yield sound_rows(rows, "runs", tell=self.database.report), measured
+
+    @waits_for_database
+    def _page(
+        self, campaign_id: int, phase: Phase | None, columns: Sequence[str], last: int
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        with self.database.read() as connection:
+            rows = connection.execute(_page_of_runs(campaign_id, last, phase)).all()
+            if not rows:
+                return (), ()
+            asked = _measurements(campaign_id, rows[0].id, rows[-1].id, phase, columns)
+            tell = self.database.report
+            return rows, read_scalars(connection, asked, "measurements", "run_id", tell)
 
     def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
         """Samples of one size of one run, seconds, in the order taken; none if they were pruned.

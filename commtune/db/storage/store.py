@@ -21,7 +21,7 @@ from commtune.db.locks import acquire_lock, find_holder, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.campaigns import open_campaign, update_campaign
 from commtune.db.storage.results import StoredCourse, StoredJobs
-from commtune.db.storage.rows import waits_for_room
+from commtune.db.storage.rows import waits_for_database
 from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.storage.trials import StoredTrials
@@ -32,10 +32,10 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
     """Reads and writes campaigns in one database.
 
     Args:
-        wait_s: how long a write waits while another program holds the database, seconds; what
-            ``location.wait_s`` says where ``None``.
-        say: told once in every such wait, so that a person can look for that program, and what
-            else a person should know.
+        wait_s: how long a database is waited for that another program holds, whose disk is full
+            or whose server is away, seconds; what ``location`` says where ``None``.
+        say: told once in every such wait, so that a person can look, and what else a person
+            should know.
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         wait_s: float | None = None,
         say: Callable[[str], None] | None = None,
     ) -> None:
-        super().__init__(database, BusyRetry(location.wait_s() if wait_s is None else wait_s, say))
+        waits = (location.wait_s(), location.away_s()) if wait_s is None else (wait_s, wait_s)
+        super().__init__(database, BusyRetry(waits[0], say, waits[1]))
         self._say = say or (lambda _: None)
 
-    @waits_for_room
+    @waits_for_database
     def begin(
         self,
         spec: CampaignRecord,
@@ -78,7 +79,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         self._tell(handle)
         return handle, reason
 
-    @waits_for_room
+    @waits_for_database
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
         """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
 
@@ -105,6 +106,14 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
             f"  its earlier runs are now campaign {handle.earlier}{end}"
         )
 
+    def clock(self, clock: Callable[[], float] = time.monotonic) -> float:
+        """What a clock says, without the time that the database was waited for.
+
+        No budget pays for that.
+        """
+        return clock() - self._patience.waited_s
+
+    @waits_for_database
     def order_seed(self, campaign_id: int) -> str:
         """What the order of a campaign's runs is drawn from (see ``tuner.ports.Store``)."""
         with self.database.read() as connection:
@@ -116,7 +125,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         # The moment it was created: a name may change, and is the same on many machines.
         return str(row.seed if row.simulated else row.created)
 
-    @waits_for_room
+    @waits_for_database
     def finish_campaign(self, campaign_id: int) -> None:
         """Notes that the campaign came to its end now, and gives the lock back: both or none."""
         owner = self._owners.get(campaign_id)
@@ -127,7 +136,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
             if owner is not None:
                 release_lock(connection, campaign_id, owner)
 
-    @waits_for_room
+    @waits_for_database
     def lock(
         self,
         campaign_id: int,
@@ -156,12 +165,13 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
             self._owners[campaign_id] = owner
         return reason
 
+    @waits_for_database
     def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
         """Who holds the lock, dead or alive, and since when; ``None`` if nobody does."""
         with self.database.read() as connection:
             return find_holder(connection, campaign_id)
 
-    @waits_for_room
+    @waits_for_database
     def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
 
@@ -174,7 +184,7 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         with self._write() as connection:
             locks.refresh_lock(connection, campaign_id, owner or self._owners.get(campaign_id))
 
-    @waits_for_room
+    @waits_for_database
     def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
         """Gives the lock back; does nothing if another holds it."""
         owner = owner or self._owners.get(campaign_id)

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, bindparam, insert, select
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.storage.rows import Transactions, configuration_row, waits_for_room
+from commtune.db.storage.rows import Transactions, configuration_row, waits_for_database
 from commtune.db.tables import CONFIGURATIONS, TRIALS
 from commtune.errors import DatabaseFault
 from commtune.model import Configuration
@@ -24,7 +24,7 @@ _ADD_TRIAL = insert(TRIALS)
 class StoredTrials(Transactions):
     """The trials of campaigns; a part of ``Store``."""
 
-    @waits_for_room
+    @waits_for_database
     def add_trial(
         self,
         campaign_id: int,

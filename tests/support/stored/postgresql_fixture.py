@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import psycopg
@@ -40,23 +41,35 @@ def _as_user() -> tuple[list[str], int]:
     return words, user.pw_uid
 
 
-@pytest.fixture(scope="session")
-def postgresql_socket() -> Iterator[Path]:
-    """The folder with the socket of a PostgreSQL server that lives as long as the session."""
-    programs = _postgresql_programs()
-    require_component("PostgreSQL's server programs", programs is not None)
-    assert programs is not None
-    prefix, uid = _as_user()
-    # Not pytest's folder: the name of a socket must be short, and the server's user may enter it.
-    folder = Path(tempfile.mkdtemp(prefix="ctpg"))
-    os.chown(folder, uid, -1)
-    data = folder / "data"
-    settings = f"-k {folder} -c listen_addresses= -c max_connections=40 -c fsync=off"
+class PostgresqlServer:
+    """A server with a socket in a folder of its own, which it makes and starts."""
 
-    def call(program: str, *arguments: str) -> None:
+    def __init__(self) -> None:
+        programs = _postgresql_programs()
+        require_component("PostgreSQL's server programs", programs is not None)
+        assert programs is not None
+        self._programs = programs
+        self._prefix, uid = _as_user()
+        # Not pytest's folder: the name of a socket must be short, and the server's user may enter
+        # it.
+        self.socket = Path(tempfile.mkdtemp(prefix="ctpg"))
+        os.chown(self.socket, uid, -1)
+        self._call("initdb", "-U", "commtune", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self.start()
+
+    def start(self) -> None:
+        """Starts it, also again, and waits until it answers."""
+        settings = f"-k {self.socket} -c listen_addresses= -c max_connections=40 -c fsync=off"
+        self._call("pg_ctl", "-w", "-l", str(self.socket / "log"), "-o", settings, "start")
+
+    def stop(self) -> None:
+        """Ends it as a crash would; what was committed is there when it starts again."""
+        self._call("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
-            [*prefix, str(programs / program), "-D", str(data), *arguments],
-            cwd=folder,
+            [*self._prefix, str(self._programs / program), "-D", str(self._data), *arguments],
+            cwd=self.socket,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -64,16 +77,43 @@ def postgresql_socket() -> Iterator[Path]:
         )
         assert done.returncode == 0, done.stdout
 
+    @property
+    def _data(self) -> Path:
+        return self.socket / "data"
+
+    def remove(self) -> None:
+        """Ends it if it runs, and deletes its folder."""
+        try:
+            if (self._data / "postmaster.pid").exists():
+                self.stop()
+        finally:
+            shutil.rmtree(self.socket, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def postgresql_socket() -> Iterator[Path]:
+    """The folder with the socket of a PostgreSQL server that lives as long as the session."""
+    with _running_postgresql() as server:
+        yield server.socket
+
+
+@pytest.fixture
+def own_postgresql() -> Iterator[PostgresqlServer]:
+    """A server for a test that stops it."""
+    with _running_postgresql() as server:
+        yield server
+
+
+@contextmanager
+def _running_postgresql() -> Iterator[PostgresqlServer]:
+    server = PostgresqlServer()
     try:
-        call("initdb", "-U", "commtune", "-A", "trust", "-E", "UTF8", "--no-sync")
-        call("pg_ctl", "-w", "-l", str(folder / "log"), "-o", settings, "start")
-        yield folder
-        call("pg_ctl", "-w", "-m", "immediate", "stop")
+        yield server
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        server.remove()
 
 
-def _create_postgresql(socket: Path) -> str:
+def create_postgresql(socket: Path) -> str:
     """Creates an empty database on the server; returns its URL."""
     name = f"test{next(_NUMBERS)}"
     administration = f"host={socket} user=commtune dbname=postgres"
@@ -85,13 +125,13 @@ def _create_postgresql(socket: Path) -> str:
 @pytest.fixture
 def new_postgresql_url(postgresql_socket: Path) -> str:
     """The URL of an empty database on the server."""
-    return _create_postgresql(postgresql_socket)
+    return create_postgresql(postgresql_socket)
 
 
 @pytest.fixture(scope="session")
 def migrated_postgresql(postgresql_socket: Path) -> Iterator[Database]:
     """A database with our schema for all tests that leave the schema alone."""
-    database = open_database(_create_postgresql(postgresql_socket))
+    database = open_database(create_postgresql(postgresql_socket))
     yield database
     database.close()
 
