@@ -16,6 +16,8 @@ import pytest
 from command_line import SMALL, CommandLine, Said, has_footer, wait_until
 
 _KILLS, _LATE_KILLS = 20, 4
+#: Campaigns over each kind of database that are killed so often: 1,000 kills in a night.
+_ROUNDS = max(1, int(os.environ.get("COMMTUNE_KILLS", "40")) // (2 * _KILLS))
 #: Timing with which a run takes six seconds.
 _LONG = "max_samples: 100000, time_cap: 3s, relative_ci: 0"
 
@@ -54,13 +56,24 @@ def _stop_left_over(commtune: CommandLine) -> None:
 
 
 def _confirming(commtune: CommandLine) -> list[object]:
-    if not commtune.database.exists():
+    if not commtune.records():  # nor perhaps any table
         return []
     return list(commtune.query("SELECT id FROM runs WHERE phase = 'confirm'"))
 
 
-def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: CommandLine) -> None:
-    rng = random.Random(20)
+@pytest.fixture(params=["sqlite", "postgresql"])
+def on_each(request: pytest.FixtureRequest, commtune: CommandLine) -> CommandLine:
+    """The command line over each kind of database."""
+    if request.param == "postgresql":
+        commtune.extra["COMMTUNE_DB"] = request.getfixturevalue("new_postgresql_url")
+    return commtune
+
+
+@pytest.mark.parametrize("number", range(_ROUNDS))
+def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(
+    on_each: CommandLine, number: int
+) -> None:
+    commtune, rng = on_each, random.Random(20 + number)
     # Confirmation is long enough not to be over before the last kill; the search ends with its
     # trials, however long they take.
     campaign = SMALL.replace("trials: 3", "trials: 10").replace("search: 60s", "search: 10min")
@@ -100,7 +113,8 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(commtune: Co
     assert commtune.left_over() == {}
 
 
-def test_a_run_that_still_lives_is_ended_and_made_again(commtune: CommandLine) -> None:
+def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) -> None:
+    commtune = on_each
     commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 1, child)
@@ -174,7 +188,8 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     assert set(kept) <= set(commtune.query("SELECT run_id FROM runs WHERE outcome = 'ok'"))
 
 
-def test_a_second_controller_is_refused_and_a_dead_one_is_followed(commtune: CommandLine) -> None:
+def test_a_second_controller_is_refused_and_a_dead_one_is_followed(on_each: CommandLine) -> None:
+    commtune = on_each
     # However long the second one takes to begin, the first is not done by then.
     commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
     with commtune.start("tune", "campaign.yaml") as first:
