@@ -25,6 +25,8 @@ _LONG = "max_samples: 100000, time_cap: 3s, relative_ci: 0"
 def _kill_somewhere(commtune: CommandLine, rng: random.Random, *, late: bool) -> str:
     """Kills the controller, and nobody else, at a random moment; returns the phase it was in.
 
+    On a busy machine the last ones may be done before: the confirmation has fewer runs there.
+
     What it leaves runs on, and is often through before the next one looks. Sometimes it is
     stopped, so that the next controller finds it in the middle.
     """
@@ -41,7 +43,9 @@ def _kill_somewhere(commtune: CommandLine, rng: random.Random, *, late: bool) ->
         time.sleep(rng.uniform(0, 0.2))
         child.send_signal(signal.SIGKILL)
         child.communicate()
-    assert child.returncode == -signal.SIGKILL, "it ended before it was killed"
+    if child.returncode == 0:
+        return "done"
+    assert child.returncode == -signal.SIGKILL
     if rng.random() < 0.4 and commtune.records():
         _stop_left_over(commtune)
     if len(commtune.records()) == before:
@@ -82,6 +86,7 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
     ]
     assert {"start", "search", "confirm"} <= set(phases)
+    assert phases.count("done") < _LATE_KILLS
 
     said = commtune("tune", "campaign.yaml")
 
