@@ -101,7 +101,12 @@ def load_space(name: str | Path) -> Space:
             hint=suggest(text, list_presets()) + "; a file is named with its ending: ./NAME.yaml",
         )
     family, size = _family_of(text)
-    return replace(build_space(_shipped(family), size), name=text)
+    return replace(_of_size(_shipped_whole(family), size), name=text)
+
+
+@cache  # of three sizes
+def _shipped_whole(family: str) -> Space:
+    return _Building(_shipped(family)).whole()
 
 
 def _entry(name: str) -> Path:
@@ -109,6 +114,7 @@ def _entry(name: str) -> Path:
     return Path(str(entry if entry.is_file() else _PARTS / f"{name}.yaml"))
 
 
+@cache  # many spaces include the same
 def _shipped(name: str) -> Document:
     entry = _entry(name)
     return parse_document(entry.read_text(encoding="utf-8"), entry, SpaceError, quick=True)
@@ -121,7 +127,10 @@ def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
         DocumentError: of the document's class, with file, line and hint.
     """
     document.require_kind("space")
-    whole = _Building(document).whole()
+    return _of_size(_Building(document).whole(), size)
+
+
+def _of_size(whole: Space, size: Size) -> Space:
     larger = [p.name for p in (*whole.parameters, *whole.left_out.values()) if size < p.size]
     return remove_parameters(whole, larger)
 
