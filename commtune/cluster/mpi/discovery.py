@@ -19,8 +19,9 @@ import platformdirs
 
 from commtune import process
 from commtune.cluster.mpi.wheels import WHEELS, install_command, install_prefix
-from commtune.errors import CommtuneError, MissingComponent, UnknownName
+from commtune.errors import CommtuneError, EnvironmentFault, MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
+from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
 
 #: Folders to look for installed wheels in, before all others; separated like PATH.
 _SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
@@ -249,6 +250,7 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"
         if compiler.is_file():
+            _require_private(prefix)
             found = _identify_mpi(compiler, f"wheel:{name}")
             if found.flavour is _WHEEL_FLAVOURS[name]:
                 return found
@@ -256,6 +258,22 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
         f"the {name} wheel is not installed in any of " + ", ".join(map(str, roots)),
         hint=f"commtune mpi install {name}",
     )
+
+
+def _require_private(prefix: Path) -> None:
+    """Refuses an MPI that commtune found by itself, if others may have laid programs there.
+
+    Raises:
+        EnvironmentFault: it is another user's, or others can write it.
+    """
+    for file in (prefix, *(prefix / "bin").iterdir(), *prefix.glob("lib/*")):
+        if why := who_else_wrote(file):
+            named = shlex.quote(str(prefix.resolve()))
+            raise EnvironmentFault(
+                f"the MPI in {prefix} is not used: {file}: {why}",
+                hint=f"chmod -R go-w {named}; or, if you trust who wrote it: "
+                f"export {TRUSTED_VARIABLE}={named}",
+            )
 
 
 def _by_name(path: Path) -> MpiInstallation:
