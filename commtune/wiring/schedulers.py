@@ -63,7 +63,7 @@ def polled(scheduler: Scheduler, folder: Path, cluster: str, period_s: float) ->
 
 
 def failed_nodes_of(scheduler: Scheduler) -> Callable[[Sequence[str]], Collection[str]]:
-    """Which of a job's nodes PBS calls failed, where runs failed; srun says it by itself."""
+    """Which of a job's nodes PBS calls failed, where runs failed; Slurm ends such a job."""
 
     def ask(nodes: Sequence[str]) -> Collection[str]:
         try:

@@ -232,7 +232,6 @@ class SlurmCampaign:
             measured.distance(topology, switch_is_group=self._switch_is_group),
             scheduler=self.scheduler,
             launcher=self._launcher,
-            down_nodes=failed_nodes_of(self.scheduler),
             worked=partial(chain.worked, allocation) if chain else lambda: None,
             failed_nodes=self._failed_nodes,
             backoff=self._backoff,

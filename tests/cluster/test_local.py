@@ -117,11 +117,9 @@ def measured(size: int, wrong: int = 0) -> Measurement:
         ),
         (
             Records(header={"record": "header"}),
-            completed(
-                137, "srun: error: Timed out waiting for job step to complete\n", timed_out=True
-            ),
+            completed(1, "srun: error: Timed out waiting for job step to complete\n"),
             Outcome.NODE_FAILURE,
-            "over its time, and a node does not answer",
+            "a node does not answer, and its ranks may still run",
         ),
         (
             Records(problems=("line 2: not JSON", "b", "c", "d")),

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 
+from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch
 from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.run_results import HITS
@@ -36,6 +37,8 @@ _BLOCK_RUNS = 4
 _MOST_LOST = 5
 #: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
 _MOST_ALONE = 5
+#: What the scheduler says of a job that we run in, or nothing.
+_IS_HERE = (JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN, JobState.ABSENT)
 
 
 def step_launcher(
@@ -83,8 +86,6 @@ class Steps:
     launcher: StepLauncher  # what starts the ranks of a step
     worked: Callable[[], None] = lambda: None  # called after a run that ended well
     failed_nodes: FailedNodes | None = None  # nodes that the next allocations do without
-    #: Which of these nodes the scheduler calls failed, for launchers that don't say it.
-    down_nodes: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
     #: Between questions to a scheduler that gives no answer.
     backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None  # tells a person
@@ -118,6 +119,7 @@ class Steps:
             AllocationOver: the allocation's time does not suffice for it.
             EnvironmentFault: it never sufficed; or run after run was lost, or had no aggressor
                 beside it.
+            KeyboardInterrupt: as it came; or the job is over, and what ends us comes later.
         """
         self._after_lost()
         self._check_time(request, time_limit_s)
@@ -161,10 +163,33 @@ class Steps:
 
     def _without_blame(self, result: RunResult) -> RunResult:
         """A run that failed as a node did, where the scheduler knows of that."""
-        if result.outcome not in HITS or not (down := self.down_nodes(self.allocation.nodes)):
+        if result.outcome not in HITS:
+            return result
+        began = self.clock()
+        try:
+            # First: a node that failed, and is up again, has ended the job all the same.
+            self._check_job()
+            down = self.scheduler.failed_nodes(self.allocation.nodes)
+        except SchedulerFault:
+            self._waited_s += self.clock() - began
+            return result
+        if not down:
             return result
         self._spoilt = f"{self.scheduler.name} calls nodes of it down: {', '.join(sorted(down))}"
         return replace(result, outcome=Outcome.NODE_FAILURE, detail=self._spoilt)
+
+    def _check_job(self) -> None:
+        """Interrupts us where our job is over: its runs end before a signal reaches us.
+
+        Raises:
+            KeyboardInterrupt: it is over.
+            SchedulerFault: nobody can tell.
+        """
+        number, name = self.allocation.number, self.scheduler.name
+        observed = self.scheduler.poll([number]).state_of(number)
+        if observed.state not in _IS_HERE:
+            self.say(f"{name} calls job {number} {observed.word}: the run that ended is lost")
+            raise KeyboardInterrupt
 
     def _check_time(self, request: RunRequest, limit_s: float) -> None:
         wanted_s = self._wanted_s(request, limit_s)
@@ -218,7 +243,7 @@ class Steps:
             return EnvironmentFault(f"the disk of {full} is full")
         number, name = self.allocation.number, self.scheduler.name
         try:
-            self.scheduler.poll([number])
+            self._check_job()
             # A step that ended while nobody answered is noticed a minute later.
             if self._lost[-1].outcome is Outcome.NEVER_STARTED and self.launcher.steps(number):
                 return EnvironmentFault(f"{name} has not noticed that the last step ended")

@@ -101,14 +101,12 @@ class Srun:
     #: What Slurm's programs are called in.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def judge_failure(
-        self, output: str, began: bool, timed_out: bool
-    ) -> tuple[Outcome, str] | None:
+    def judge_failure(self, output: str, began: bool) -> tuple[Outcome, str] | None:
         """What Slurm did to a run: no configuration can be blamed for that."""
         if said := _NODE_FAILED.search(output):
             return Outcome.NODE_FAILURE, said[1]
-        if timed_out and _NO_END in output:
-            return Outcome.NODE_FAILURE, "over its time, and a node does not answer"
+        if _NO_END in output:
+            return Outcome.NODE_FAILURE, "a node does not answer, and its ranks may still run"
         if not began and (said := _NOT_LAUNCHED.search(output)):
             return Outcome.NEVER_STARTED, f"Slurm did not start it: {said[1]}"
         return None

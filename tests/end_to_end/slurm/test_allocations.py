@@ -162,6 +162,36 @@ def test_a_node_dies_where_clocks_are_behind(campaign: OnSlurm, tmp_path: Path) 
     _check_node_hours(campaign, attempts=2)
 
 
+#: In the place of srun, which may end before it says that a node died, with status 0.
+_SAYS_NOTHING = """\
+#!/bin/sh
+exec >/dev/null 2>&1
+/usr/bin/srun "$@"
+exit 0
+"""
+
+
+def test_a_run_whose_step_ended_before_any_word_of_a_dead_node_is_lost(campaign: OnSlurm) -> None:
+    programs = campaign.folder / "programs"
+    programs.mkdir()
+    campaign.write(_SAYS_NOTHING, "programs/srun").chmod(0o755)
+    # Slurm's SIGTERM comes after the end of the run: here it never does.
+    late = f'trap "" TERM; export PATH={programs}:$PATH; '
+    text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{late}")
+    campaign.write(text)
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
+    _until_it_may_be_requeued(campaign)
+    (number,) = [job.number for job in campaign.jobs()]
+    campaign.until(lambda: f"{number}.1" in campaign.cluster.call("squeue", "--steps"), "a run")
+    campaign.cluster.fail_node("n2")
+    campaign.cluster.restore_node("n2")
+    campaign.until_over()
+    campaign.check_whole()
+    assert f"Slurm calls job {number} " in campaign.printed()
+    assert campaign.outcomes()["interrupted"] == 1
+
+
 def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> None:
     campaign.write(with_long_runs(ONE_BLOCK, 0.2))
     campaign.cluster.limit_submissions(1)
