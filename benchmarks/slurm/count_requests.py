@@ -3,9 +3,9 @@
     .venv/bin/python benchmarks/slurm/count_requests.py
 
 Needs root, as ``make slurm-demo`` does, and MPICH in ``.mpi``. Prints what one campaign asks from
-its start to its end, what ten ask while they wait behind 5,000 queued jobs, and what the same ten
-ask while their jobs run. Nodes that register are left out. A squeue is a JOB_INFO; sacct asks
-slurmdbd.
+its start to its end, as jobs and in an allocation; what ten ask to be submitted, while they wait
+behind 5,000 queued jobs, and while their jobs run. Nodes that register are left out. A squeue is a
+JOB_INFO; sacct asks slurmdbd.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from slurm_cluster import Cluster, running_cluster  # noqa: E402
 _CAMPAIGNS = 10
 _ARRAYS = 5  # of 1,000 jobs each
 _MINUTES = 3
+#: So long campaigns take what another one was told of the site, and somewhat longer.
+_SITE_KEPT_S = 125
 _CAMPAIGN = """\
 campaign: 1
 name: campaign{number}
@@ -53,15 +55,41 @@ def main() -> None:
         with _started(cluster, folder, 0, "100ms") as alone:
             alone.wait()
         print(f"one campaign, {_work(folder)}: {_count(cluster, before)}", flush=True)
+        _count_allocation(cluster, folder)
         blocker = cluster.submit("sleep 3000", "--nodes=3", "--exclusive", "--time=60")
         arrays = [cluster.submit("true", "--array=1-1000") for _ in range(_ARRAYS)]
         before = _reset(cluster)
+        for number in range(_CAMPAIGNS + 2, 2 * _CAMPAIGNS + 2):
+            with _started(cluster, folder, number, "10min", "submit") as submitting:
+                submitting.wait()
+        print(f"commtune submit of {_CAMPAIGNS}: {_count(cluster, before)}", flush=True)
+        cluster.call("scancel", *_allocations(cluster))
+        time.sleep(_SITE_KEPT_S)
+        before, began = _reset(cluster), time.monotonic()
         with _waiting_campaigns(cluster, folder):
-            print(f"to submit {_CAMPAIGNS} campaigns: {_count(cluster, before)}", flush=True)
+            time.sleep(max(0.0, began + 60 - time.monotonic()))
+            print(f"{_CAMPAIGNS} begin, in a minute: {_count(cluster, before)}", flush=True)
             _count_minutes(cluster, "waiting")
             cluster.call("scancel", blocker, *arrays)
             _count_minutes(cluster, "running")
         print(f"in all, {_work(folder)}")
+
+
+def _count_allocation(cluster: Cluster, folder: Path) -> None:
+    before = _reset(cluster)
+    with _started(cluster, folder, _CAMPAIGNS + 1, "100ms", "submit") as submitting:
+        submitting.wait()
+    name = f"campaign{_CAMPAIGNS + 1}"
+    while not _ask(folder, f"SELECT * FROM campaigns WHERE name = '{name}' AND finished"):
+        time.sleep(1)
+    time.sleep(3)
+    print(f"one more by submit, {_work(folder)}: {_count(cluster, before)}", flush=True)
+
+
+def _allocations(cluster: Cluster) -> list[str]:
+    """Numbers of jobs of campaigns."""
+    names = cluster.call("squeue", "--noheader", "--format=%i %j").splitlines()
+    return [name.split()[0] for name in names if "commtune-campaign" in name]
 
 
 def _count_minutes(cluster: Cluster, what: str) -> None:
@@ -87,15 +115,18 @@ def _count(cluster: Cluster, before: int) -> str:
 
 def _work(folder: Path) -> str:
     """How many jobs and runs there were so far."""
-    with contextlib.closing(sqlite3.connect(folder / "data/commtune/commtune.db")) as database:
-        jobs, runs = (
-            database.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-            for table in ("jobs", "runs")
-        )
+    (jobs,), (runs,) = (_ask(folder, f"SELECT count(*) FROM {t}")[0] for t in ("jobs", "runs"))
     return f"{jobs} jobs, {runs} runs"
 
 
-def _started(cluster: Cluster, folder: Path, number: int, search: str) -> subprocess.Popen[bytes]:
+def _ask(folder: Path, question: str) -> list[tuple[object, ...]]:
+    with contextlib.closing(sqlite3.connect(folder / "data/commtune/commtune.db")) as database:
+        return database.execute(question).fetchall()
+
+
+def _started(
+    cluster: Cluster, folder: Path, number: int, search: str, command: str = "tune"
+) -> subprocess.Popen[bytes]:
     """A campaign from a login node."""
     environment = {
         **os.environ,
@@ -106,7 +137,7 @@ def _started(cluster: Cluster, folder: Path, number: int, search: str) -> subpro
     }
     file = folder / f"{number}.yaml"
     file.write_text(_CAMPAIGN.format(number=number, search=search))
-    words = [sys.executable, "-m", "commtune.cli", "tune", str(file)]
+    words = [sys.executable, "-m", "commtune.cli", command, str(file)]
     silent = subprocess.DEVNULL
     return subprocess.Popen(words, env=environment, stdout=silent, stderr=silent)
 

@@ -94,15 +94,18 @@ def topology_here(kind: JobScheduler, allocation: Allocation, known: Topology) -
     return topology_of(allocation, known) if kind is JobScheduler.SLURM else known
 
 
-def describe_site(kind: JobScheduler, environment: Mapping[str, str]) -> Site:
+def describe_site(kind: JobScheduler, environment: Mapping[str, str], folder: Path) -> Site:
     """What the scheduler says of where we are.
+
+    Args:
+        folder: for files of all campaigns.
 
     Raises:
         MissingComponent: it is not here.
         SchedulerFault: it gives no answer.
     """
     if kind is JobScheduler.SLURM:
-        return describe_slurm(environment)
+        return describe_slurm(environment, folder)
     try:
         return PbsScheduler(environment).describe_site()
     except MissingComponent as error:

@@ -63,6 +63,7 @@ from commtune.wiring.schedulers import (
     topology_here,
 )
 from commtune.wiring.submitted_files import COPIES
+from commtune.wiring.user_folders import Folders
 
 #: What the end of a campaign takes of its nodes' time, seconds.
 _ENDING_S = 3.0
@@ -137,7 +138,7 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
-        asked = polled(scheduler, self.folder.parents[1], self.site.name, self.request.poll_s)
+        asked = polled(scheduler, Folders.of_user().data, self.site.name, self.request.poll_s)
         reader = ResultReader(
             program=self.program,
             environment=self._variables,

@@ -97,6 +97,7 @@ def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
         on.nodes,
         exclude=on.request.exclude,
         allocated=on.allocation.nodes if on.allocation else (),
+        folder=Folders.of_user().data,
     )
     if choice.remark:
         on.say(choice.remark)
@@ -134,7 +135,7 @@ def _describe_site(spec: CampaignSpec) -> Site:
     """What the scheduler says of where we are; its silence is told in words of the campaign."""
     kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
-        return describe_site(kind, clean_environment(os.environ))
+        return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
         if spec.system is None:
             raise

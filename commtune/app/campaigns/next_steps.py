@@ -25,13 +25,13 @@ _MOST_STUCK = 3
 
 
 def describe_next_steps(
-    campaign: CampaignSummary, *, is_old: bool, no_accounts: bool = False
+    campaign: CampaignSummary, *, is_old: bool, no_accounts: str = ""
 ) -> list[str]:
     """Lines that say what is so, what happens next and what to type.
 
     Args:
         is_old: Slurm doesn't answer, and jobs may be over by now.
-        no_accounts: slurmdbd doesn't answer.
+        no_accounts: why slurmdbd gives no answer.
     """
     said = _full_disk(campaign)
     alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
@@ -39,8 +39,8 @@ def describe_next_steps(
         return [*said, *_silence(scheduler_of(campaign))]
     if no_accounts and scheduler_of(campaign) is JobScheduler.SLURM and alive:
         said.append(
-            "slurmdbd does not answer: jobs go on, and node-hours are taken from their own times; "
-            "'sacct' says whether it is back"
+            f"{no_accounts}: jobs go on, and node-hours are taken from their own times; 'sacct' "
+            "says when it answers again"
         )
     if campaign.state in (CampaignState.FINISHED, CampaignState.STOPPED):
         return [*said, *_ending(campaign, [job for job in alive if job.number])]

@@ -70,8 +70,8 @@ def list_campaigns(
     ]
 
 
-def are_accounts_silent(campaigns: Iterable[CampaignSummary]) -> bool:
-    """Whether one of them has jobs with Slurm, and slurmdbd does not answer."""
+def explain_silent_accounts(campaigns: Iterable[CampaignSummary]) -> str:
+    """Why slurmdbd gives no answer, in words, if one of them has jobs with Slurm; else empty."""
     alive = [
         job
         for one in campaigns
@@ -80,10 +80,10 @@ def are_accounts_silent(campaigns: Iterable[CampaignSummary]) -> bool:
         if job.stage is JobStage.SUBMITTED
     ]
     if not alive:
-        return False
+        return ""
     from commtune.cluster.slurm import site  # who has no jobs doesn't wait for it
 
-    return site.are_accounts_silent(os.environ)
+    return site.explain_silent_accounts(os.environ)
 
 
 def scheduler_of(campaign: CampaignSummary) -> JobScheduler:

@@ -26,7 +26,7 @@ from commtune.cluster.machine.description import Machine, describe_machine, load
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
 from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
-from commtune.cluster.slurm.site import silent_daemon
+from commtune.cluster.slurm.site import explain_silence
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
@@ -34,11 +34,6 @@ from commtune.model import PROTECTED_NAMES, MpiInstallation
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
 _LEAST_DISK_BYTES = 2**30
-#: What it means that a daemon of Slurm's gives no answer.
-_WITHOUT = {
-    "slurmctld": "('scontrol ping'): it takes no jobs now",
-    "slurmdbd": "('sacct'): node-hours are taken from the jobs' own times",
-}
 
 #: Prefixes of variables that change how communication libraries behave.
 _TUNING = re.compile(
@@ -221,9 +216,8 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
         what = "sbatch is installed, but reports no version: it may have no cluster"
         return Check("slurm", Status.OK, what)
     what = f"Slurm {machine.slurm}"
-    if silent := silent_daemon(environment):
-        without = f"{silent} does not answer {_WITHOUT[silent]}"
-        return Check("slurm", Status.WARNING, f"{what}: {without}")
+    if silent := explain_silence(environment):
+        return Check("slurm", Status.WARNING, f"{what}: {silent}")
     return Check("slurm", Status.OK, what)
 
 

@@ -11,8 +11,9 @@ from typing import ClassVar
 
 from commtune.cluster.placement import Position, Topology, expand_hosts, expand_readable_hosts
 from commtune.cluster.scheduler import Allocation
-from commtune.cluster.slurm.client import SlurmFault, ask_slurm
+from commtune.cluster.slurm.client import ask_slurm
 from commtune.cluster.slurm.command_output import read_time
+from commtune.cluster.slurm.faults import SlurmFault
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Outcome
 

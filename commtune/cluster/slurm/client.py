@@ -1,4 +1,4 @@
-"""Slurm as a scheduler (sbatch, scancel, squeue, sacct, sinfo), and why it gave no answer."""
+"""Slurm as a scheduler: sbatch, scancel, squeue, sacct, sinfo."""
 
 from __future__ import annotations
 
@@ -6,137 +6,33 @@ import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from pathlib import Path
 
 from commtune import process
-from commtune.cluster.job_states import PendingReason
-from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot, SchedulerFault
+from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
     FIELD,
     JOB_ID,
     NODE_FORMAT,
     QUEUE_FORMAT,
-    classify_reason,
     read_accounts,
     read_failed_nodes,
     read_queue,
-    slurm_words,
+)
+from commtune.cluster.slurm.faults import (
+    SlurmError,
+    SlurmFault,
+    classify_error,
+    classify_submission_error,
+    fault_of_program,
+    fault_of_submission,
 )
 from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.errors import MissingComponent, UserError
 
-
-class SlurmError(StrEnum):
-    NO_SUCH_JOB = "no such job"
-    CONTROLLER_DOWN = "Slurm's controller does not answer"
-    BUSY = "slurmctld is rate-limiting your requests"
-    AUTHENTICATION = "Slurm could not authenticate the request"
-    NOT_PERMITTED = "Slurm does not permit it"
-    NOT_UNDERSTOOD = "this version of Slurm does not know the request"
-    ACCOUNTING_OFF = "this Slurm has no accounting"
-    ACCOUNTING_DOWN = "Slurm's accounting does not answer"
-    REFUSED = "Slurm refuses the job"
-    QUEUE_FULL = "Slurm accepts no more jobs from you now"
-    CLOSED = "Slurm accepts no jobs there now"
-    OTHER = "Slurm gave no answer"
-
-    @property
-    def is_transient(self) -> bool:
-        """Whether the same question may be answered later."""
-        return self.name not in slurm_words()["lasting"]
-
-
-#: Errors that are worth a word to who waits, without what Slurm printed.
-_NOTICES = {
-    SlurmError.QUEUE_FULL: "Slurm accepts no more jobs from you for now",
-    SlurmError.CLOSED: "Slurm starts no jobs there for now",
-}
-
-
-class SlurmFault(SchedulerFault):
-    """A program of Slurm gave no answer, or sbatch no number.
-
-    Args:
-        error: why, in our terms.
-    """
-
-    def __init__(self, message: str, error: SlurmError, *, perhaps_accepted: bool = False) -> None:
-        super().__init__(
-            message,
-            hint=slurm_words()["hints"][error.name],
-            transient=error.is_transient,
-            notice=_NOTICES.get(error, ""),
-            perhaps_accepted=perhaps_accepted,
-            is_full=error is SlurmError.QUEUE_FULL,
-        )
-        self.error = error
-
-
-def _classify_error(output: str) -> SlurmError:
-    return _first_match("messages", output) or SlurmError.OTHER
-
-
-#: How sbatch begins what the controller refuses, and what it refuses itself.
-_FAILED = r"(submission failed|allocation failure): "
-_ALONE = r"sbatch: (error|fatal): (?!.*fail(ed|ure): ).*\b"
-
-
-def _first_match(kind: str, output: str) -> SlurmError | None:
-    for text, error in slurm_words()[kind]:
-        pattern = text.replace("FAILED:", _FAILED).replace("ALONE:", _ALONE)
-        if re.search(pattern, output, re.IGNORECASE):
-            return SlurmError[error]
-    return None
-
-
-#: A limit, by the name of the reason for which a job would wait: one line of what sbatch says.
-_LIMIT = re.compile(r"^sbatch: error: ((?:Assoc|QOS|Max)\w+)$", re.ASCII | re.MULTILINE)
-
-#: The controller was never reached.
-_NOT_REACHED = re.compile(
-    r"\(connect failure\)|Connection refused|No route to host|standby mode|can't be reached now"
-)
-
-
-def _classify_submission_error(output: str) -> SlurmError:
-    limits = [classify_reason(word) for word in _LIMIT.findall(output)]
-    if any(limit in (PendingReason.IMPOSSIBLE, PendingReason.SPENT) for limit in limits):
-        return SlurmError.REFUSED
-    # Without a name it may be any limit; the one on waiting jobs is what a campaign meets.
-    if limits or "Job violates accounting/QOS policy" in output:
-        return SlurmError.QUEUE_FULL
-    return _first_match("submission_messages", output) or _classify_error(output)
-
-
-def _fault_of_program(
-    program: str, completed: process.Completed, error: SlurmError, timeout_s: float
-) -> SlurmFault:
-    """The fault of a program that failed, in its own words; silence is CONTROLLER_DOWN."""
-    said = " ".join(completed.output.split())[-300:]
-    if completed.timed_out:
-        silence = f"no answer within {timeout_s:g} s" + (f": {said}" if said else "")
-        known = SlurmError.CONTROLLER_DOWN if error is SlurmError.OTHER else error
-        return SlurmFault(f"{program}: {silence}", known)
-    said = said or f"exit status {completed.exit_code}"
-    return SlurmFault(f"{program}: {error.value}: {said}", error)
-
-
-def _fault_of_submission(
-    program: str, completed: process.Completed, timeout_s: float
-) -> SlurmFault:
-    """The fault of an sbatch that gave no number, and whether there may be a job all the same.
-
-    sbatch may accept a job and its answer be lost; only the job's name or comment tells then.
-    """
-    error = _classify_submission_error(completed.output)
-    fault = _fault_of_program(program, completed, error, timeout_s)
-    never = error.name in slurm_words()["never_accepted"] or _NOT_REACHED.search(completed.output)
-    fault.perhaps_accepted = completed.timed_out or not never
-    return fault
-
-
+#: Of sacct, whose question went astray.
+_NO_RECORDS = re.compile(r"DBD_GET_JOBS_COND failure: .*")
 #: Linux takes 131,072 bytes in one argument.
 _ARGUMENT_BYTES = 100_000
 _IDS_IN_A_CALL = 5_000
@@ -178,7 +74,7 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
     )
     if completed.ok:
         return completed.output
-    raise _fault_of_program(arguments[0], completed, _classify_error(completed.output), timeout_s)
+    raise fault_of_program(arguments[0], completed, classify_error(completed.output), timeout_s)
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
@@ -256,7 +152,7 @@ class SlurmScheduler:
         numbers: list[str] = _ACCEPTED.findall(done.output)
         if numbers:
             return numbers[-1]
-        raise _fault_of_submission(self.sbatch, done, self.timeout_s)
+        raise fault_of_submission(self.sbatch, done, self.timeout_s)
 
     def end_submission(self, script: Path) -> None:
         process.end_running(Path(self.sbatch).name, str(script.absolute()))
@@ -265,8 +161,8 @@ class SlurmScheduler:
         """What Slurm says, asked whether it would take the job; a ``SlurmFault`` if not."""
         done = self._run_sbatch(["--test-only", *options], script, folder)
         if not done.ok:
-            error = _classify_submission_error(done.output)
-            raise _fault_of_program(self.sbatch, done, error, self.timeout_s)
+            error = classify_submission_error(done.output)
+            raise fault_of_program(self.sbatch, done, error, self.timeout_s)
         said = " ".join(done.output.replace("sbatch: ", "").split())
         return said or "Slurm would accept the job"
 
@@ -323,13 +219,13 @@ class SlurmScheduler:
         return tuple(found)
 
     def has_accounts(self) -> bool:
-        """Whether there are accounts to ask on this machine, even if they don't answer now."""
+        """Whether there are accounts that answer us, now or later, on this machine."""
         try:
             self._ask_accounts(["--starttime=now", "--jobs=1"])
         except MissingComponent:
             return False
         except SlurmFault as fault:
-            return fault.error is not SlurmError.ACCOUNTING_OFF
+            return fault.transient
         return True
 
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
@@ -368,7 +264,11 @@ class SlurmScheduler:
         question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
         question += self._cluster_option()
-        return ask_slurm(question, self.environment, self.timeout_s)
+        said = ask_slurm(question, self.environment, self.timeout_s)
+        if failed := _NO_RECORDS.search(said):  # with status 0: it would say that jobs are gone
+            error = SlurmError.ACCOUNTING_DOWN
+            raise SlurmFault(f"{self.sacct}: {error.value}: {failed[0]}", error)
+        return said
 
     def _run_scancel(self, jobs: Sequence[str]) -> None:
         done = process.run_process(
@@ -381,7 +281,7 @@ class SlurmScheduler:
         said = "\n".join(line for line in lines if not _GONE.search(line))
         # Its exit status is an error number's last byte: zero proves nothing, other things little.
         if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
-            raise _fault_of_program(self.scancel, done, _classify_error(said), self.timeout_s)
+            raise fault_of_program(self.scancel, done, classify_error(said), self.timeout_s)
 
     def _run_sbatch(self, options: Sequence[str], script: Path, folder: Path) -> process.Completed:
         chdir = f"--chdir={folder.absolute()}"

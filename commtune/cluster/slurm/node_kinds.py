@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
 
 from commtune.cluster.placement import expand_readable_hosts
-from commtune.cluster.slurm.client import SlurmFault, ask_slurm
+from commtune.cluster.slurm.client import ask_slurm
 from commtune.cluster.slurm.command_output import FIELD
+from commtune.cluster.slurm.faults import SlurmFault
+from commtune.cluster.slurm.shared_answer import ask_of_site
 
 _COLUMNS = ("%P", "%X", "%Y", "%G", "%N")
 #: Otherwise sinfo puts nodes of 2 and of 4 cores together, as 2+.
@@ -38,6 +42,7 @@ def choose_nodes(
     *,
     exclude: Collection[str] = (),
     allocated: Collection[str] = (),
+    folder: Path | None = None,
 ) -> NodeChoice:
     """Chooses nodes of one kind: of the kind that the partition has most of.
 
@@ -48,9 +53,11 @@ def choose_nodes(
         count: nodes of a job.
         exclude: nodes that the user leaves out.
         allocated: the nodes that a job has already.
+        folder: for files of all campaigns; ``None`` asks anew.
     """
     try:
-        listed = ask_slurm(_QUESTION, environment, _TIMEOUT_S)
+        ask = partial(ask_slurm, _QUESTION, environment, _TIMEOUT_S)
+        listed = ask_of_site(ask, "sinfo", folder)
     except SlurmFault:
         return NodeChoice()
     return _choose(_read_kinds(listed, partition, exclude), count, allocated)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from commtune.cluster.placement import Topology, expand_readable_hosts
 from commtune.cluster.scheduler import Site
 from commtune.cluster.slurm.allocation import read_topology
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler, ask_slurm
+from commtune.cluster.slurm.client import SlurmScheduler, ask_slurm
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_count
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
+from commtune.cluster.slurm.shared_answer import ask_of_site
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
@@ -28,31 +33,45 @@ _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 
-def describe_site(environment: Mapping[str, str]) -> Site:
-    """Asks Slurm.
+def describe_site(environment: Mapping[str, str], folder: Path | None = None) -> Site:
+    """Asks Slurm, or takes what another campaign of the user was told minutes ago.
+
+    Args:
+        folder: for files of all campaigns; ``None`` asks anew.
 
     Raises:
         MissingComponent: there is no Slurm here.
         SlurmFault: it gives no answer.
     """
     try:
-        said = _read_config(ask_slurm(_CONFIG, environment, _TIMEOUT_S))
+        said = json.loads(ask_of_site(partial(_ask_site, environment), "scontrol", folder))
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for Slurm, and there is no Slurm here (no scontrol)",
             hint="start it on a login node; or remove 'slurm:' to measure on this machine",
         ) from error
     try:
-        network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
-        topology = read_topology(network)
+        topology = read_topology(said["topology"])
     except EnvironmentFault:
         topology = Topology({})
+    config = _read_config(said["config"])
     return Site(
-        name=said.get("ClusterName", ""),
-        version=said.get("SLURM_VERSION", ""),
+        name=config.get("ClusterName", ""),
+        version=config.get("SLURM_VERSION", ""),
         topology=topology,
-        keeps_accounts=SlurmScheduler(environment).has_accounts(),
+        keeps_accounts=said["keeps_accounts"],
     )
+
+
+def _ask_site(environment: Mapping[str, str]) -> str:
+    """What ``describe_site`` reads, as JSON; sites may have described no network."""
+    config = ask_slurm(_CONFIG, environment, _TIMEOUT_S)
+    try:
+        network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
+    except SlurmFault:
+        network = ""
+    keeps_accounts = SlurmScheduler(environment).has_accounts()
+    return json.dumps({"config": config, "topology": network, "keeps_accounts": keeps_accounts})
 
 
 def cluster_name(environment: Mapping[str, str]) -> str:
@@ -62,22 +81,28 @@ def cluster_name(environment: Mapping[str, str]) -> str:
     return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
 
 
-def silent_daemon(environment: Mapping[str, str]) -> str:
-    """``slurmctld`` or ``slurmdbd``, if it gives no answer; empty where all that are there do."""
+def explain_silence(environment: Mapping[str, str]) -> str:
+    """Who gives no answer, and what that means; empty where all that are there answer."""
     if not _ask_for_person(_CONFIG, environment):
-        return "slurmctld"
-    return "slurmdbd" if are_accounts_silent(environment) else ""
+        return "slurmctld does not answer ('scontrol ping'): it takes no jobs now"
+    silent = explain_silent_accounts(environment)
+    return silent and f"{silent} ('sacct'): node-hours are taken from the jobs' own times"
 
 
-def are_accounts_silent(environment: Mapping[str, str]) -> bool:
-    """Whether there are accounts, and slurmdbd does not answer for them."""
+def explain_silent_accounts(environment: Mapping[str, str]) -> str:
+    """Why accounts that are there give no answer, in words; else empty."""
     try:
         SlurmScheduler(environment, timeout_s=_PATIENCE_S).account(["1"], time.time())
     except MissingComponent:
-        return False
+        return ""
     except SlurmFault as fault:
-        return fault.error is not SlurmError.ACCOUNTING_OFF
-    return False
+        if fault.error is SlurmError.ACCOUNTING_OFF:
+            return ""
+        # No answer at all is slurmdbd's, too: nobody else is asked.
+        if fault.error in (SlurmError.ACCOUNTING_DOWN, SlurmError.CONTROLLER_DOWN):
+            return "slurmdbd does not answer"
+        return f"slurmdbd gives no answer: {fault.error.value}"
+    return ""
 
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:

@@ -52,7 +52,9 @@ def status_command(
         return
     rows = [_row(*both) for both in shared]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))
-    no_accounts = stored.are_accounts_silent(campaign for campaign, is_old in listed if not is_old)
+    no_accounts = stored.explain_silent_accounts(
+        campaign for campaign, is_old in listed if not is_old
+    )
     for campaign, is_old in listed:
         if said := _jobs(campaign, is_old=is_old, no_accounts=no_accounts):
             print(f"\n{said}")
@@ -71,12 +73,12 @@ def _row(campaign: CampaignSummary, share: nominal_share.Share | None) -> dict[s
     }
 
 
-def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: bool) -> str:
+def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
 
     Args:
         is_old: jobs may be over by now: Slurm doesn't answer, and nobody else would know.
-        no_accounts: slurmdbd doesn't answer.
+        no_accounts: why slurmdbd gives no answer.
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:
         return ""

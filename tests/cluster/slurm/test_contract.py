@@ -15,7 +15,8 @@ from slurm_cluster import Cluster
 from commtune.cluster.job_states import JobState
 from commtune.cluster.placement import Distance, find_distance
 from commtune.cluster.scheduler import AccountedJob, QueueSnapshot, state_in_accounts
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.site import describe_site
 
 NETWORK = (

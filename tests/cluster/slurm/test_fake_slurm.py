@@ -14,8 +14,9 @@ from late_limits import begin_when
 
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
 from commtune.cluster.scheduler import state_in_accounts, sum_node_hours
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import classify_reason
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 
 
 @pytest.fixture

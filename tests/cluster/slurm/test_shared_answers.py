@@ -11,9 +11,12 @@ import pytest
 from slurm_cluster import Cluster
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.scheduler import state_in_accounts
-from commtune.cluster.slurm.client import SlurmFault, SlurmScheduler
+from commtune.cluster.scheduler import Site, state_in_accounts
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
+from commtune.cluster.slurm.node_kinds import NodeChoice, choose_nodes
 from commtune.cluster.slurm.shared_answer import SharedAnswer
+from commtune.cluster.slurm.site import describe_site
 from commtune.wiring.schedulers import polled
 
 _CAMPAIGNS = 10
@@ -91,7 +94,58 @@ def test_where_nothing_can_be_written_everybody_asks(slurm: Cluster, tmp_path: P
     assert _asked(slurm) == (before[0] + 2, before[1] + 2)
 
 
-@pytest.mark.parametrize("damaged", ["", "[]", "{", '{"asked_at": 1, "other": 2}', "\0"])
+def _about_site(cluster: Cluster) -> list[int]:
+    kinds = ("BUILD_INFO", "TOPO_INFO", "NODE_INFO")
+    return [*map(cluster.count_requests, kinds), cluster.count_account_requests()]
+
+
+def test_campaigns_that_begin_together_ask_once_about_the_site(
+    slurm: Cluster, tmp_path: Path
+) -> None:
+    environment, before = slurm.environment, _about_site(slurm)
+
+    def begin(_: int) -> tuple[Site, NodeChoice]:
+        site = describe_site(environment, tmp_path)
+        return site, choose_nodes(environment, "mixed", 2, folder=tmp_path)
+
+    with ThreadPoolExecutor(_CAMPAIGNS) as threads:
+        answers = list(threads.map(begin, range(_CAMPAIGNS)))
+    alone = describe_site(environment), choose_nodes(environment, "mixed", 2)
+    assert all(answer == alone for answer in answers)
+    assert _about_site(slurm) == [count + 2 for count in before]
+
+
+def test_that_slurm_does_not_answer_is_asked_once(slurm: Cluster, tmp_path: Path) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    counted = f'#!/bin/sh\necho asked >>{tmp_path}/asked\nexec /usr/bin/squeue "$@"\n'
+    (programs / "squeue").write_text(counted)
+    (programs / "squeue").chmod(0o755)
+    campaign = _shared(slurm, tmp_path, 600.0)
+    silent = {**slurm.impatient, "PATH": f"{programs}:{slurm.environment['PATH']}"}
+    campaign = replace(campaign, environment=silent)
+    slurm.stop_controller()
+    try:
+        for _ in range(3):
+            with pytest.raises(SlurmFault) as caught:
+                campaign.poll(["1"])
+            assert caught.value.error is SlurmError.CONTROLLER_DOWN
+            assert caught.value.transient
+    finally:
+        slurm.start_controller()
+    assert (tmp_path / "asked").read_text() == "asked\n"
+    # It will do for some seconds, not for a period.
+    deadline = time.monotonic() + 60
+    while True:
+        try:
+            campaign.poll(["1"])
+            return
+        except SlurmFault:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+
+
+@pytest.mark.parametrize("damaged", ["", "[]", "{", '{"error": "?"}', '{"other": 2}', "\0"])
 def test_a_damaged_file_is_written_anew(tmp_path: Path, damaged: str) -> None:
     shared = SharedAnswer.of("squeue", tmp_path, "test", 600.0)
     shared.get(lambda _: "first")

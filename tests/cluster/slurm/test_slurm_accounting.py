@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from commtune.cluster.job_states import JobState, ObservedState
 from commtune.cluster.scheduler import AccountedJob, state_in_accounts, sum_node_hours
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import FIELD, read_accounts
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 
 
 def line(id_: str, state: str, **more: str) -> str:
@@ -128,6 +129,10 @@ def sacct(folder: Path, text: str) -> str:
         ("exit 0", True),
         ("echo Slurm accounting storage is disabled >&2; exit 1", False),
         ("echo sacct: error: Problem talking to the database: refused >&2; exit 1", True),
+        (
+            "echo sacct: error: Problem talking to the database: Access/permission denied; exit 1",
+            False,
+        ),
     ],
 )
 def test_whether_accounts_are_kept(tmp_path: Path, says: str, kept: bool) -> None:
@@ -139,8 +144,15 @@ def test_no_sacct_no_accounts(tmp_path: Path) -> None:
     assert not SlurmScheduler({}, sacct=str(tmp_path / "nothing")).has_accounts()
 
 
-def test_accounts_that_do_not_answer_are_no_answer(tmp_path: Path) -> None:
-    says = "echo sacct: error: Sending PersistInit msg: Connection refused >&2; exit 1\n"
+@pytest.mark.parametrize(
+    "says",
+    [
+        "echo sacct: error: Sending PersistInit msg: Connection refused >&2; exit 1\n",
+        # As sacct 22.05.8 ends where it doesn't find slurmdbd's machine.
+        "echo sacct: error: DBD_GET_JOBS_COND failure: Unspecified error >&2\n",
+    ],
+)
+def test_accounts_that_do_not_answer_are_no_answer(tmp_path: Path, says: str) -> None:
     with pytest.raises(SlurmFault) as caught:
         SlurmScheduler({"PATH": os.environ["PATH"]}, sacct=sacct(tmp_path, says)).account(
             ["7"], 1e9

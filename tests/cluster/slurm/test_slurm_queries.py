@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import PollBackoff, QueueSnapshot
 from commtune.cluster.slurm.client import (
-    SlurmError,
-    SlurmFault,
     SlurmScheduler,
     _asking_environment,
-    _classify_error,
     _id_lists,
     _leader_of,
 )
 from commtune.cluster.slurm.command_output import FIELD, RECORD, read_failed_nodes, read_queue
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_error
 from commtune.errors import MissingComponent, UserError
 
 RECORDED = Path(__file__).parent / "recorded"
@@ -147,7 +145,7 @@ def test_any_text_with_separators_can_be_read(text: str) -> None:
     ],
 )
 def test_messages(message: str, trouble: SlurmError) -> None:
-    assert _classify_error(message) is trouble
+    assert classify_error(message) is trouble
 
 
 def test_what_may_pass_and_what_does_not() -> None:

@@ -20,14 +20,10 @@ from commtune.cluster.scheduler import (
     sum_node_hours,
 )
 from commtune.cluster.slurm.allocation import _position_from_address, read_topology
-from commtune.cluster.slurm.client import (
-    SlurmError,
-    SlurmFault,
-    SlurmScheduler,
-    _classify_error,
-    _leader_of,
-)
+from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
 from commtune.cluster.slurm.command_output import classify_reason, read_accounts, read_queue
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_error
+from commtune.cluster.slurm.site import explain_silent_accounts
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -120,7 +116,7 @@ def test_recorded_accounts() -> None:
     "trouble", [t for t in SlurmError if (RECORDED / f"{t.name}.txt").exists()]
 )
 def test_recorded_messages(trouble: SlurmError) -> None:
-    assert _classify_error((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
+    assert classify_error((RECORDED / f"{trouble.name}.txt").read_text()) is trouble
 
 
 def test_there_are_recorded_messages() -> None:
@@ -207,16 +203,27 @@ def test_why_the_queue_does_not_answer(
 
 
 @pytest.mark.parametrize(
-    ("name", "changes", "trouble"),
+    ("changes", "trouble", "told"),
     [
-        ("off", {"AccountingStorageType": "accounting_storage/none"}, SlurmError.ACCOUNTING_OFF),
-        ("down", {"AccountingStoragePort": "1"}, SlurmError.ACCOUNTING_DOWN),
+        ({"AccountingStorageType": "accounting_storage/none"}, SlurmError.ACCOUNTING_OFF, ""),
+        (
+            {"AccountingStoragePort": "1"},
+            SlurmError.ACCOUNTING_DOWN,
+            "slurmdbd does not answer",
+        ),
+        (
+            {"AccountingStoragePass": "/nowhere"},
+            SlurmError.AUTHENTICATION,
+            "slurmdbd gives no answer: Slurm could not authenticate the request",
+        ),
     ],
 )
 def test_why_accounts_do_not_answer(
-    cluster: Cluster, name: str, changes: dict[str, str], trouble: SlurmError
+    cluster: Cluster, changes: dict[str, str], trouble: SlurmError, told: str
 ) -> None:
-    accounting = SlurmScheduler(cluster.variant(f"accounts-{name}", **changes))
+    environment = cluster.variant(f"accounts-{trouble.name}", **changes)
+    assert explain_silent_accounts(environment) == told
+    accounting = SlurmScheduler(environment)
     with pytest.raises(SlurmFault) as caught:
         accounting.account(["1"], time.time())
     assert caught.value.error is trouble

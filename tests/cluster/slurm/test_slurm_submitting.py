@@ -15,7 +15,8 @@ from late_limits import begin_when
 from slurm_cluster import Cluster
 
 from commtune.cluster.job_states import JobState
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler, clean_environment
+from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.errors import MissingComponent, UserError
 
 UNREACHED = "Unable to contact slurm controller (connect failure)"

@@ -17,7 +17,8 @@ from slurm_cluster import NODES, Cluster, running_cluster
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
-from commtune.cluster.slurm.client import SlurmError, SlurmFault, SlurmScheduler
+from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.errors import MissingComponent
 from commtune.model import MpiInstallation
 

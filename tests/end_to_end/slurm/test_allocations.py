@@ -130,6 +130,12 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
         in said
     )
     _check_node_hours(campaign, attempts=2)
+    # Slurm writes when the job is over, and not when it is requeued.
+    told = f"-s Slurm Job_id={job.number} Name=commtune-small-{job.key} Ended, Run time "
+    mails = campaign.cluster.mails
+    campaign.until(lambda: any(mail.startswith(told) for mail in mails()), "a mail")
+    (mail,) = [mail for mail in mails() if mail.startswith(told)]
+    assert mail.endswith(", COMPLETED, ExitCode 0 ann@example.org")
 
 
 def _check_node_hours(campaign: OnSlurm, *, attempts: int) -> None:

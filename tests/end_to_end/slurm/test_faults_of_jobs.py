@@ -62,7 +62,7 @@ def test_slurmdbd_is_away_for_a_while(campaign: OnSlurm) -> None:
         tuning.until_at_gate("confirm")
         assert told not in campaign("status").out
         campaign.cluster.stop_accounting()
-        assert told + "'sacct' says whether it is back\n" in campaign("status").out
+        assert told + "'sacct' says when it answers again\n" in campaign("status").out
         campaign.cluster.start_accounting()
         campaign.open_gate()
         tuning.ended()

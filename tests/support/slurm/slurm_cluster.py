@@ -195,6 +195,11 @@ class Cluster:
         said = re.search(rf"REQUEST_{kind} .*count:(\d+)", self.call("sdiag"))
         return int(said[1]) if said else 0
 
+    def mails(self) -> list[str]:
+        """The mails that slurmctld sent so far: subject and recipient of each."""
+        sent = self.folder / "mails"
+        return sent.read_text().splitlines() if sent.exists() else []
+
     def count_account_requests(self) -> int:
         """How many questions about jobs slurmdbd had: of sacct."""
         stats = self.call("sacctmgr", "show", "stats")

@@ -72,6 +72,9 @@ def write_files(place: Place) -> None:
     key.touch(0o600)
     key.write_bytes(os.urandom(128))
     (folder / "etc" / "hosts").write_text(place.hosts)
+    # What slurmctld would send, one a line: -s, the subject, and to whom.
+    (folder / "etc" / "mail").write_text(f'#!/bin/sh\necho "$*" >>{folder}/mails\n')
+    (folder / "etc" / "mail").chmod(0o755)
     (folder / "etc" / "slurm.conf").write_text("\n".join(_slurm(place)) + "\n")
     (folder / "etc" / "topology.conf").write_text(
         "SwitchName=leaf1 Nodes=n[1-2]\nSwitchName=leaf2 Nodes=n3\n"
@@ -105,7 +108,7 @@ def _slurm(place: Place) -> list[str]:
         "TaskPlugin=task/none",
         "JobAcctGatherType=jobacct_gather/linux",
         "MpiDefault=none",
-        "MailProg=/bin/true",
+        f"MailProg={folder}/etc/mail",
         "SelectType=select/cons_tres",
         "SelectTypeParameters=CR_Core",
         "SlurmdParameters=config_overrides",

@@ -13,7 +13,7 @@ from slurm_cluster import Cluster, running_cluster
 from slurm_jobs import make_jobs
 
 from commtune.cluster.slurm import client, command_output
-from commtune.cluster.slurm.client import SlurmError
+from commtune.cluster.slurm.faults import SlurmError
 
 HERE = Path(__file__).parent
 
