@@ -101,7 +101,7 @@ def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
 
 
 def read_rows(
-    rows: Iterable[Mapping[str, Any]], table: str, kind: Any, key: str = "id"
+    rows: Iterable[dict[str, Any]], table: str, kind: Any, key: str = "id"
 ) -> list[dict[str, Any]]:
     """The rows that are sound, as plain values; damaged ones are told and left out.
 
@@ -113,7 +113,7 @@ def read_rows(
     stored = list(rows)
     checks = _checks_needed(stored, kind)
     if not checks:
-        return [dict(row) for row in stored]
+        return stored
     found = []
     for row in stored:
         values, damage = _read_row(row, table, checks, key)

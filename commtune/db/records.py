@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
+from functools import cached_property
 from typing import Any
 
 from commtune import model
@@ -127,12 +128,12 @@ class BestRow(StoredProfile):
     timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
 
-    @property
+    @cached_property
     def sure_points(self) -> tuple[model.PointEvidence, ...]:
         """The evidence over all machine states; that of each speed where there is no such."""
         return tuple(overall_points(self.points).values()) or self.points
 
-    @property
+    @cached_property
     def all_conditions(self) -> model.Conditions:
         """What was special about its runs; an older profile's campaign tells what it doesn't."""
         found = self.conditions
@@ -142,7 +143,7 @@ class BestRow(StoredProfile):
             found = replace(found, timing=model.Timing(**self.timing).said)
         return found
 
-    @property
+    @cached_property
     def standing(self) -> Standing:
         """What it shows: a profile may gain at some sizes of its range, not at others."""
         if self.verdict == model.Verdict.FASTER:

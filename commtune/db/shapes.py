@@ -211,6 +211,23 @@ class Campaign(TypedDict):
     stack_description: dict[str, Any]
 
 
+class _WhatMeasured(TypedDict):
+    workload: Workload
+    timing: Timing
+
+
+class _Named(TypedDict):
+    name: str
+
+
+class Measured(TypedDict):
+    """A campaign, for who needs no more of it than this: answers are full of them."""
+
+    id: int
+    what: _WhatMeasured
+    space: _Named
+
+
 class Conclusion(TypedDict):
     """A row of ``conclusions``, for who needs one key of it."""
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from enum import StrEnum
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from commtune.db.connection.location import database_url
@@ -34,7 +35,7 @@ _Row = TypeVar("_Row")
 #: Answers that are read before any is told: as many as the service tells.
 _FIRST_PART = 10
 #: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
-_QUESTION = ("system_id", "stack_id", "backend", "ranks", "nodes")
+_QUESTION = itemgetter("system_id", "stack_id", "backend", "ranks", "nodes")
 
 
 class Support(StrEnum):
@@ -79,7 +80,7 @@ def best(
             known = find_stacks(rows, stack)
             found = [row for row in found if row["stack_id"] in known]
         # Newest first, as they were found.
-        unread = list(_group(found, lambda row: tuple(map(row.get, _QUESTION))).values())
+        unread = list(_group(found, _QUESTION).values())
         read: list[BestRow] = []
         told, part = 0, _FIRST_PART
         while unread:

@@ -16,7 +16,7 @@ from urllib.parse import unquote
 from commtune.errors import DatabaseFault, NoAnswer, UserError
 
 #: Runs a statement with named parameters and returns its rows by column name.
-Rows = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
+Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
 SCHEMA = "r0007"

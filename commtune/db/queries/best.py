@@ -189,7 +189,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
     found = read_profiles(rows(statement, {}))
-    evidence = read_evidence(rows, [row["id"] for row in found])
+    evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     return [
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes)
@@ -212,6 +212,16 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
     return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
 
 
+def _evidence_for(
+    rows: Rows, found: Sequence[Mapping[str, Any]], size: int
+) -> dict[int, list[dict[str, Any]]]:
+    """That at the size (bytes), where it was measured; all of those who must look elsewhere."""
+    inside = [row["id"] for row in found if row["bytes_low"] <= size <= row["bytes_high"]]
+    at_size = read_evidence(rows, inside, size)
+    elsewhere = [row["id"] for row in found if not at_size.get(row["id"], row["id"] in inside)]
+    return at_size | (read_evidence(rows, elsewhere) if elsewhere else {})
+
+
 def _held(value: Any) -> Any:
     # Larger numbers are in no row, and SQLite refuses to compare with them.
     return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
@@ -226,7 +236,7 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
             "timing": row["what"].get("timing") or {},
             "space": row["space"].get("name") or "",
         }
-        for row in read_rows(stored, "campaigns", shapes.Campaign)
+        for row in read_rows(stored, "campaigns", shapes.Measured)
     }
 
 

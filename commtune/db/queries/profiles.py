@@ -46,7 +46,7 @@ _DESCRIPTIONS = (
 _POINTS = """
 SELECT profile_id, place, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high,
        pairs, verdict, share
-FROM profile_points WHERE profile_id IN ({ids}) ORDER BY profile_id, place
+FROM profile_points WHERE profile_id IN ({ids}) {at} ORDER BY profile_id, place
 """
 
 
@@ -118,10 +118,13 @@ def read_profiles(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return read_rows(rows, "profiles", shapes.Profile)
 
 
-def read_evidence(rows: Rows, ids: Sequence[int]) -> dict[int, list[dict[str, Any]]]:
-    """The points of each profile that has only sound ones."""
+def read_evidence(
+    rows: Rows, ids: Sequence[int], size: int | None = None
+) -> dict[int, list[dict[str, Any]]]:
+    """The points of each profile that has only sound ones: all, or its own at one size (bytes)."""
     found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
-    stored = rows(_POINTS.format(ids=write_numbers(ids)), {})
+    at = "" if size is None else "AND bytes = :bytes AND NOT is_guard"
+    stored = rows(_POINTS.format(ids=write_numbers(ids), at=at), {"bytes": size} if at else {})
     points = read_rows(stored, "profile_points", shapes.Point, "profile_id")
     for point in points:
         found[point["profile_id"]].append(point)
