@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, get_type_hints
 
 from commtune.db.checked_values import (
@@ -81,13 +81,23 @@ _Read = Callable[[Any], tuple[Any, str]]
 
 
 @cache
-def _checks(kind: Any) -> Mapping[str, _Read]:
+def _checks(kind: Any, are_shared: bool) -> Mapping[str, _Read]:
+    read = _read_shared if are_shared else check_document
     return {
-        name: partial(check_document, hint=hint)
+        name: partial(read, hint=hint)
         if is_document(hint)
         else partial(_check_scalar, check_of(hint))
         for name, hint in get_type_hints(kind).items()
     }
+
+
+#: Texts and what they hold, for who asks all day: campaigns and their spaces, some kilobytes each.
+_remembered = lru_cache(maxsize=2048)(check_document)
+
+
+def _read_shared(stored: Any, hint: Any) -> tuple[Any, str]:
+    # Drivers that hand out what JSON means leave nothing to remember.
+    return (_remembered if isinstance(stored, str) else check_document)(stored, hint)
 
 
 @cache
@@ -101,7 +111,12 @@ def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
 
 
 def read_rows(
-    rows: Iterable[dict[str, Any]], table: str, kind: Any, key: str = "id"
+    rows: Iterable[dict[str, Any]],
+    table: str,
+    kind: Any,
+    key: str = "id",
+    *,
+    are_shared: bool = False,
 ) -> list[dict[str, Any]]:
     """The rows that are sound, as plain values; damaged ones are told and left out.
 
@@ -109,9 +124,10 @@ def read_rows(
         table: the one that rows are named after.
         kind: a typed dictionary with the type of every column; what is no scalar is JSON.
         key: the column that names a row.
+        are_shared: documents with the same text are one object, which nobody may change.
     """
     stored = list(rows)
-    checks = _checks_needed(stored, kind)
+    checks = _checks_needed(stored, kind, are_shared)
     if not checks:
         return stored
     found = []
@@ -124,10 +140,12 @@ def read_rows(
     return found
 
 
-def _checks_needed(rows: Sequence[Mapping[str, Any]], kind: Any) -> dict[str, _Read]:
+def _checks_needed(
+    rows: Sequence[Mapping[str, Any]], kind: Any, are_shared: bool
+) -> dict[str, _Read]:
     """How to read the columns that a check of the whole column didn't pass."""
     names = list(rows[0].keys()) if rows else []
-    of_columns, checks = _column_checks(kind), _checks(kind)
+    of_columns, checks = _column_checks(kind), _checks(kind, are_shared)
     return {
         name: checks[name]
         for name in names

@@ -114,6 +114,7 @@ class BestRow(StoredProfile):
         workload, timing: what its campaign measures and how, as their ``plain`` has it; empty if
             nobody knows.
         space: name of the space that was searched.
+        pinned: variables that were set in every run, the default's too.
     """
 
     system_fingerprint: str
@@ -127,6 +128,7 @@ class BestRow(StoredProfile):
     workload: Mapping[str, Any] = field(default_factory=dict)
     timing: Mapping[str, Any] = field(default_factory=dict)
     space: str = ""
+    pinned: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
     def sure_points(self) -> tuple[model.PointEvidence, ...]:

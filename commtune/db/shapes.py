@@ -216,8 +216,9 @@ class _WhatMeasured(TypedDict):
     timing: Timing
 
 
-class _Named(TypedDict):
+class _SpaceMeasured(TypedDict):
     name: str
+    pinned: dict[str, str]
 
 
 class Measured(TypedDict):
@@ -225,7 +226,7 @@ class Measured(TypedDict):
 
     id: int
     what: _WhatMeasured
-    space: _Named
+    space: _SpaceMeasured
 
 
 class Conclusion(TypedDict):

@@ -24,7 +24,6 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
-from commtune.db.queries.description import describe_campaign
 from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
 from commtune.model import Operation
@@ -147,7 +146,7 @@ def _answer(
         "answer": first["answer"],
         "message": _message(rows[0], first),
         "hint": "",
-        "environment": _environment(rows[0], first["answer"], db),
+        "environment": _environment(rows[0], first["answer"]),
         "best": first,
         "others": others,
     }
@@ -173,11 +172,10 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
     return f"keep the default ({why})"
 
 
-def _environment(row: BestRow, answer: Answer, db: str | None) -> dict[str, str]:
+def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
     if answer is not Answer.RECOMMENDED or row.simulated:
         return {}
-    pinned = describe_campaign(database_url(db), row.campaign).space.get("pinned", {})
-    return {**pinned, **row.configuration}
+    return {**row.pinned, **row.configuration}
 
 
 def _likely_profile(found: ProfileAnswer) -> LikelyProfile:

@@ -34,6 +34,8 @@ _Row = TypeVar("_Row")
 
 #: Answers that are read before any is told: as many as the service tells.
 _FIRST_PART = 10
+#: Candidates whose questions are looked at first; more than the first part has.
+_NEWEST = 12
 #: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
 _QUESTION = itemgetter("system_id", "stack_id", "backend", "ranks", "nodes")
 
@@ -75,7 +77,9 @@ def best(
         DatabaseFault: the database can't be read.
     """
     with open_for_reading(database_url(db)) as rows:
-        found = find_candidates(rows, operation, size, filters)
+        is_cut = stack is None
+        newest = _NEWEST if is_cut else None
+        found = find_candidates(rows, operation, size, filters, newest=newest)
         if stack is not None:
             known = find_stacks(rows, stack)
             found = [row for row in found if row["stack_id"] in known]
@@ -87,6 +91,11 @@ def best(
             ids: list[int] = []
             while unread and len(ids) < part:
                 ids += [row["id"] for row in unread.pop(0)]
+            if is_cut and not unread and len(found) >= _NEWEST:
+                is_cut, seen = False, {row["id"] for row in found}
+                every = find_candidates(rows, operation, size, filters)
+                rest = [row for row in every if row["id"] not in seen]
+                unread = list(_group(rest, _QUESTION).values())
             read += read_answers(rows, ids, size)
             ranked = _rank_answers(read, size, unread[0][0]["created"] if unread else -math.inf)
             yield from ranked[told:]

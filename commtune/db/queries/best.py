@@ -22,7 +22,6 @@ from commtune.db.queries.profiles import (
     campaign_names,
     common_fields,
     read_evidence,
-    read_profiles,
     write_numbers,
 )
 from commtune.db.records import BestRow
@@ -70,7 +69,15 @@ _FILTERS = {
 _CANDIDATES = """
 SELECT p.id, p.created, p.backend, p.ranks, p.nodes, c.system_id, c.stack_id
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
-WHERE {asked} {filters} AND ({at}) ORDER BY p.created DESC, p.id DESC LIMIT :limit
+WHERE {asked} {filters} AND ({at}) {newest} ORDER BY p.created DESC, p.id DESC LIMIT :limit
+"""
+
+#: Those that were measured where the newest were: the other rows stay in the database.
+_NEWEST = """
+AND (p.backend, p.ranks, p.nodes, c.system_id, c.stack_id) IN (
+  SELECT p.backend, p.ranks, p.nodes, c.system_id, c.stack_id
+  FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
+  WHERE {asked} {filters} AND ({at}) ORDER BY p.created DESC, p.id DESC LIMIT :newest)
 """
 
 #: Where ranges end below and begin above a size, by campaign; not where one that holds the size
@@ -136,7 +143,12 @@ def ask_best(
 
 
 def find_candidates(
-    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
+    rows: Rows,
+    op: str,
+    bytes: int,
+    asked: Mapping[str, Any],
+    limit: int = _MOST,
+    newest: int | None = None,
 ) -> list[dict[str, Any]]:
     """The profiles for a question, newest first, with some of what tells questions apart.
 
@@ -149,6 +161,7 @@ def find_candidates(
             configuration was confirmed on, or in, at least so many different ones; a day is one of
             UTC. What is ``None`` doesn't count.
         limit: at most so many.
+        newest: only so many, and all that were measured where one of these was.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
@@ -161,8 +174,10 @@ def find_candidates(
     at = ["p.bytes_low <= :bytes AND p.bytes_high >= :bytes"]
 
     def look() -> list[dict[str, Any]]:
-        statement = _CANDIDATES.format(asked=_ASKED, filters=filters, at=" OR ".join(at))
-        found = rows(statement, {**values, "limit": limit})
+        parts = {"asked": _ASKED, "filters": filters, "at": " OR ".join(at)}
+        only = _NEWEST.format(**parts) if newest else ""
+        statement = _CANDIDATES.format(newest=only, **parts)
+        found = rows(statement, {**values, "limit": limit, "newest": newest})
         return read_rows(found, "profiles", shapes.Candidate)
 
     found = look()
@@ -188,7 +203,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     """Candidates as answers about a size (bytes), newest first; those that are damaged not."""
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
-    found = read_profiles(rows(statement, {}))
+    found = read_rows(rows(statement, {}), "profiles", shapes.Profile, are_shared=True)
     evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     return [
@@ -219,7 +234,7 @@ def _evidence_for(
     inside = [row["id"] for row in found if row["bytes_low"] <= size <= row["bytes_high"]]
     at_size = read_evidence(rows, inside, size)
     elsewhere = [row["id"] for row in found if not at_size.get(row["id"], row["id"] in inside)]
-    return at_size | (read_evidence(rows, elsewhere) if elsewhere else {})
+    return at_size | read_evidence(rows, elsewhere)
 
 
 def _held(value: Any) -> Any:
@@ -235,8 +250,9 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
             "workload": row["what"].get("workload") or {},
             "timing": row["what"].get("timing") or {},
             "space": row["space"].get("name") or "",
+            "pinned": row["space"].get("pinned") or {},
         }
-        for row in read_rows(stored, "campaigns", shapes.Measured)
+        for row in read_rows(stored, "campaigns", shapes.Measured, are_shared=True)
     }
 
 

@@ -122,6 +122,8 @@ def read_evidence(
     rows: Rows, ids: Sequence[int], size: int | None = None
 ) -> dict[int, list[dict[str, Any]]]:
     """The points of each profile that has only sound ones: all, or its own at one size (bytes)."""
+    if not ids:
+        return {}
     found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
     at = "" if size is None else "AND bytes = :bytes AND NOT is_guard"
     stored = rows(_POINTS.format(ids=write_numbers(ids), at=at), {"bytes": size} if at else {})

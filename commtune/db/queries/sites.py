@@ -45,7 +45,7 @@ def best_of_sites(url: str, campaign: str, workload: Workload) -> list[StoredPro
     }
     with open_for_reading(url) as rows:
         found = read_profiles(rows(PROFILE.format(more="") + _WHERE, asked))
-        evidence = read_evidence(rows, [row["id"] for row in found]) if found else {}
+        evidence = read_evidence(rows, [row["id"] for row in found])
     gains = {
         number: max((p["low"] for p in points if not p["is_guard"]), default=0.0)
         for number, points in evidence.items()
