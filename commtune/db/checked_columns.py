@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import namedtuple
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,6 +20,7 @@ from commtune.db.checked_values import (
     check_document,
     check_of,
     column_check_of,
+    is_document,
 )
 from commtune.db.damage import Damage, refuse
 from commtune.model import (
@@ -202,16 +204,17 @@ def sound_rows(
     return found
 
 
-def read_scalars(
+def read_columns(
     connection: sa.Connection,
     statement: sa.Select[Any],
     table: str,
     key: str,
     tell: Callable[[Damage], None],
 ) -> Sequence[Sequence[Any]]:
-    """The sound rows of a statement that asks for no JSON, as ``sound_rows`` has them.
+    """The sound rows of a statement, as ``sound_rows`` has them; its columns are named apart.
 
     Whole columns are checked first: of millions of rows, each value by itself would take minutes.
+    Documents with the same text are one object, which nobody may change.
     """
     columns = list(statement.selected_columns)
     plain = [sa.type_coerce(column, sa.types.NullType()) for column in columns]
@@ -219,7 +222,30 @@ def read_scalars(
     with connection.execute(asked) as found:
         # The driver's own rows: nothing is left to be made of their values.
         rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
-    checks = [column_check_of(checked_kind(column) | None) for column in columns]
-    if all(check(values) for check, values in zip(checks, zip(*rows, strict=True), strict=False)):
+    kinds = [checked_kind(column) | None for column in columns]
+    read = [_read_column(*one) for one in zip(kinds, zip(*rows, strict=True), strict=False)]
+    if None in read:
+        return sound_rows(connection.execute(statement).all(), table, key, tell)
+    if not any(map(is_document, kinds)):
         return rows
-    return sound_rows(connection.execute(statement).all(), table, key, tell)
+    named = namedtuple("named", [column.key for column in columns])  # type: ignore[misc]  # a list
+    return list(map(named, *read))
+
+
+def _read_column(kind: Any, values: Sequence[Any]) -> Sequence[Any] | None:
+    """What a column's values are; ``None`` where some may be wrong."""
+    if not is_document(kind):
+        return values if column_check_of(kind)(values) else None
+    known: dict[str, Any] = {}
+    found = []
+    for value in values:
+        if type(value) is not str or value not in known:
+            meant, problem = (None, "") if value is None else check_document(value, kind)
+            if problem:
+                return None
+            if type(value) is not str:  # a driver that hands out what JSON means
+                found.append(meant)
+                continue
+            known[value] = meant
+        found.append(known[value])
+    return found

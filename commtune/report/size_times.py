@@ -81,9 +81,9 @@ class TimedRuns:
             if (here & is_default).any():
                 logs[here] = np.log(seconds[here] / np.median(seconds[here & is_default]))
         number: dict[Configuration, int] = {}
-        numbers = [number.setdefault(self.runs[run].configuration, len(number)) for run in runs]
+        numbers = [number.setdefault(run.configuration, len(number)) for run in self.runs]
         known = ~np.isnan(logs)
-        chosen = np.asarray(numbers, dtype=np.int64)[known]
+        chosen = np.asarray(numbers, dtype=np.int64)[runs[known]]
         counts = np.bincount(chosen, minlength=len(number))
         sums = np.bincount(chosen, logs[known], minlength=len(number))
         return {one: float(sums[n] / counts[n]) for one, n in number.items() if counts[n]}

@@ -151,12 +151,8 @@ def _by_cause(record: CampaignRecord, ended: Sequence[Run]) -> tuple[_Failure, .
     found: defaultdict[Outcome, list[Run]] = defaultdict(list)
     for run in ended:
         found[run.outcome].append(run)
-    worked = {
-        item
-        for run in record.runs
-        if run.outcome is Outcome.OK
-        for item in run.configuration.items()
-    }
+    good = {run.configuration for run in record.runs if run.outcome is Outcome.OK} if ended else ()
+    worked = {item for configuration in good for item in configuration.items()}
     causes = [_failure(outcome, runs, worked) for outcome, runs in found.items()]
     return tuple(sorted(causes, key=lambda cause: (-cause.runs, cause.outcome)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import JSON, Executable, case, func, select, type_coerce
@@ -11,6 +12,9 @@ from commtune.db.storage.rows import Transactions
 from commtune.db.tables import MEASUREMENTS, RUNS
 from commtune.model import Outcome, Phase
 from commtune.model.run_costs import RunCost
+
+#: Runs whose costs are read: with more of them the medians are the same.
+MOST_COSTS = 10_000
 
 
 class StoredRunCosts(Transactions):
@@ -37,8 +41,13 @@ class StoredRunCosts(Transactions):
     def costs(self, campaign_id: int) -> dict[str, RunCost]:
         """What its good runs cost, part by part, as far as their records tell, by run.
 
-        Those of guards are left out: other operations, several in a run.
+        Those of guards are left out: other operations, several in a run. Of more than
+        ``MOST_COSTS`` runs, about so many that are evenly spread.
         """
+        good = [*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD)]
+        ((runs,),) = self._rows(select(func.count()).where(*good))
+        if (step := -(-runs // MOST_COSTS)) > 1:
+            good.append(RUNS.c.id % step == 0)
         # Only what is needed of headers, which are long: they name every rank.
         said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)
         header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
@@ -46,12 +55,11 @@ class StoredRunCosts(Transactions):
         columns = (*header.values(), *footer.values())
         rows = self._rows(
             select(RUNS.c.id, RUNS.c.run_id, RUNS.c.wall_s, RUNS.c.end_s, *columns)
-            .where(*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD))
-            .where(is_json(RUNS.c.header), is_json(RUNS.c.footer))
+            .where(*good, is_json(RUNS.c.header), is_json(RUNS.c.footer))
             .order_by(RUNS.c.id),
             "runs",
         )
-        calls = dict(self._rows(_first_calls(campaign_id)))
+        calls = dict(self._rows(_first_calls(good)))
         found = {
             row.run_id: RunCost.from_records(
                 row.wall_s or 0.0,
@@ -69,13 +77,13 @@ def _good_runs(campaign_id: int) -> tuple[Any, ...]:
     return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
 
 
-def _first_calls(campaign_id: int) -> Executable:
+def _first_calls(runs: Sequence[Any]) -> Executable:
     """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
     first = MEASUREMENTS.c.first_call_s
     return (
         select(RUNS.c.id, func.sum(first))
         .join(MEASUREMENTS, MEASUREMENTS.c.run_id == RUNS.c.id)
-        .where(*_good_runs(campaign_id))
+        .where(*runs)
         .group_by(RUNS.c.id)
         .having(func.count() == func.sum(case((is_number(first), 1), else_=0)))
     )

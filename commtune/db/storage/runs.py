@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.checked_columns import read_scalars, sound_rows
+from commtune.db.checked_columns import read_columns
 from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
 from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
@@ -176,23 +176,27 @@ class StoredRuns(Transactions):
         """
         last = 0
         while True:
-            rows, measured = self._page(campaign_id, phase, columns, last)
-            if not rows:
+            ids, rows, measured = self._page(campaign_id, phase, columns, last)
+            if not ids:
                 return
-            last = rows[-1].id
-            yield sound_rows(rows, "runs", tell=self.database.report), measured
+            last = ids[-1]
+            yield rows, measured
 
     @waits_for_database
     def _page(
         self, campaign_id: int, phase: Phase | None, columns: Sequence[str], last: int
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    ) -> tuple[Sequence[int], Sequence[Any], Sequence[Any]]:
+        tell = self.database.report
         with self.database.read() as connection:
-            rows = connection.execute(_page_of_runs(campaign_id, last, phase)).all()
-            if not rows:
-                return (), ()
-            asked = _measurements(campaign_id, rows[0].id, rows[-1].id, phase, columns)
-            tell = self.database.report
-            return rows, read_scalars(connection, asked, "measurements", "run_id", tell)
+            stored = select(RUNS.c.id).where(*_stored(campaign_id, phase), RUNS.c.id > last)
+            page = stored.order_by(RUNS.c.id).limit(_PAGE_RUNS)
+            ids = connection.execute(page).scalars().all()
+            if not ids:
+                return (), (), ()
+            asked = _ended_runs(campaign_id, ids[0], ids[-1], phase)
+            rows = read_columns(connection, asked, "runs", "id", tell)
+            asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
+            return ids, rows, read_columns(connection, asked, "measurements", "run_id", tell)
 
     def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
         """Samples of one size of one run, seconds, in the order taken; none if they were pruned.
@@ -330,7 +334,12 @@ def _planned(row: Any) -> dict[str, Any]:
     }
 
 
-def _page_of_runs(campaign_id: int, last: int, phase: Phase | None) -> Select[Any]:
+def _stored(campaign_id: int, phase: Phase | None) -> list[Any]:
+    of_phase = [] if phase is None else [RUNS.c.phase == str(phase)]
+    return [RUNS.c.campaign_id == campaign_id, RUNS.c.state == "stored", *of_phase]
+
+
+def _ended_runs(campaign_id: int, first: int, last: int, phase: Phase | None) -> Select[Any]:
     names = (
         RUNS.c.session,
         RUNS.c.outcome,
@@ -344,18 +353,17 @@ def _page_of_runs(campaign_id: int, last: int, phase: Phase | None) -> Select[An
         _select_runs(
             RUNS.c.id, RUNS.c.started_at, RUNS.c.other_load, *names, *where, RUNS.c.workload
         )
-        .where(RUNS.c.campaign_id == campaign_id, RUNS.c.id > last, RUNS.c.state == "stored")
-        .where(*([] if phase is None else [RUNS.c.phase == str(phase)]))
+        .where(*_stored(campaign_id, phase), RUNS.c.id.between(first, last))
         .order_by(RUNS.c.id)
-        .limit(_PAGE_RUNS)
     )
 
 
 def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
-    plain = ("session", "operation", "started_at", "oversubscribed", "detail", "other_load")
+    plain = ("session", "operation", "started_at", "detail", "other_load")
     return model.Run(
         **_planned(row),
         **{name: getattr(row, name) for name in plain},
+        oversubscribed=bool(row.oversubscribed),
         outcome=Outcome(row.outcome),
         wall_s=row.wall_s or 0.0,
         measurements=tuple(measured),
