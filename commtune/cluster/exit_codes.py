@@ -40,9 +40,9 @@ _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
 )
 
-#: From what a launcher printed for a run that failed, and whether ranks came up: what the launcher
-#: is to blame for, in words; or ``None``.
-JudgeLauncher = Callable[[str, bool], tuple[Outcome, str] | None]
+#: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
+#: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
+JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
 
 
 def judge_run(
@@ -59,7 +59,7 @@ def judge_run(
     # srun ends with 0 where a node died under a step.
     if judge_launcher is not None and not (completed.ok and found.footer):
         began = found.header is not None
-        if lost := judge_launcher(completed.output, began):
+        if lost := judge_launcher(completed.output, began, completed.timed_out):
             return lost
     outcome, detail = _judge_end(found, completed, time_limit_s)
     blamed = outcome.blames_configuration and outcome is not Outcome.WRONG_RESULT

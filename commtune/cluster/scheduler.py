@@ -229,12 +229,15 @@ class StepLauncher(Protocol):
     #: does.
     ends_steps: ClassVar[bool]
 
-    def judge_failure(self, output: str, began: bool) -> tuple[Outcome, str] | None:
+    def judge_failure(
+        self, output: str, began: bool, timed_out: bool
+    ) -> tuple[Outcome, str] | None:
         """What the launcher, and no configuration, is to blame for; ``None`` for nothing.
 
         Args:
             output: what it printed, for a run that failed.
             began: whether ranks came up.
+            timed_out: whether it was ended at its time limit.
         """
 
     def lost_nodes(self, output: str) -> frozenset[str]:

@@ -23,8 +23,11 @@ class MpiLauncher:
 
     ends_steps: ClassVar[bool] = False
 
-    def judge_failure(self, output: str, began: bool) -> tuple[Outcome, str] | None:
-        if said := _NODE_FAILED.search(output):
+    def judge_failure(
+        self, output: str, began: bool, timed_out: bool
+    ) -> tuple[Outcome, str] | None:
+        # A launcher that was ended calls its own helpers lost.
+        if not timed_out and (said := _NODE_FAILED.search(output)):
             return Outcome.NODE_FAILURE, f"the launcher lost a node: {said[1].strip()}"
         if not began and (said := _NOT_LAUNCHED.search(output)):
             return Outcome.NEVER_STARTED, f"not started: {said[1].strip()}"

@@ -102,8 +102,11 @@ class Srun:
     #: What Slurm's programs are called in.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
-    def judge_failure(self, output: str, began: bool) -> tuple[Outcome, str] | None:
+    def judge_failure(
+        self, output: str, began: bool, timed_out: bool
+    ) -> tuple[Outcome, str] | None:
         """What Slurm did to a run: no configuration can be blamed for that."""
+        del timed_out
         if said := _NODE_FAILED.search(output):
             return Outcome.NODE_FAILURE, said[1]
         if _NO_END in output:

@@ -18,7 +18,8 @@ def _submit(campaign: OnPbs) -> None:
     given = f"PATH={path} PBS_CONF_FILE={conf} PYTHONPATH={top}/repository:{top}/packages"
     # Long enough that what is done to it comes before its end.
     text = with_long_runs(ONE_CANDIDATE, 0.2).replace("confirmation: 1s", "confirmation: 20s")
-    text = on_pbs(text, campaign.folder)
+    # No run of a busy machine is over its time.
+    text = on_pbs(text, campaign.folder) + "run_time_limit: 60s\n"
     campaign.write(text.replace("before: ", f"before: export {given}; "))
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err
@@ -29,22 +30,27 @@ def _until_measured(campaign: OnPbs, runs: int) -> None:
     campaign.until(lambda: len(campaign.records()) >= runs, f"{runs} runs", 120)
 
 
-def _warn(campaign: OnPbs) -> None:
-    """What the job's script does before the time is over."""
+def _controller(campaign: OnPbs) -> int:
+    """The process that makes the runs of an allocation."""
     found = living(f"{campaign.folder}/campaign.yaml")
     assert found, campaign.printed()
     (controller,) = (one for one in found if psutil.Process(one).name() != "timeout")
-    os.kill(controller, signal.SIGUSR1)
+    return controller
 
 
 def test_the_next_allocation_goes_on_when_the_time_is_nearly_over(campaign: OnPbs) -> None:
     _submit(campaign)
     _until_measured(campaign, 3)
+    # However long it takes to look, the campaign is not over by then.
+    controller = _controller(campaign)
+    os.kill(controller, signal.SIGSTOP)
     first, following = campaign.jobs()
-    assert (first.word, following.word) == ("RUNNING", "PENDING")
+    assert (first.word, following.word) == ("RUNNING", "PENDING"), campaign.printed()
     again = campaign("submit", "campaign.yaml")
     assert "already has a PBS job: " in again.err
-    _warn(campaign)
+    # What the job's script does before the time is over.
+    os.kill(controller, signal.SIGUSR1)
+    os.kill(controller, signal.SIGCONT)
     campaign.until_over(300)
     campaign.check_whole(lost=False)
     said = campaign.printed()
@@ -90,7 +96,7 @@ def test_where_no_second_job_may_wait_it_is_said_and_submit_goes_on(campaign: On
     campaign.cluster.limit_jobs(1)
     _submit(campaign)
     _until_measured(campaign, 3)
-    _warn(campaign)
+    os.kill(_controller(campaign), signal.SIGUSR1)
     campaign.until_over(120)
     assert len(campaign.jobs()) == 1
     assert "no job continues: PBS accepts no more jobs from you now" in campaign.printed()
