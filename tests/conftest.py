@@ -17,7 +17,9 @@ import pytest
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 _SUPPORT = Path(__file__).parent / "support"
-sys.path[:0] = [str(_SUPPORT / folder) for folder in ("", "slurm", "pbs", "stored", "runs")]
+sys.path[:0] = [
+    str(_SUPPORT / folder) for folder in ("", "campaigns", "slurm", "pbs", "stored", "runs")
+]
 
 from hypothesis import HealthCheck, settings  # noqa: E402
 from mpi_fixture import executable, mpi  # noqa: E402

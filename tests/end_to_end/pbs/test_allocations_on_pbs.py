@@ -5,22 +5,15 @@ from __future__ import annotations
 import os
 import signal
 
-import psutil
-from left_over import living
-from pbs_campaigns import ONE_CANDIDATE, OnPbs, on_pbs
-from slurm_campaigns import with_long_runs
+from campaign_texts import ONE_CANDIDATE, with_long_runs
+from pbs_campaigns import OnPbs
 
 
 def _submit(campaign: OnPbs) -> None:
-    """Submits a campaign whose runs take a while, with what a site gives each job."""
-    top, conf = campaign.cluster.folder, campaign.cluster.conf
-    path = campaign.cluster.environment["PATH"]
-    given = f"PATH={path} PBS_CONF_FILE={conf} PYTHONPATH={top}/repository:{top}/packages"
-    # Long enough that what is done to it comes before its end.
+    """Submits a campaign whose runs take a while."""
+    # Long enough that what is done to it comes before its end; no run is over its time.
     text = with_long_runs(ONE_CANDIDATE, 0.2).replace("confirmation: 1s", "confirmation: 20s")
-    # No run of a busy machine is over its time.
-    text = on_pbs(text, campaign.folder) + "run_time_limit: 60s\n"
-    campaign.write(text.replace("before: ", f"before: export {given}; "))
+    campaign.write(text + "run_time_limit: 60s\n")
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err
 
@@ -30,19 +23,11 @@ def _until_measured(campaign: OnPbs, runs: int) -> None:
     campaign.until(lambda: len(campaign.records()) >= runs, f"{runs} runs", 120)
 
 
-def _controller(campaign: OnPbs) -> int:
-    """The process that makes the runs of an allocation."""
-    found = living(f"{campaign.folder}/campaign.yaml")
-    assert found, campaign.printed()
-    (controller,) = (one for one in found if psutil.Process(one).name() != "timeout")
-    return controller
-
-
 def test_the_next_allocation_goes_on_when_the_time_is_nearly_over(campaign: OnPbs) -> None:
     _submit(campaign)
     _until_measured(campaign, 3)
     # However long it takes to look, the campaign is not over by then.
-    controller = _controller(campaign)
+    controller = campaign.controller()
     os.kill(controller, signal.SIGSTOP)
     first, following = campaign.jobs()
     assert (first.word, following.word) == ("RUNNING", "PENDING"), campaign.printed()
@@ -68,7 +53,7 @@ def test_pbs_ends_an_allocation_for_its_time_and_the_next_one_goes_on(campaign: 
     _until_measured(campaign, 3)
     first, following = campaign.jobs()
     # Its controller doesn't know that it has less time than it was given.
-    campaign.cluster.order("qalter", "-l", "walltime=5", first.number)
+    campaign.cluster.reach_time_limit(first.number)
     campaign.until(lambda: first.number not in campaign.cluster.call("qselect"), "its end", 120)
     campaign.until_over(300)
     campaign.check_whole()
@@ -93,30 +78,15 @@ def test_a_node_dies_under_an_allocation_and_the_next_one_goes_on(campaign: OnPb
 
 
 def test_where_no_second_job_may_wait_it_is_said_and_submit_goes_on(campaign: OnPbs) -> None:
-    campaign.cluster.limit_jobs(1)
+    campaign.cluster.limit_submissions(1)
     _submit(campaign)
     _until_measured(campaign, 3)
-    os.kill(_controller(campaign), signal.SIGUSR1)
+    os.kill(campaign.controller(), signal.SIGUSR1)
     campaign.until_over(120)
     assert len(campaign.jobs()) == 1
     assert "no job continues: PBS accepts no more jobs from you now" in campaign.printed()
-    campaign.cluster.limit_jobs(None)
+    campaign.cluster.limit_submissions(None)
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err
     campaign.until_over(300)
     campaign.check_whole(lost=False)
-
-
-def test_cancel_ends_an_allocation_and_the_one_that_waits(campaign: OnPbs) -> None:
-    _submit(campaign)
-    _until_measured(campaign, 3)
-    first, following = campaign.jobs()
-    ended = campaign("cancel", "small")
-    assert ended.code == 0, ended.err
-    assert [job.word for job in campaign.jobs()] == ["CANCELLED", "CANCELLED"]
-    assert first.number in ended.out and following.number in ended.out
-    assert campaign("cancel", "small").out == "small: it has no jobs in PBS\n"
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 0, said.err
-    campaign.until_over(300)
-    campaign.check_whole()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,17 +12,10 @@ from slurm_cluster import Cluster
 @pytest.fixture
 def campaign(executable: Path, isolated_slurm: Cluster, tmp_path: Path) -> OnSlurm:  # noqa: ARG001  # built before
     """The command line in an empty folder, on a cluster on which nothing runs."""
-    return OnSlurm(
-        tmp_path,
-        {"SLURM_CONF": isolated_slurm.environment["SLURM_CONF"]},
-        cluster=isolated_slurm,
-    )
+    return OnSlurm.made(isolated_slurm, tmp_path)
 
 
 @pytest.fixture
-def dying(campaign: OnSlurm) -> OnSlurm:
+def dying(executable: Path, isolated_slurm: Cluster, tmp_path: Path) -> OnSlurm:  # noqa: ARG001  # built before
     """The same, with a command line that can be told where to die."""
-    script = str(Path(__file__).with_name("dying.py"))
-    return OnSlurm(
-        campaign.folder, campaign.extra, (sys.executable, script), cluster=campaign.cluster
-    )
+    return OnSlurm.made(isolated_slurm, tmp_path, dies=True)

@@ -11,8 +11,9 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from campaign_texts import ONE_BLOCK
 from left_over import living
-from slurm_campaigns import ONE_BLOCK, OnSlurm
+from slurm_campaigns import OnSlurm
 
 #: Two ranks on a node of their own; each of two more nodes has a rank that sends.
 NOISY = ONE_BLOCK.replace("nodes: 2, ranks: 2", "nodes: 1, ranks: 2") + (

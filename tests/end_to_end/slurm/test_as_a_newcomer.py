@@ -11,7 +11,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from slurm_campaigns import ONE_BLOCK, OnSlurm
+from campaign_texts import ONE_BLOCK
+from slurm_campaigns import OnSlurm
 from slurm_cluster import Cluster
 
 VARIABLE = "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM"

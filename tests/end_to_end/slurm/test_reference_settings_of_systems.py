@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from slurm_campaigns import TWO_NODES, OnSlurm
+from campaign_texts import TWO_NODES
+from slurm_campaigns import OnSlurm
 
 #: Called like the machine that the sets are for, and nothing else of it.
 SYSTEM = """\

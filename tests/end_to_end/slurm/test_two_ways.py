@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from slurm_campaigns import TWO_NODES, OnSlurm
+from campaign_texts import TWO_NODES
+from slurm_campaigns import OnSlurm
 
 
 def _check_answers(campaign: OnSlurm) -> None:

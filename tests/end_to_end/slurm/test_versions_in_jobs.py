@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 
-from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE
+from slurm_campaigns import OnSlurm
 
 _SPACE = """\
 space: 1

@@ -1,42 +1,65 @@
-"""Campaigns on the tests' PBS, as a person runs them; what must hold is as for Slurm's."""
+"""Campaigns on the tests' PBS."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
 import pbs_cluster
+from cluster_campaigns import DYING, OnCluster
+from clusters import Seen, Words
 from pbs_config import PBS
-from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, OnSlurm, Seen
 
 #: hydra quotes its words for a shell on the other node, and pbs_tmrsh starts none.
-_REMOTE_SHELL = """\
+_REMOTE_SHELL = f"""\
 #!/bin/sh
 host=$1
 shift
-exec {pbs}/bin/pbs_tmrsh "$host" /bin/sh -c "$*"
+exec {PBS}/bin/pbs_tmrsh "$host" /bin/sh -c "$*"
 """
-_WORDS = {"R": "RUNNING", "Q": "PENDING", "H": "PENDING", "E": "RUNNING", "F": "COMPLETED"}
+_STATES = {"R": "RUNNING", "Q": "PENDING", "H": "PENDING", "E": "RUNNING", "F": "COMPLETED"}
 
 
-def on_pbs(text: str, folder: Path, **keys: str) -> str:
-    """A campaign of the Slurm tests with what it asks of PBS instead."""
-    words = "".join(f", {key}: {value}" for key, value in keys.items())
-    shell = folder / "remote-shell"
-    options = f"launcher_options: [-launcher, rsh, -launcher-exec, {shell}]{words}"
-    return (
-        text.replace("mpi: pmi2", options).replace("slurm:", "pbs:").replace("$HOME", f"{folder}")
-    )
-
-
-__all__ = ["ONE_BLOCK", "ONE_CANDIDATE", "OnPbs", "on_pbs"]
+def with_keys(text: str, **keys: str) -> str:
+    """The campaign with more of what it asks of the scheduler."""
+    words = "".join(f"{key}: {value}, " for key, value in keys.items())
+    return text.replace("slurm: {", f"slurm: {{{words}")
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnPbs(OnSlurm):
+class OnPbs(OnCluster):
     """``commtune`` as the cluster's user, in a folder of that user's."""
 
-    cluster: pbs_cluster.Cluster  # type: ignore[assignment]  # in the place of Slurm's
+    cluster: pbs_cluster.Cluster
+    words = Words(
+        name="PBS",
+        submitter="qsub",
+        submit="commtune.cluster.pbs.client:PbsScheduler.submit",
+        silent="the PBS server does not answer",
+        refuses="PBS accepts no jobs there now; trying again\n",
+        is_full="PBS accepts no more jobs from you now; trying again",
+        is_held="job {0} is held",
+        over_time="job {}: F (exceeded resource walltime)",
+        cancelled="job {}: F (terminated by root@",
+        steps_need_it=False,
+        asks_server="qstat -B",
+        submits_by_tmp="error writing copy of script",
+        lost_answer="qsub: Communication failure",
+        answer_is_lost="qsub: Communication failure; trying again\n",
+    )
+
+    @classmethod
+    def made(cls, cluster: pbs_cluster.Cluster, *, dies: bool = False) -> OnPbs:
+        """The command line in a new folder; one that can be told where to die, if it ``dies``."""
+        folder, top = cluster.user_folder(), cluster.folder
+        program = (str(top / "repository" / DYING),) if dies else ("-m", "commtune.cli")
+        words = (*cluster.as_user, "env", f"--chdir={folder}", f"{top}/python/bin/python3")
+        campaign = cls(folder, {}, (*words, *program), cluster=cluster)
+        shell = folder / "remote-shell"
+        shell.write_text(_REMOTE_SHELL)
+        shell.chmod(0o755)
+        return campaign
 
     def environment(self) -> dict[str, str]:
         top = self.cluster.folder
@@ -50,28 +73,42 @@ class OnPbs(OnSlurm):
             **self.extra,
         }
 
-    def prepare(self) -> None:
-        """Makes what campaigns need in the folder."""
+    def write(self, text: str, name: str = "campaign.yaml") -> Path:
+        """Writes a file; in a campaign, what is asked of Slurm is asked of PBS."""
+        if name != "campaign.yaml":
+            return super().write(text, name)
         shell = self.folder / "remote-shell"
-        shell.write_text(_REMOTE_SHELL.format(pbs=PBS))
-        shell.chmod(0o755)
+        options = f"launcher_options: [-launcher, rsh, -launcher-exec, {shell}]"
+        text = text.replace("mpi: pmi2", options).replace("slurm:", "pbs:")
+        # What a site gives each job.
+        variables = ("HOME", "PATH", "PBS_CONF_FILE", "PYTHONPATH")
+        exported = " ".join(f"{name}={self.environment()[name]}" for name in variables)
+        text = re.sub(r"before: ('?)", rf"before: \1export {exported}; ", text)
+        return super().write(text.replace("$HOME", str(self.folder)), name)
+
+    def lasting(self, text: str, seconds: int | str) -> str:
+        # It asks for more, since commtune asks for no less than two minutes.
+        cuts = f"qalter -l walltime={seconds} $PBS_JOBID; "
+        return text.replace("before: ", f"before: {cuts}") + "run_time_limit: 8s\n"
 
     def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
         # The script's last file is there before PBS calls its job over.
         self.until_over()
         super().check_whole(name=name, lost=lost)
 
-    def jobs(self) -> list[Seen]:
-        """The campaigns' jobs that PBS still knows, also those that are over."""
+    def queue(self) -> list[Seen]:
         asked = self.cluster.call("qselect", "-x").split()
         printed = self.cluster.call("qstat", "-x", "-f", "-F", "dsv", "-D", "~", *asked)
-        folders = {folder.name for folder in self.folder.glob("data/commtune/campaigns/*/jobs/*")}
         found = []
         for line in printed.splitlines():
+            if not line.startswith("Job Id: "):  # a word about a job that is just gone
+                continue
             said = dict(word.partition("=")[::2] for word in line.split("~"))
             number = line.partition(".")[0].removeprefix("Job Id: ")
-            word = _WORDS[said["job_state"]]
+            word = _STATES[said["job_state"]]
             if word == "COMPLETED" and said.get("substate") == "91":
                 word = "CANCELLED"
+            elif word == "COMPLETED" and said.get("Exit_status") != "0":
+                word = "FAILED"
             found.append(Seen(number, said["Job_Name"].rpartition("-")[2], word))
-        return [job for job in found if job.key in folders]
+        return found

@@ -19,6 +19,8 @@ from pathlib import Path
 
 from pbs_config import PBS, USER_NUMBER, environment
 from slurm_config import NODES
+from slurm_nodes import type_on_nodes
+from small_disks import small_disk
 
 ROOT = Path(__file__).parents[3]
 #: What undoes an order to the keeper.
@@ -100,13 +102,21 @@ class Cluster:
         assert done.returncode == 0, f"{arguments}: {done.stdout}"
         return done.stdout
 
-    def stop_server(self) -> None:
+    def stop_controller(self) -> None:
         """Ends the server; jobs that run go on."""
         self.tell(f"stop {_SERVER}")
 
-    def start_server(self) -> None:
+    def start_controller(self) -> None:
         """Starts it again, with all that it knew."""
         self.tell(f"start {_SERVER}")
+
+    def pause_controller(self) -> None:
+        """From now on the server takes questions and gives no answers."""
+        self.tell(f"pause {_SERVER}")
+
+    def resume_controller(self) -> None:
+        """The server goes on, also with what it was asked meanwhile."""
+        self.tell(f"resume {_SERVER}")
 
     def fail_node(self, name: str) -> None:
         """A node dies with all that runs on it."""
@@ -116,14 +126,53 @@ class Cluster:
         """A node that died is back and accepts jobs again."""
         self.tell(f"revive {name}")
 
-    def limit_jobs(self, most: int | None) -> None:
+    def drain_node(self, name: str) -> None:
+        """A node gets no more jobs."""
+        self.order("pbsnodes", "-o", name)
+
+    def on_nodes(self, command: str) -> None:
+        """Types a command on all nodes, as root."""
+        type_on_nodes(self.folder, command)
+
+    def limit_submissions(self, most: int | None) -> None:
         """The most jobs that a user may have waiting and running; ``None`` for no limit."""
         limit = f'set server max_queued = "[u:PBS_GENERIC={most}]"'
         self.order("qmgr", "-c", limit if most else "unset server max_queued")
 
-    def open_queue(self, is_open: bool) -> None:
-        """Whether the queue takes jobs; those there stay."""
-        self.order("qmgr", "-c", f"set queue workq enabled={is_open}")
+    def refuse_submissions(self, on: bool = True) -> None:
+        """Whether the queue takes no jobs; those there stay."""
+        self.order("qmgr", "-c", f"set queue workq enabled={not on}")
+
+    def count_submissions(self) -> int:
+        """How many jobs somebody tried to submit."""
+        counts = f"cat {self.folder}/server/server_logs/* | grep -c ';Type 1 request'; true"
+        return int(self.order("sh", "-c", counts))
+
+    def submit_foreign(self, name: str) -> str:
+        """Submits a job of this name that is no campaign's; returns its number."""
+        script = self.user_folder() / "foreign"
+        script.write_text(f"#PBS -N {name}\n#PBS -l walltime=600\nsleep 600\n")
+        return self.call("qsub", "-f", str(script)).partition(".")[0]
+
+    def is_there(self, job: str) -> bool:
+        """Whether a job waits or runs."""
+        return job in self.call("qselect")
+
+    def hold(self, job: str) -> None:
+        """A job doesn't start until somebody releases it."""
+        self.call("qhold", job)
+
+    def release(self, job: str) -> None:
+        """A job that is held may start."""
+        self.call("qrls", job)
+
+    def reach_time_limit(self, job: str) -> None:
+        """A running job's time is over."""
+        self.order("qalter", "-l", "walltime=1", job)
+
+    def cancel(self, job: str) -> None:
+        """Somebody else ends a job."""
+        self.order("qdel", job)
 
     def start_jobs(self, does_start: bool) -> None:
         """Whether jobs that wait are started."""
@@ -133,8 +182,8 @@ class Cluster:
         """For the next test: all faults are mended, nothing runs or waits, all nodes take jobs."""
         for order in sorted(self._to_mend, reverse=True):
             self.tell(order)
-        self.limit_jobs(None)
-        self.open_queue(True)
+        self.limit_submissions(None)
+        self.refuse_submissions(False)
         self.start_jobs(True)
         if there := self.order("qselect").split():
             with contextlib.suppress(AssertionError):  # one may have ended
@@ -185,7 +234,7 @@ def running_cluster() -> Iterator[Cluster]:
         str(ROOT),
     ]
     log = folder.with_suffix(".log")
-    with log.open("w") as errors:
+    with small_disk(folder), log.open("w") as errors:
         keeper = subprocess.Popen(
             program,
             stdin=subprocess.PIPE,
@@ -194,12 +243,12 @@ def running_cluster() -> Iterator[Cluster]:
             text=True,
             start_new_session=True,
         )
-    try:
-        yield Cluster(folder, keeper)
-    finally:
-        with keeper:  # closes its input, by which it ends
-            with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                keeper.communicate(timeout=30)
-            keeper.kill()
-        shutil.rmtree(folder, ignore_errors=True)
-        log.unlink()
+        try:
+            yield Cluster(folder, keeper)
+        finally:
+            with keeper:  # closes its input, by which it ends
+                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                    keeper.communicate(timeout=30)
+                keeper.kill()
+    shutil.rmtree(folder, ignore_errors=True)
+    log.unlink()

@@ -1,398 +1,53 @@
-"""Campaigns on the tests' Slurm, as a person runs them, and what must hold when they are done."""
+"""Campaigns on the tests' Slurm."""
 
 from __future__ import annotations
 
-import contextlib
-import json
-import signal
-import subprocess
-import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+import sys
+from dataclasses import dataclass
 from pathlib import Path
 
-import stated_profiles
-from command_line import CommandLine, has_footer, wait_until
-from left_over import living
-from slurm_cluster import Cluster
-
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
-from commtune.model import Configuration
-
-#: Two nodes, a rank on each; a run takes about a fifth of a second.
-TWO_NODES = """\
-campaign: 1
-name: small
-space: mpich-host-allreduce
-mpi: wheel:mpich
-workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
-timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 8s, ablation: 10ms, confirmation: 1s, trials: 2}
-narrow:
-  MPIR_CVAR_DEVICE_COLLECTIVES: [all]
-  MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
-slurm: {mpi: pmi2, poll: 0.3s, late_files: 3s}
-"""
-#: The first job of a folder lasts a second, which is more than a search of 100 ms may take: Slurm
-#: counts whole seconds, and a job that began and ended within one of them took none.
-_A_SECOND = 'test -e "$HOME/began" || { sleep 1; touch "$HOME/began"; }'
-#: Jobs wait at a gate before their first run, if there is one.
-_BEFORE = f'{_A_SECOND}; while [ -e "$HOME/gate" ]; do sleep 0.05; done'
-#: A job of four runs of the default, and nothing else.
-ONE_BLOCK = TWO_NODES.replace("search: 8s", "search: 100ms").replace(
-    "poll: 0.3s", f"poll: 0.3s, before: '{_BEFORE}'"
-)
-#: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that
-#: compare the two, several of them in flight.
-ONE_CANDIDATE = f"""\
-campaign: 1
-name: small
-space: mpich-host-allreduce
-mpi: wheel:mpich
-workload: {{nodes: 2, ranks: 2, sizes: [8, 64KiB]}}
-timing: {{max_samples: 10, time_cap: 2ms}}
-budget: {{search: 100ms, ablation: 10ms, confirmation: 1s}}
-first: [{{MPIR_CVAR_DEVICE_COLLECTIVES: none}}]
-narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
-slurm:
-  mpi: pmi2
-  poll: 0.3s
-  late_files: 3s
-  before: {_BEFORE}
-"""
-#: What a run may be that was not its own fault.
-_LOST = {"interrupted", "cancelled", "node-failure", "never-started"}
-#: Slurm's words for jobs that are there no longer; of faults as well.
-_OVER = {"CANCELLED", "COMPLETED", "FAILED", "NODE_FAIL", "TIMEOUT"}
-
-
-#: In the place of sbatch: it hands the job in, and its answer is lost, once.
-_LOSES_ITS_ANSWER = """\
-#!/bin/sh
-if [ -e "$HOME/lose" ]; then
-  rm "$HOME/lose"
-  /usr/bin/sbatch "$@" >/dev/null
-  echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2
-  exit 1
-fi
-exec /usr/bin/sbatch "$@"
-"""
-
-
-def with_long_runs(text: str, seconds: float) -> str:
-    """The campaign with runs that take this long or twice as long."""
-    timing = f"{{max_samples: 100000, time_cap: {seconds}s, relative_ci: 0}}"
-    return text.replace("{max_samples: 10, time_cap: 2ms}", timing)
-
-
-@dataclass(frozen=True)
-class Death:
-    """A point at which a process dies.
-
-    Attributes:
-        method: ``module:Class.method``.
-        when: ``before`` or ``after`` a call of it; or ``stop``: it is only stopped, before it.
-        holds: what is in the call's arguments, as Python shows them.
-        count: the how many-th of such calls.
-        command: of ``commtune``, that dies.
-    """
-
-    method: str
-    when: str = "after"
-    holds: str = ""
-    count: int = 1
-    command: str = "tune"
-
-
-@dataclass(frozen=True)
-class Seen:
-    """A job of the campaign as squeue shows it."""
-
-    number: str
-    key: str
-    word: str
-
-    @property
-    def is_over(self) -> bool:
-        return self.word in _OVER
+import slurm_cluster
+from cluster_campaigns import DYING, OnCluster
+from clusters import Seen, Words
+from command_line import ROOT
 
 
 @dataclass(frozen=True, kw_only=True)
-class OnSlurm(CommandLine):
-    """``commtune`` beside a cluster, with data, cache and settings of its own."""
+class OnSlurm(OnCluster):
+    """``commtune`` beside the tests' Slurm."""
 
-    cluster: Cluster
+    cluster: slurm_cluster.Cluster
+    words = Words(
+        name="Slurm",
+        submitter="sbatch",
+        submit="commtune.cluster.slurm.client:SlurmScheduler.submit",
+        silent="Slurm's controller does not answer",
+        refuses="Slurm starts no jobs there for now; trying again\n",
+        is_full="Slurm accepts no more jobs from you for now; trying again",
+        is_held="job {0} is held (JobHeldAdmin): 'scontrol release {0}'\n",
+        over_time="job {}: TIMEOUT (TimeLimit)",
+        cancelled="job {}: CANCELLED by root\n",
+        steps_need_it=True,
+        asks_server="scontrol ping",
+        submits_by_tmp="",
+        lost_answer="sbatch: error: Batch job submission failed: Socket timed out on send/recv "
+        "operation",
+        answer_is_lost="Socket timed out on send/recv operation; trying again\n",
+    )
 
-    def lossy_sbatch(self) -> Path:
-        """Puts an sbatch whose answer may be lost in front; returns its folder."""
-        programs = self.folder / "programs"
-        programs.mkdir()
-        (programs / "sbatch").write_text(_LOSES_ITS_ANSWER)
-        (programs / "sbatch").chmod(0o755)
-        self.extra["PATH"] = f"{programs}:{self.environment()['PATH']}"
-        return programs
+    @classmethod
+    def made(cls, cluster: slurm_cluster.Cluster, folder: Path, *, dies: bool = False) -> OnSlurm:
+        """The command line in a folder; one that can be told where to die, if it ``dies``."""
+        program = (str(ROOT / DYING),) if dies else ("-m", "commtune.cli")
+        settings = {"SLURM_CONF": cluster.environment["SLURM_CONF"]}
+        return cls(folder, settings, (sys.executable, *program), cluster=cluster)
 
-    def lose_an_answer(self) -> None:
-        """The next answer of such an sbatch is lost."""
-        (self.folder / "lose").touch()
+    def lasting(self, text: str, seconds: int | str) -> str:
+        # They only seem this long, which is less than Slurm can be asked for.
+        ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
+        return text.replace("before: ", f"before: {ends}") + "run_time_limit: 8s\n"
 
-    def jobs(self) -> list[Seen]:
-        """The campaigns' jobs that Slurm still knows, also those that are over."""
+    def queue(self) -> list[Seen]:
         question = ("squeue", "--noheader", "--states=all", "--array", "--format=%A %T %j")
         lines = [line.split(maxsplit=2) for line in self.cluster.call(*question).splitlines()]
-        folders = {folder.name for folder in self.folder.glob("data/commtune/campaigns/*/jobs/*")}
-        found = [Seen(number, name.rpartition("-")[2], word) for number, word, name in lines]
-        return [job for job in found if job.key in folders]
-
-    def running(self) -> str:
-        """Number of a job of the campaign that runs; empty if none does."""
-        return next((job.number for job in self.jobs() if job.word == "RUNNING"), "")
-
-    @contextlib.contextmanager
-    def tuning(self) -> Iterator[Tuning]:
-        """``commtune tune`` under way; ended at once if the test fails."""
-        with self.start("tune", "campaign.yaml") as child:
-            try:
-                yield Tuning(self, child)
-            except BaseException:
-                child.kill()
-                print(child.communicate()[1])  # what it said is shown with the failure
-                raise
-
-    def until(self, condition: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
-        """Waits for a condition."""
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}"
-            time.sleep(0.05)
-
-    def pause(self, seconds: float) -> None:
-        """Lets time pass."""
-        time.sleep(seconds)
-
-    def all_over(self) -> bool:
-        """Whether none of the campaign's jobs is with Slurm."""
-        return all(job.is_over for job in self.jobs())
-
-    def until_over(self, limit_s: float = 120.0) -> None:
-        """Waits until none of the campaign's jobs is with Slurm."""
-        self.until(self.all_over, "the jobs to end", limit_s)
-
-    def dies(self, death: Death) -> None:
-        """Runs a command that dies at a point, and checks that nothing was doubled by it."""
-        self.order_deaths([death])
-        said = self(death.command, "campaign.yaml")
-        assert said.code == -signal.SIGKILL, f"{death}: {said}"
-        assert self.deaths_left() == 0
-        self.check_once()
-
-    def state_gain(self, **variables: str) -> None:
-        """Stores small/stated, of two nodes: a gain of 1.2 at 8 B, whatever was measured."""
-        configuration = Configuration(variables)
-        stated = stated_profiles.profile(
-            stated_profiles.point(8, 1.1, 1.3), configuration=configuration
-        )
-        opened = open_database(f"sqlite:///{self.database}")
-        Store(opened).save_profiles(1, [replace(stated, name="stated", nodes=2, bytes_high=8)])
-        opened.close()
-
-    def order_deaths(self, deaths: Sequence[Death]) -> None:
-        """The next processes die at these points, one at each (see ``dying``)."""
-        lines = [json.dumps(asdict(death)) + "\n" for death in deaths]
-        (self.folder / "die").write_text("".join(lines))
-
-    def deaths_left(self) -> int:
-        """How many of the deaths that were ordered are still to come."""
-        return len((self.folder / "die").read_text().splitlines())
-
-    def is_done(self) -> bool:
-        """Whether the campaign came to its end."""
-        return self.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
-
-    def printed(self) -> str:
-        """What controllers in allocations said so far, one after the other."""
-        files = self.folder.glob("data/commtune/campaigns/*/jobs/*/job.out")
-        ordered = sorted(files, key=lambda file: file.stat().st_mtime)
-        return "".join(file.read_text() for file in ordered)
-
-    def open_jobs(self) -> set[str]:
-        """Numbers of jobs that are not over in the book."""
-        return {
-            number for (number,) in self.query("SELECT number FROM jobs WHERE stage != 'over'")
-        }
-
-    def close_gate(self) -> None:
-        """Jobs that begin from now on wait before their first run."""
-        (self.folder / "gate").touch()
-
-    def open_gate(self) -> None:
-        """Jobs that wait go on."""
-        (self.folder / "gate").unlink()
-
-    def at_gate(self) -> list[str]:
-        """Numbers of jobs that wait at the gate."""
-        folders = self.query("SELECT number, folder FROM jobs WHERE stage = 'submitted'")
-        return [
-            number
-            for number, folder in folders
-            if (Path(folder) / "nodes").exists() and not (Path(folder) / "0.out").exists()
-        ]
-
-    def job_folder(self, number: str) -> Path:
-        """Where a job's files are."""
-        ((folder,),) = self.query(f"SELECT folder FROM jobs WHERE number = '{number}'")
-        return Path(folder)
-
-    def measuring(self, phase: str) -> list[str]:
-        """Numbers of jobs of which a run measures now."""
-        if not self.records():
-            return []
-        found = self.query(
-            "SELECT number, jobs.folder, position, run_id FROM runs JOIN jobs ON "
-            f"jobs.block = runs.block WHERE state != 'stored' AND phase = '{phase}'"
-        )
-        records = self.folder / "data/commtune/campaigns/small/runs"
-        return [
-            number
-            for number, folder, position, run in found
-            if number
-            and (records / f"{run}.jsonl").exists()
-            and not (Path(folder) / f"{position}.exit").exists()
-        ]
-
-    def finished(self) -> list[Path]:
-        """The last files of jobs whose scripts came to their end."""
-        return list(self.folder.glob("data/commtune/campaigns/*/jobs/*/finished"))
-
-    def outcomes(self, where: str = "1") -> Counter[str]:
-        """How many runs ended in which way."""
-        return Counter(o for (o,) in self.query(f"SELECT outcome FROM runs WHERE {where}"))
-
-    def check_once(self) -> None:
-        """No job was handed in twice, and no block measured by two."""
-        twice = {key: n for key, n in Counter(job.key for job in self.jobs()).items() if n > 1}
-        assert not twice, f"jobs that Slurm has twice: {twice}"
-        if not self.database.exists():
-            return
-        jobs = self.query("SELECT block, folder FROM jobs WHERE kind = 'block'")
-        began = [block for block, folder in jobs if (Path(folder) / "started").exists()]
-        twice = {block: n for block, n in Counter(began).items() if n > 1}
-        assert not twice, f"blocks that two jobs measured: {twice}"
-
-    def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
-        """Nothing is lost, doubled or left behind; the campaign is done.
-
-        Args:
-            lost: runs may have been lost to what befell their jobs.
-        """
-        self.check_once()
-        assert [job for job in self.jobs() if not job.is_over] == []
-        assert living(str(self.folder)) == {}
-        assert self.query("SELECT * FROM locks") == []
-        assert self.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
-        assert self.query("SELECT count(*) > 0 FROM conclusions") == [(1,)]
-        open_jobs = self.query("SELECT key, kind, stage FROM jobs WHERE stage != 'over'")
-        assert open_jobs == []
-        self.check_runs(name=name, lost=lost)
-
-    def check_runs(self, *, name: str = "small", lost: bool = True) -> None:
-        """All runs are stored, once, and as their record and exit files say."""
-        runs = self.query("SELECT run_id, state, outcome FROM runs")
-        assert len({run_id for run_id, *_ in runs}) == len(runs)
-        assert {state for _, state, _ in runs} == {"stored"}
-        outcomes = Counter(outcome for *_, outcome in runs)
-        allowed = {"ok", *(_LOST if lost else ())}
-        said = self.query(
-            "SELECT block, position, outcome, detail FROM runs WHERE outcome != 'ok'"
-        )
-        assert set(outcomes) <= allowed, said
-        good = {run_id for run_id, _, outcome in runs if outcome == "ok"}
-        whole = {file.stem for file in self.records(name) if has_footer(file)}
-        assert good <= whole, "runs that are called good, and were cut short"
-        assert whole <= {run_id for run_id, *_ in runs}, "runs that nobody read"
-        measured = self.query(
-            "SELECT runs.run_id, bytes FROM runs JOIN measurements "
-            "ON measurements.run_id = runs.id WHERE outcome = 'ok'"
-        )
-        assert len(set(measured)) == len(measured)
-        # The confirmation looks at sizes between these, too.
-        assert {(run_id, size) for run_id in good for size in (8, 65536)} <= set(measured)
-        assert all(run_id in good and 8 <= size <= 65536 for run_id, size in measured)
-        self._check_times()
-
-    def _check_times(self) -> None:
-        """A run's times are those of its own exit file."""
-        found = self.query(
-            "SELECT jobs.folder, position, runs.started_at, wall_s FROM runs "
-            "JOIN jobs ON jobs.kind = 'block' AND jobs.block = runs.block WHERE outcome = 'ok'"
-        )
-        for folder, position, started_at, wall_s in found:
-            _, began, ended = (Path(folder) / f"{position}.exit").read_text().split()
-            assert abs(float(began) - started_at) < 1e-3, (folder, position)
-            assert abs(float(ended) - float(began) - wall_s) < 1e-3, (folder, position)
-
-
-@dataclass(frozen=True)
-class Tuning:
-    """A controller at work."""
-
-    campaign: OnSlurm
-    child: subprocess.Popen[str]
-    heard: list[str] = field(default_factory=list)
-
-    def until(self, condition: Callable[[], object], what: str) -> None:
-        """Waits for a condition that must come true before the controller ends."""
-        assert wait_until(lambda: bool(condition()), self.child), f"it ended before {what}"
-
-    def until_running(self) -> str:
-        """Waits until a job of it runs; returns its number."""
-        self.until(self.campaign.running, "a job ran")
-        return self.campaign.running()
-
-    def until_one(self, find: Callable[[], list[str]], what: str) -> str:
-        """Waits until there is one, and returns the first."""
-        found: list[str] = []
-
-        def is_there() -> bool:
-            found[:] = find()
-            return bool(found)
-
-        self.until(is_there, what)
-        return found[0]
-
-    def until_measuring(self, phase: str) -> str:
-        """Waits until a run of this phase measures; returns the number of its job."""
-        return self.until_one(lambda: self.campaign.measuring(phase), f"a run of {phase}")
-
-    def until_at_gate(self, phase: str) -> str:
-        """Waits until a job of this phase is there and none of its runs; returns its number."""
-        self.until_measuring(phase)
-        self.campaign.close_gate()
-        # The one that measures was through it before.
-        self.until(lambda: not self.campaign.measuring(phase), "its job ended")
-        return self.until_one(self.campaign.at_gate, "the next job")
-
-    def until_said(self, words: str) -> str:
-        """Waits until it says something; returns the line."""
-        assert self.child.stderr
-        for line in self.child.stderr:
-            self.heard.append(line)
-            if words in line:
-                return line
-        raise AssertionError(f"it never said {words!r}: {''.join(self.heard)}")
-
-    def ended(self, code: int = 0) -> str:
-        """Waits for the end, which must be this one; returns all that was said."""
-        assert self.child.stderr
-        # Not by communicate(), which loses what was read ahead of the last line waited for.
-        rest = threading.Thread(target=self.heard.extend, args=(self.child.stderr,), daemon=True)
-        rest.start()
-        self.child.wait(timeout=200)
-        rest.join(timeout=60)
-        err = "".join(self.heard)
-        assert self.child.returncode == code, err
-        assert "Traceback" not in err, err
-        return err
+        return [Seen(number, name.rpartition("-")[2], word) for number, word, name in lines]

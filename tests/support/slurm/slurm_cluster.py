@@ -23,6 +23,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurm_config import NODES
+from slurm_nodes import type_on_nodes
+from small_disks import small_disk
 
 __all__ = ["NODES", "Cluster", "has_slurm", "missing_packages", "running_cluster"]
 
@@ -200,6 +202,10 @@ class Cluster:
         sent = self.folder / "mails"
         return sent.read_text().splitlines() if sent.exists() else []
 
+    def count_submissions(self) -> int:
+        """How many jobs somebody tried to submit."""
+        return self.count_requests("SUBMIT_BATCH_JOB")
+
     def count_account_requests(self) -> int:
         """How many questions about jobs slurmdbd had: of sacct."""
         stats = self.call("sacctmgr", "show", "stats")
@@ -227,6 +233,34 @@ class Cluster:
         self._order(f"kill {name}")
         if told:
             self.call("scontrol", "update", f"nodename={name}", "state=down", "reason=test")
+
+    def drain_node(self, name: str) -> None:
+        """A node gets no more jobs."""
+        self.call("scontrol", "update", f"nodename={name}", "state=drain", "reason=test")
+
+    def on_nodes(self, command: str) -> None:
+        """Types a command on all nodes, as root."""
+        type_on_nodes(self.folder, command)
+
+    def submit_foreign(self, name: str) -> str:
+        """Submits a job of this name that is no campaign's; returns its number."""
+        return self.submit("exec sleep 600", f"--job-name={name}", "-N1", "-w", "n3")
+
+    def is_there(self, job: str) -> bool:
+        """Whether a job waits or runs."""
+        return job in self.call("squeue", "--noheader", "--format=%A").split()
+
+    def hold(self, job: str) -> None:
+        """A job doesn't start until somebody releases it."""
+        self.call("scontrol", "hold", job)
+
+    def release(self, job: str) -> None:
+        """A job that is held may start."""
+        self.call("scontrol", "release", job)
+
+    def cancel(self, job: str) -> None:
+        """Somebody else ends a job."""
+        self.call("scancel", job)
 
     def restore_node(self, name: str) -> None:
         """A node that died is back and accepts jobs again."""
@@ -299,7 +333,7 @@ def running_cluster(*, isolated: bool = True) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="ctslurm", dir="/tmp"))
     folder.chmod(0o755)
     program = [sys.executable, str(Path(__file__).parent / "slurm_keeper.py"), str(folder)]
-    with (folder / "daemons.log").open("wb") as log:
+    with small_disk(folder), (folder / "daemons.log").open("wb") as log:
         keeper = subprocess.Popen(
             [*program, *([] if isolated else ["plain"])],
             stdin=subprocess.PIPE,
@@ -308,11 +342,11 @@ def running_cluster(*, isolated: bool = True) -> Iterator[Cluster]:
             text=True,
             start_new_session=True,
         )
-    try:
-        yield Cluster(folder, keeper)
-    finally:
-        with keeper:  # closes its input, by which it ends
-            with contextlib.suppress(OSError):
-                keeper.communicate(timeout=30)
-            keeper.kill()
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            yield Cluster(folder, keeper)
+        finally:
+            with keeper:  # closes its input, by which it ends
+                with contextlib.suppress(OSError):
+                    keeper.communicate(timeout=30)
+                keeper.kill()
+    shutil.rmtree(folder, ignore_errors=True)

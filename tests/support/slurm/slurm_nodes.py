@@ -217,6 +217,25 @@ class IsolatedNodes:
         return int(Path(f"/proc/{holder}/task/{holder}/children").read_text())
 
 
+def type_on_nodes(folder: Path, command: str) -> None:
+    """Types a command on all isolated nodes of the cluster in a folder, as root."""
+    firsts = [
+        process.pid
+        for process in psutil.process_iter(["name", "cmdline"])
+        if process.info["name"] == "bash"
+        and process.info["cmdline"][-3:-2] == ["node"]
+        and process.info["cmdline"][-2] != SWITCH
+        and process.info["cmdline"][-1] == str(folder)
+    ]
+    assert firsts, f"no isolated nodes in {folder}"
+    for first in firsts:
+        entered = ["nsenter", f"--target={first}", "--mount", "--pid", "--", "sh", "-c", command]
+        done = subprocess.run(
+            entered, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout.decode()}"
+
+
 def private_network() -> None:
     """Gives this process, and those it starts, a network of their own: no port of it is taken."""
     new_network = 0x40000000

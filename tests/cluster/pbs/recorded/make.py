@@ -82,21 +82,21 @@ def _record_refusals(cluster: Cluster) -> None:
         "bad-option": ("-Z", "x"),
     }.items():
         _write(f"qsub/{name}", _submit(cluster, "true", *options).stdout)
-    cluster.limit_jobs(1)
+    cluster.limit_submissions(1)
     _submit(cluster, "exec sleep 60")
     _write("qsub/full", _submit(cluster, "true").stdout)
-    cluster.limit_jobs(None)
-    cluster.open_queue(False)
+    cluster.limit_submissions(None)
+    cluster.refuse_submissions()
     _write("qsub/closed", _submit(cluster, "true").stdout)
-    cluster.open_queue(True)
+    cluster.refuse_submissions(False)
     limit = "queue workq resources_max.walltime"
     cluster.order("qmgr", "-c", f"set {limit}=10")
     _write("qsub/too-long", _submit(cluster, "true", "-l", "walltime=60").stdout)
     cluster.order("qmgr", "-c", f"unset {limit}")
     _write("server", cluster.call("qstat", "-B", "-f", "-F", "dsv", "-D", "\x1f"))
-    cluster.stop_server()
+    cluster.stop_controller()
     _write("qsub/down", _submit(cluster, "true").stdout)
-    cluster.start_server()
+    cluster.start_controller()
 
 
 def _write(name: str, said: str) -> None:

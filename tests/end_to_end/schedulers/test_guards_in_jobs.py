@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from slurm_campaigns import ONE_BLOCK, OnSlurm
+from campaign_texts import ONE_BLOCK
+from cluster_campaigns import OnCluster
 
 _SPACE = """\
 space: 1
@@ -29,7 +30,7 @@ _TEXT = (
 _SEES = '#!/bin/sh\nprintenv NCCL_NVLS_ENABLE >>"$HOME/ranks" || echo none >>"$HOME/ranks"\n'
 
 
-def written(campaign: OnSlurm, text: str) -> None:
+def written(campaign: OnCluster, text: str) -> None:
     """A campaign whose ranks note what they see."""
     (campaign.folder / "guarded.yaml").write_text(_SPACE)
     (campaign.folder / "seen").write_text(f'{_SEES}exec "$@"\n')
@@ -37,13 +38,13 @@ def written(campaign: OnSlurm, text: str) -> None:
     campaign.write(text.replace("./seen", str(campaign.folder / "seen")))
 
 
-def ranks_saw(campaign: OnSlurm) -> set[str]:
+def ranks_saw(campaign: OnCluster) -> set[str]:
     """What the ranks of all runs saw of the guard."""
     return set((campaign.folder / "ranks").read_text().split())
 
 
 @pytest.mark.parametrize("command", ["tune", "submit"])
-def test_a_guard_of_the_login_node_passes_and_cuts(campaign: OnSlurm, command: str) -> None:
+def test_a_guard_of_the_login_node_passes_and_cuts(campaign: OnCluster, command: str) -> None:
     written(campaign, _TEXT)
     campaign.extra["NCCL_NVLS_ENABLE"] = "0"
     said = campaign(command, "campaign.yaml")
@@ -60,7 +61,7 @@ def test_a_guard_of_the_login_node_passes_and_cuts(campaign: OnSlurm, command: s
     assert "space.content: " in said.err  # what the guard cut is there again
 
 
-def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnSlurm) -> None:
+def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnCluster) -> None:
     on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
     assert on_nodes != _TEXT
     written(campaign, on_nodes)
@@ -73,7 +74,7 @@ def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnSlu
 
 
 @pytest.mark.parametrize("command", ["tune", "submit"])
-def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnSlurm, command: str) -> None:
+def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnCluster, command: str) -> None:
     on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
     long_enough = on_nodes.replace("search: 100ms", "search: 60s")
     pinned = "extend: [{name: NCCL_NVLS_ENABLE, kind: integer, values: [2]}]\n"
@@ -89,7 +90,7 @@ def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnSlurm, command: str) -
     assert not (campaign.folder / "ranks").exists()
 
 
-def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnSlurm) -> None:
+def test_a_campaign_that_a_guard_cut_is_verified_as_the_same(campaign: OnCluster) -> None:
     written(campaign, f"{_TEXT}protected_variables: [NCCL_SOCKET_NTHREADS]\n")
     campaign.extra["NCCL_SOCKET_NTHREADS"] = "0"
     said = campaign("tune", "campaign.yaml")

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
+from campaign_texts import ONE_CANDIDATE
+from cluster_campaigns import Death, OnCluster
 
 _STORE = "commtune.db.storage.store:Store."
 _BOOK = "commtune.db.storage.results:StoredJobs."
-_SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
+#: In the place of the method that submits, which each scheduler has.
+_SUBMIT = "submit"
 _SUCCESSION = "commtune.cluster.jobs.allocation_chain:AllocationChain."
 
 _SUBMITTING = (
     Death(_BOOK + "put_job", "before", command="submit"),
     Death(_BOOK + "put_job", command="submit"),
-    Death(_SBATCH, command="submit"),
+    Death(_SUBMIT, command="submit"),
 )
 #: In the order in which allocations come to them: each is the death of one controller.
 _DEATHS = (
     Death(_STORE + "start_runs"),
-    Death(_SBATCH, "before"),
+    Death(_SUBMIT, "before"),
     Death(_BOOK + "put_job", holds="'prepared'"),
-    Death(_SBATCH),
+    Death(_SUBMIT),
     Death(_BOOK + "put_job", holds="'submitted'", count=2),
     Death(_STORE + "finish_run", "before", count=3),
     Death(_STORE + "finish_run", count=3),
@@ -30,7 +32,7 @@ _DEATHS = (
 )
 
 
-def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
+def test_killed_between_any_two_steps_allocations_go_on(dying: OnCluster) -> None:
     dying.write(ONE_CANDIDATE)
     dying.close_gate()
     for death in _SUBMITTING:
@@ -38,7 +40,7 @@ def test_killed_between_any_two_steps_allocations_go_on(dying: OnSlurm) -> None:
     (job,) = [job for job in dying.jobs() if not job.is_over]
     again = dying("submit", "campaign.yaml")
     assert again.code == 2
-    assert f"already has a Slurm job: {job.number}" in again.err
+    assert f"already has a {dying.words.name} job: {job.number}" in again.err
 
     dying.order_deaths(_DEATHS)
     dying.open_gate()

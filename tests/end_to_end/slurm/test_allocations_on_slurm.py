@@ -1,4 +1,4 @@
-"""Allocations one after the other, and what befalls them."""
+"""Allocations one after the other, and what befalls them on Slurm only."""
 
 from __future__ import annotations
 
@@ -9,60 +9,16 @@ import signal
 import time
 from pathlib import Path
 
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
 from left_over import living
 from other_clock import build_clock
-from slurm_campaigns import ONE_BLOCK, ONE_CANDIDATE, Death, OnSlurm, with_long_runs
+from slurm_campaigns import OnSlurm
 from slurm_scripts import shown
-
-
-def _lasting(text: str, seconds: int | str) -> str:
-    """The campaign with allocations that seem this long, which is less than may be asked for."""
-    ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
-    return text.replace("before: ", f"before: {ends}") + "run_time_limit: 8s\n"
-
-
-def _startup_s(campaign: OnSlurm) -> float:
-    """How long a controller takes to start on this machine, as busy as it is."""
-    begun = time.monotonic()
-    campaign("tune", "--help")
-    return time.monotonic() - begun
-
-
-def test_answers_of_sbatch_are_lost(campaign: OnSlurm) -> None:
-    path = f"before: 'export PATH={campaign.lossy_sbatch()}:$PATH; "
-    campaign.write(ONE_BLOCK.replace("before: '", path))
-    campaign.lose_an_answer()
-    campaign.close_gate()
-    said = campaign("submit", "campaign.yaml")
-    assert said.code == 3
-    assert "Slurm may have accepted the job without saying so" in said.err
-    (job,) = campaign.jobs()
-    again = campaign("submit", "campaign.yaml")
-    assert f"already has a Slurm job: {job.number}" in again.err
-    # The same again, where the allocation asks for the next one.
-    campaign.lose_an_answer()
-    campaign.open_gate()
-    campaign.until_over()
-    assert len(campaign.jobs()) == 2
-    campaign.check_whole(lost=False)
-
-
-def test_a_dead_controller_on_another_node_is_followed(dying: OnSlurm) -> None:
-    dying.write(ONE_BLOCK)
-    dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
-    assert dying("submit", "campaign.yaml").code == 0
-    dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
-    # Nobody can look from another node whether the process that holds the lock lives.
-    dying.cluster.call("scontrol", "update", "nodename=n1", "state=drain", "reason=test")
-    assert dying("submit", "campaign.yaml").code == 0
-    dying.until_over()
-    dying.check_whole()
-    assert ("n2,n3",) in dying.query("SELECT DISTINCT nodes FROM runs")
 
 
 def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
     lasting = campaign.write("3600", "lasting")
-    campaign.write(_lasting(with_long_runs(ONE_CANDIDATE, 0.2), f"$(cat {lasting})"))
+    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.2), f"$(cat {lasting})"))
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
@@ -245,76 +201,6 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
         "  the last job said: nothing; Slurm calls it FAILED\n"
         "  next: 'commtune tune' or 'commtune submit' with its file continues it\n"
     ) in said
-
-
-def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnSlurm) -> None:
-    campaign.write(_lasting(ONE_CANDIDATE, 45))
-    assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until_over()
-    (job,) = campaign.jobs()
-    assert campaign.printed().endswith(
-        f"commtune: the time of job {job.number} is nearly over: a run may take 8 s, and 40 s are "
-        "kept to end cleanly\n  ask for more time: 'time' below 'slurm' in the campaign file\n"
-    )
-
-
-def test_node_hours_hold_both_ways(campaign: OnSlurm) -> None:
-    times = "search: 100ms, ablation: 10ms, confirmation: 1s"
-    # Two nodes for as long as starting and some runs take.
-    given = round((3 + 4 * _startup_s(campaign)) * 2 / 3600, 4)
-    text = with_long_runs(ONE_CANDIDATE, 0.2).replace(times, f"node_hours: {given}")
-    campaign.write(text)
-    assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until_over()
-    campaign.check_whole(lost=False)
-    campaign.write(text.replace("name: small", "name: other"))
-    with campaign.tuning() as tuning:
-        tuning.ended()
-    campaign.until_over()
-    used = campaign.query("SELECT campaign_id, sum(node_hours) FROM jobs GROUP BY campaign_id")
-    assert len(used) == 2
-    for number, hours in used:
-        # The rest would not have sufficed for another block. A block is begun where it fits by
-        # what those before it took; the last may have met a busier machine.
-        where = f"WHERE campaign_id = {number}"
-        last = f"{where} AND block = (SELECT max(block) FROM runs {where})"
-        ((last_s,),) = campaign.query(f"SELECT sum(wall_s) FROM runs {last}")
-        assert 0.35 * given < hours <= given + last_s * 2 / 3600, used
-
-
-def test_slurmctld_is_away_while_an_allocation_runs(campaign: OnSlurm) -> None:
-    campaign.write(ONE_CANDIDATE)
-    assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until(lambda: len(campaign.records()) > 6, "some runs")
-    # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
-    (controller,) = living(f"{campaign.folder}/campaign.yaml")
-    os.kill(controller, signal.SIGSTOP)
-    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
-    campaign.cluster.stop_controller()
-    os.kill(controller, signal.SIGCONT)
-    campaign.until(lambda: "; waiting for it\n" in campaign.printed(), "a word")
-    status = campaign("status").out
-    assert " when Slurm was last asked; " in status
-    assert "\n  Slurm does not answer: these jobs, and their controller, may be over\n" in status
-    assert "; check it with 'scontrol ping', then run 'commtune status' again\n" in status
-    campaign.cluster.start_controller()
-    campaign.until_over()
-    assert "Slurm answers again\n" in campaign.printed()
-    campaign.check_whole()
-    assert set(campaign.outcomes()) == {"ok", "never-started"}
-
-
-def test_a_step_ends_while_slurmctld_is_away(campaign: OnSlurm) -> None:
-    # It is noticed a minute later; five runs that are not started would end the campaign before.
-    campaign.write(with_long_runs(ONE_CANDIDATE, 0.5) + "run_time_limit: 5s\n")
-    assert campaign("submit", "campaign.yaml").code == 0
-    campaign.until(lambda: len(campaign.records()) > 3, "some runs")
-    campaign.cluster.stop_controller()
-    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
-    campaign.cluster.start_controller()
-    campaign.until_over(240)
-    campaign.check_whole()
-    assert campaign.outcomes()["never-started"] < 5
 
 
 def test_a_node_dies_under_an_allocation_again_and_is_left_out(campaign: OnSlurm) -> None:

@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from slurm_campaigns import ONE_CANDIDATE, Death, OnSlurm
+from campaign_texts import ONE_CANDIDATE
+from cluster_campaigns import Death, OnCluster
 
 _STORE = "commtune.db.storage.store:Store."
 _BOOK = "commtune.db.storage.results:StoredJobs."
-_SLURM = "commtune.cluster.jobs."
-_SBATCH = "commtune.cluster.slurm.client:SlurmScheduler.submit"
-_FINISH = _SLURM + "block_jobs:BlockJobs._finish"
+_JOBS = "commtune.cluster.jobs."
+#: In the place of the method that submits, which each scheduler has.
+_SUBMIT = "submit"
+_FINISH = _JOBS + "block_jobs:BlockJobs._finish"
 
 #: In the order in which a campaign comes to them: each is the death of one controller.
 _DEATHS = (
     Death(_STORE + "start_runs", "before"),
     Death(_STORE + "start_runs"),
-    Death(_SLURM + "job_folder:JobFolder.write_script"),
+    Death(_JOBS + "job_folder:JobFolder.write_script"),
     Death(_BOOK + "put_job", holds="'prepared'"),
-    Death(_SBATCH),
+    Death(_SUBMIT),
     Death(_BOOK + "put_job", holds="'submitted'"),
-    Death(_SLURM + "monitor:JobMonitor.over", "before"),
+    Death(_JOBS + "monitor:JobMonitor.over", "before"),
     Death(_FINISH, "before"),
     Death(_FINISH),
     Death(_STORE + "finish_run", count=2),
-    Death(_SLURM + "block_jobs:BlockJobs.settled", "before"),
+    Death(_JOBS + "block_jobs:BlockJobs.settled", "before"),
     Death(_BOOK + "put_job", "before", holds="'over'"),
     Death(_BOOK + "put_job", holds="'over'"),
     # Traces are jobs without runs.
     Death(_BOOK + "put_job", holds="'trace'"),
-    Death(_SBATCH),
-    Death(_SLURM + "monitor:JobMonitor.over", holds="'trace'"),
+    Death(_SUBMIT),
+    Death(_JOBS + "monitor:JobMonitor.over", holds="'trace'"),
     Death(_STORE + "add_execution", "before"),
     # The confirmation, with several jobs in flight.
     Death(_STORE + "decide", "before"),
@@ -40,7 +42,7 @@ _DEATHS = (
 )
 
 
-def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(dying: OnSlurm) -> None:
+def test_killed_between_any_two_steps_nothing_is_lost_or_doubled(dying: OnCluster) -> None:
     dying.write(ONE_CANDIDATE)
     for death in _DEATHS:
         dying.dies(death)

@@ -1,0 +1,134 @@
+"""Allocations one after the other, and what befalls them."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
+from cluster_campaigns import Death, OnCluster
+from left_over import living
+
+
+def _startup_s(campaign: OnCluster) -> float:
+    """How long a controller takes to start on this machine, as busy as it is."""
+    begun = time.monotonic()
+    campaign("tune", "--help")
+    return time.monotonic() - begun
+
+
+def test_answers_to_submissions_are_lost(campaign: OnCluster) -> None:
+    path = f"before: 'export PATH={campaign.lose_answers()}:$PATH; "
+    campaign.write(ONE_BLOCK.replace("before: '", path))
+    campaign.lose_an_answer()
+    campaign.close_gate()
+    said = campaign("submit", "campaign.yaml")
+    assert said.code == 3
+    assert f"{campaign.words.name} may have accepted the job without saying so" in said.err
+    (job,) = campaign.jobs()
+    again = campaign("submit", "campaign.yaml")
+    assert f"already has a {campaign.words.name} job: {job.number}" in again.err
+    # The same again, where the allocation asks for the next one.
+    campaign.lose_an_answer()
+    campaign.open_gate()
+    campaign.until_over()
+    assert len(campaign.jobs()) == 2
+    campaign.check_whole(lost=False)
+
+
+def test_a_dead_controller_on_another_node_is_followed(dying: OnCluster) -> None:
+    dying.write(ONE_BLOCK)
+    dying.order_deaths([Death("commtune.db.storage.store:Store.start_runs")])
+    assert dying("submit", "campaign.yaml").code == 0
+    dying.until(lambda: not dying.deaths_left() and dying.all_over(), "its death")
+    # Nobody can look from another node whether the process that holds the lock lives.
+    dying.cluster.drain_node("n1")
+    assert dying("submit", "campaign.yaml").code == 0
+    dying.until_over()
+    dying.check_whole()
+    assert ("n2,n3",) in dying.query("SELECT DISTINCT nodes FROM runs")
+
+
+def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnCluster) -> None:
+    campaign.write(campaign.lasting(ONE_CANDIDATE, 45))
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    (job,) = campaign.jobs()
+    key = campaign.words.name.lower()
+    assert campaign.printed().endswith(
+        f"commtune: the time of job {job.number} is nearly over: a run may take 8 s, and 40 s are "
+        f"kept to end cleanly\n  ask for more time: 'time' below '{key}' in the campaign file\n"
+    )
+
+
+def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
+    times = "search: 100ms, ablation: 10ms, confirmation: 1s"
+    # Two nodes for as long as starting and some runs take.
+    given = round((3 + 4 * _startup_s(campaign)) * 2 / 3600, 4)
+    text = with_long_runs(ONE_CANDIDATE, 0.2).replace(times, f"node_hours: {given}")
+    campaign.write(text)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    campaign.check_whole(lost=False)
+    campaign.write(text.replace("name: small", "name: other"))
+    with campaign.tuning() as tuning:
+        tuning.ended()
+    campaign.until_over()
+    used = campaign.query("SELECT campaign_id, sum(node_hours) FROM jobs GROUP BY campaign_id")
+    assert len(used) == 2
+    for number, hours in used:
+        # The rest would not have sufficed for another block. A block is begun where it fits by
+        # what those before it took; the last may have met a busier machine.
+        where = f"WHERE campaign_id = {number}"
+        last = f"{where} AND block = (SELECT max(block) FROM runs {where})"
+        ((last_s,),) = campaign.query(f"SELECT sum(wall_s) FROM runs {last}")
+        assert 0.35 * given < hours <= given + last_s * 2 / 3600, used
+
+
+def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> None:
+    campaign.write(ONE_CANDIDATE)
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 6, "some runs")
+    # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
+    controller = campaign.controller()
+    os.kill(controller, signal.SIGSTOP)
+    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
+    campaign.cluster.stop_controller()
+    before = len(campaign.records())
+    os.kill(controller, signal.SIGCONT)
+    if campaign.words.steps_need_it:
+        campaign.until(lambda: "; waiting for it\n" in campaign.printed(), "a word")
+    else:
+        campaign.until(lambda: len(campaign.records()) > before + 1, "further runs", 300)
+    # However long it takes to ask, the campaign is not over by then.
+    os.kill(controller, signal.SIGSTOP)
+    name = campaign.words.name
+    status = campaign("status").out
+    assert f" when {name} was last asked; " in status
+    assert f"\n  {name} does not answer: these jobs, and their controller, may be over\n" in status
+    ask = campaign.words.asks_server
+    assert f"; check it with '{ask}', then run 'commtune status' again\n" in status
+    campaign.cluster.start_controller()
+    os.kill(controller, signal.SIGCONT)
+    campaign.until_over()
+    campaign.check_whole()
+    if campaign.words.steps_need_it:
+        assert f"{name} answers again\n" in campaign.printed()
+        assert set(campaign.outcomes()) == {"ok", "never-started"}
+    else:
+        assert set(campaign.outcomes()) == {"ok"}
+
+
+def test_a_step_ends_while_the_server_is_away(campaign: OnCluster) -> None:
+    # Slurm notices it a minute later; five runs that are not started would end the campaign
+    # before.
+    campaign.write(with_long_runs(ONE_CANDIDATE, 0.5) + "run_time_limit: 5s\n")
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until(lambda: len(campaign.records()) > 3, "some runs")
+    campaign.cluster.stop_controller()
+    campaign.until(lambda: not living(f"{campaign.folder}/data"), "its step to end")
+    campaign.cluster.start_controller()
+    campaign.until_over(240)
+    campaign.check_whole()
+    assert campaign.outcomes()["never-started"] < 5
