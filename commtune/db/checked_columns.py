@@ -224,12 +224,13 @@ def read_columns(
         rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
     kinds = [checked_kind(column) | None for column in columns]
     read = [_read_column(*one) for one in zip(kinds, zip(*rows, strict=True), strict=False)]
-    if None in read:
+    sound = [values for values in read if values is not None]
+    if len(sound) < len(read):
         return sound_rows(connection.execute(statement).all(), table, key, tell)
     if not any(map(is_document, kinds)):
         return rows
     named = namedtuple("named", [column.key for column in columns])  # type: ignore[misc]  # a list
-    return list(map(named, *read))
+    return list(map(named, *sound))
 
 
 def _read_column(kind: Any, values: Sequence[Any]) -> Sequence[Any] | None:

@@ -111,7 +111,7 @@ def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
 
 
 def read_rows(
-    rows: Iterable[dict[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
     table: str,
     kind: Any,
     key: str = "id",
@@ -126,7 +126,7 @@ def read_rows(
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
     """
-    stored = list(rows)
+    stored = [dict(row) for row in rows]
     checks = _checks_needed(stored, kind, are_shared)
     if not checks:
         return stored

@@ -358,4 +358,3 @@ def test_drawing_needs_no_extra() -> None:
     """What ``tune`` suggests works; the extra of before is still taken."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert any(needed.startswith("matplotlib") for needed in project["dependencies"])
-    assert project["optional-dependencies"]["plot"] == []
