@@ -355,6 +355,6 @@ def test_a_place_that_cant_be_written_is_said(
 
 
 def test_drawing_needs_no_extra() -> None:
-    """What ``tune`` suggests works; the extra of before is still taken."""
+    """What ``tune`` suggests works."""
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
     assert any(needed.startswith("matplotlib") for needed in project["dependencies"])
