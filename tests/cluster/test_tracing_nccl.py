@@ -32,12 +32,16 @@ from commtune.tuner.effective.settings import DID, Told, group_executions, setti
 _LOGS = Path(__file__).parent / "nccl_logs"
 
 
+def text(name: str) -> str:
+    return (_LOGS / f"{name}.txt").read_text()
+
+
 def log(name: str) -> _NcclLog:
-    return _parse_log((_LOGS / f"{name}.txt").read_text())
+    return _parse_log(text(name))
 
 
 def traced(name: str, **configuration: str) -> Execution:
-    return trace_log(Configuration(configuration), Operation.ALLREDUCE, log(name))
+    return trace_log(Configuration(configuration), Operation.ALLREDUCE, text(name))
 
 
 def test_the_default_is_read_whole() -> None:
@@ -142,13 +146,13 @@ def test_which_rules_the_tuner_plugin_took_and_what_ran() -> None:
 
 
 def test_a_reduce_scatter_is_counted_by_what_all_ranks_have() -> None:
-    ran = trace_log(DEFAULT, Operation.REDUCE_SCATTER, log("default"))
+    ran = trace_log(DEFAULT, Operation.REDUCE_SCATTER, text("default"))
     ((of_one, words),) = choices_by_size(ran, ranks=1).items()
     assert choices_by_size(ran, ranks=2) == {2 * of_one: words}
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:
-    default = trace_log(DEFAULT, Operation.ALLREDUCE, log("default"))
+    default = trace_log(DEFAULT, Operation.ALLREDUCE, text("default"))
     misspelled = traced("misspelled-name", NCCL_ALG0="Ring")
     assert settings_of(misspelled)["NCCL_ALG0"].told is Told.UNKNOWN
     assert [e.became for e in group_executions([default, misspelled])] == [None, None]
@@ -185,7 +189,7 @@ def test_a_rank_that_saw_something_else_is_told() -> None:
         Operation.ALLREDUCE,
         ("NCCL_ALGO",),
         seen=({"NCCL_ALGO": "Ring"}, {}),
-        output=(_LOGS / "ring.txt").read_text(),
+        output=text("ring"),
     )
     settings, _ = judge_settings(NCCL, evidence)
     assert settings[0].told is Told.REPLACED

@@ -57,13 +57,17 @@ def named(function: str, algorithm: str, protocol: str) -> str:
     )
 
 
-def log(tag: str, *lines: str, **read: str) -> _NcclLog:
+def text(tag: str, *lines: str, **read: str) -> str:
     values = [f"n:1:1 [0] NCCL INFO {k} set by environment to {v}" for k, v in read.items()]
-    return _parse_log("\n".join([_HEADERS[tag], *values, *lines]))
+    return "\n".join([_HEADERS[tag], *values, *lines])
+
+
+def log(tag: str, *lines: str, **read: str) -> _NcclLog:
+    return _parse_log(text(tag, *lines, **read))
 
 
 def traced(tag: str, *lines: str, **configuration: str) -> Execution:
-    found = log(tag, *lines, **configuration)
+    found = text(tag, *lines, **configuration)
     return trace_log(Configuration(configuration), Operation.ALLREDUCE, found)
 
 
@@ -123,7 +127,7 @@ def test_silence_is_never_executed(tag: str, setting: dict[str, str]) -> None:
 def test_what_other_lines_tell_stays(tag: str) -> None:
     assert traced(tag, NCCL_BUFFSIZE="4194304").followed is Followed.EXECUTED
     assert traced(tag, NCCL_BUFFSIZE="2097152").followed is Followed.EXECUTED
-    found = log(tag, "n:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.")
+    found = text(tag, "n:1:1 [0] NCCL INFO NCCL_BUFFSIZE set by environment to 4.")
     asked = Configuration({"NCCL_BUFFSIZE": "4M"})
     assert trace_log(asked, Operation.ALLREDUCE, found).followed is Followed.REPLACED
 
@@ -206,7 +210,7 @@ def test_rccl_may_take_another_algorithm_for_an_allreduce_after_its_line(tag: st
         assert traced(tag, *lines, NCCL_ALGO=algorithm).followed is Followed.UNKNOWN
     assert traced(tag, *lines, NCCL_PROTO="Simple").followed is Followed.EXECUTED
     assert traced(tag, *lines, NCCL_PROTO="LL").followed is Followed.REPLACED
-    gathered = log(tag, call("AllGather"), unnamed(1, 2), NCCL_ALGO="Ring")
+    gathered = text(tag, call("AllGather"), unnamed(1, 2), NCCL_ALGO="Ring")
     asked = Configuration({"NCCL_ALGO": "Ring"})
     assert trace_log(asked, Operation.ALLGATHER, gathered).followed is Followed.EXECUTED
 

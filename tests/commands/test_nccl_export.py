@@ -6,13 +6,13 @@ import ctypes
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-import database_values as given
 import pytest
 from components import require_component
 from module_systems import MODULE_SHELLS, environment_after, modules_line
+from nccl_rules import KIB, LARGE, SMALL, export_nccl_rules, store_nccl_campaign
 from nccl_traces import trace_log
 
 from commtune.app.measure import benchmarking
@@ -28,58 +28,24 @@ from commtune.app.profiles.rule_files import (
 from commtune.app.profiles.rule_verification import RuleProof, prove_rules
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
-from commtune.cluster.tracing.nccl import _parse_log as parse_log
-from commtune.db.connection.engine import open_database
-from commtune.db.records import StackRecord
-from commtune.db.storage.store import Store
 from commtune.errors import ExportRefused, UserError
 from commtune.model import (
-    Backend,
     Configuration,
     Execution,
     MpiInstallation,
     Operation,
-    Profile,
     RunRequest,
-    Verdict,
-    Workload,
 )
 
-_KIB = 1024
 _THREADS = {"NCCL_SOCKET_NTHREADS": "4"}
-_SMALL = {"NCCL_ALGO": "Tree", "NCCL_PROTO": "LL"}
-_LARGE = {"NCCL_ALGO": "Ring", "NCCL_PROTO": "Simple"}
-_WORKLOAD = Workload(Operation.ALLREDUCE, (8, _KIB, 4 * _KIB), backend=Backend.XCCL)
-
-
-def _profile(size: int, settings: dict[str, str]) -> Profile:
-    verdict = Verdict.FASTER if settings else Verdict.DEFAULT
-    return given.profile(
-        f"allreduce-{size}", backend="xccl", nodes=2, bytes_low=size, bytes_high=size, guards=(),
-        points=(given.point(size, "all"),), configuration=Configuration(settings), verdict=verdict,
-    )  # fmt: skip
-
-
-def _stored(
-    folder: Path, *settings: dict[str, str], stack: tuple[str, str] = ("nccl", "2.28.9")
-) -> str:
-    """The URL of a database with a campaign; its profiles are for 8 B, 1 KiB and 4 KiB."""
-    url = f"sqlite:///{folder}/commtune.db"
-    database = open_database(url)
-    name, version = stack
-    description = {"mpi": "mpich", "version": "5.0.2", name: version}
-    record = StackRecord("stack-1", f"{name.upper()} {version}", description)
-    what = {"operation": "allreduce", "workload": _WORKLOAD.plain(), "timing": {}}
-    store = Store(database)
-    number = store.open_campaign(given.campaign("one", stack=record, what=what)).id
-    profiles = [_profile(size, own) for size, own in zip(_WORKLOAD.sizes, settings, strict=True)]
-    store.save_profiles(number, profiles)
-    database.close()
-    return url
+#: What NCCL printed, by nccl_logs/record_rules.py on two GPUs.
+_LOGS = Path(__file__).parents[1] / "cluster" / "nccl_logs" / "rules"
 
 
 def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) -> None:
-    url = _stored(tmp_path, {**_SMALL, **_THREADS}, {**_SMALL, **_THREADS}, {**_LARGE, **_THREADS})
+    url = store_nccl_campaign(
+        tmp_path, {**SMALL, **_THREADS}, {**SMALL, **_THREADS}, {**LARGE, **_THREADS}
+    )
     rules = prepare_rules("one", "nccl-tuner", db=url)
     file = tmp_path / "rules.csv"
     said = write_rules(rules, file)
@@ -96,23 +62,23 @@ def test_what_all_ranges_share_is_a_variable_beside_the_rules(tmp_path: Path) ->
     assert read_rules(file, db=url).table == rules.table
 
 
-@pytest.mark.parametrize("other", [_SMALL, {}, {**_SMALL, "NCCL_SOCKET_NTHREADS": "8"}])
+@pytest.mark.parametrize("other", [SMALL, {}, {**SMALL, "NCCL_SOCKET_NTHREADS": "8"}])
 def test_what_differs_between_ranges_and_holds_for_a_process_is_refused(
     tmp_path: Path, other: dict[str, str]
 ) -> None:
-    url = _stored(tmp_path, {**_SMALL, **_THREADS}, {**_SMALL, **_THREADS}, other)
+    url = store_nccl_campaign(tmp_path, {**SMALL, **_THREADS}, {**SMALL, **_THREADS}, other)
     with pytest.raises(ExportRefused, match=r"can't say by size .* NCCL_SOCKET_NTHREADS"):
         prepare_rules("one", "nccl-tuner", db=url)
 
 
 def test_a_range_that_keeps_the_default_has_no_rule(tmp_path: Path) -> None:
-    url = _stored(tmp_path, {}, _SMALL, {})
+    url = store_nccl_campaign(tmp_path, {}, SMALL, {})
     (file,) = prepare_rules("one", "nccl-tuner", db=url).export.files
     assert file.text.endswith("# rules: 1\nallreduce,91,2048,tree,ll,0,2,2\n")
 
 
 def test_what_was_not_tried_says_so_and_is_read_again(tmp_path: Path) -> None:
-    url = _stored(tmp_path, {**_SMALL}, {**_SMALL}, {**_LARGE}, stack=("rccl", "2.30.4"))
+    url = store_nccl_campaign(tmp_path, {**SMALL}, {**SMALL}, {**LARGE}, stack=("rccl", "2.30.4"))
     own, file = tmp_path / "own.csv", tmp_path / "rules.csv"
     with pytest.raises(ExportRefused, match="must be copied"):
         prepare_rules("one", "rccl-tuner", db=url)
@@ -128,7 +94,7 @@ def test_what_was_not_tried_says_so_and_is_read_again(tmp_path: Path) -> None:
 
 def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:
     require_component("g++", shutil.which("g++") is not None)
-    url = _stored(tmp_path, {**_SMALL}, {**_SMALL}, {**_LARGE})
+    url = store_nccl_campaign(tmp_path, {**SMALL}, {**SMALL}, {**LARGE})
     with pytest.raises(ExportRefused, match="no other operation was measured under it"):
         install_campaign("one", tmp_path / "site", db=url)
     done = install_campaign("one", tmp_path / "site", db=url, allow_unguarded=True)
@@ -159,7 +125,7 @@ def test_what_keeps_nccl_from_its_rules_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_component("g++", shutil.which("g++") is not None)
-    rules, file = _exported(tmp_path)
+    rules, file = export_nccl_rules(tmp_path)
 
     def refused(plugin: str, **settings: str) -> str:
         environment = {**os.environ, "NCCL_TUNER_PLUGIN": plugin, **settings}
@@ -184,88 +150,59 @@ def test_what_keeps_nccl_from_its_rules_is_named(
                 _proven(patched, rules, file)
 
 
-def _log(settings: Configuration, sizes: Sequence[int], ran: Mapping[int, str]) -> str:
-    """What NCCL and the plugin say, in the forms of nccl_logs/tuner.txt.
+def _proven(
+    monkeypatch: pytest.MonkeyPatch, rules: CampaignRules, file: Path, recorded: str = "file"
+) -> RuleProof:
+    """The proof by logs of NCCL: there are no GPUs here.
 
     Args:
-        ran: by size, what was executed in the place of what the settings or the rules say.
+        recorded: the log of the run with the file in place.
     """
-    rows = []
-    if file := settings.get("COMMTUNE_TUNER_FILE"):
-        rows = [line.split(",") for line in Path(file).read_text().splitlines()]
-    said = [f"{name} set by environment to {value}" for name, value in settings.items()]
-    said += ["TUNER/Plugin: Using commtune (v5)"] if rows else []
-    for size in sizes:
-        sent = max(4, size // 4 * 4)
-        choice = f"{settings.get('NCCL_ALGO', 'Ring')} {settings.get('NCCL_PROTO', 'LL')}"
-        for number, row in enumerate(rows, 1):
-            if row[0] == "allreduce" and int(row[1]) <= sent <= int(row[2]):
-                choice = f"{row[3]} {row[4]}"
-                said.append(
-                    f"commtune tuner: allreduce of {sent} bytes: {row[3]}/{row[4]}, channels as "
-                    f"NCCL takes them (line {number})"
-                )
-        if rows and size in ran:
-            choice = ran[size]
-            said = [line for line in said if f" {sent} bytes" not in line]
-        words = "Algo {} proto {}".format(*choice.upper().split())
-        said.append(f"AllReduce: {sent} Bytes -> {words} channel{{Lo..Hi}}={{0..0}}")
-    return "".join(f"node0:1:1 [0] NCCL INFO {line}\n" for line in said)
+    logs = {Configuration(): "default", Configuration(SMALL): "tree-ll"}
+    logs[Configuration(LARGE)] = "ring-simple"
 
-
-def _proven(
-    monkeypatch: pytest.MonkeyPatch,
-    rules: CampaignRules,
-    file: Path,
-    ran: Mapping[int, str] | None = None,
-) -> RuleProof:
-    """The proof by logs as NCCL writes them: there are no GPUs here."""
-
-    def trace(
+    def replay(
         request: RunRequest, configurations: Sequence[Configuration], mpi: MpiInstallation
     ) -> tuple[Execution, ...]:
         del mpi
-        return tuple(
-            trace_log(
-                own, Operation.ALLREDUCE, parse_log(_log(own, request.workload.sizes, ran or {}))
-            )
-            for own in configurations
-        )
+        assert request.workload.sizes == (8, 88, 92, KIB, 2 * KIB, 2052, 4 * KIB, 4100)
+        found = []
+        for own in configurations:
+            log = (_LOGS / f"{logs.get(own, recorded)}.txt").read_text()
+            plugin = str(own.get("NCCL_TUNER_PLUGIN"))
+            log = log.replace("/home/user/libnccl-tuner-commtune.so", plugin)
+            found.append(trace_log(own, Operation.ALLREDUCE, log))
+        return tuple(found)
 
-    monkeypatch.setattr(benchmarking, "trace_each", trace)
-    monkeypatch.setattr(rule_verification, "library_words", lambda *_: "nccl 2.28.9")
+    monkeypatch.setattr(benchmarking, "trace_each", replay)
+    monkeypatch.setattr(rule_verification, "library_words", lambda *_: "nccl 2.28.3")
     return prove_rules(file, rules, find_library(rules.stored, None))
-
-
-def _exported(folder: Path) -> tuple[CampaignRules, Path]:
-    url = _stored(folder, {}, _SMALL, _LARGE)
-    rules, file = prepare_rules("one", "nccl-tuner", db=url), folder / "rules.csv"
-    write_rules(rules, file)
-    return rules, file
 
 
 def test_rules_are_proven_by_what_the_plugin_took_and_nccl_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     require_component("g++", shutil.which("g++") is not None)
-    rules, file = _exported(tmp_path)
+    rules, file = export_nccl_rules(tmp_path)
     proof = _proven(monkeypatch, rules, file)
     # At each measured size, and on both sides of each border.
-    assert proof.executed == (92, _KIB, 2 * _KIB, 2 * _KIB + 4, 4 * _KIB)
-    assert proof.left == (8, 88, 4 * _KIB + 4)
+    assert proof.executed == (92, KIB, 2 * KIB, 2 * KIB + 4, 4 * KIB)
+    assert proof.left == (8, 88, 4 * KIB + 4)
     assert not proof.alike
 
 
+@pytest.mark.parametrize(
+    ("recorded", "message"),
+    [
+        ("other-ranks", r"did not take 1 rule of .*, in line 19\n.*commtune"),
+        ("other-protocol", r"does not do what .* says at 2 KiB \+ 4 B, 4 KiB: its sums, messages"),
+        ("no-plugin", r"did not take 2 rules of .*, in line 18, 19\n  it loaded no tuner plugin"),
+    ],
+)
 def test_rules_that_nccl_does_not_follow_are_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, recorded: str, message: str
 ) -> None:
     require_component("g++", shutil.which("g++") is not None)
-    rules, file = _exported(tmp_path)
-    with pytest.raises(UserError, match=r"does not do what .* says at 4 KiB: its sums, messages"):
-        _proven(monkeypatch, rules, file, {4 * _KIB: "Ring LL"})
-    elsewhere = dict.fromkeys((2 * _KIB + 4, 4 * _KIB), "Tree LL")
-    with pytest.raises(UserError, match=r"did not take 1 rule of .*, in line \d+\n.*commtune"):
-        _proven(monkeypatch, rules, file, elsewhere)
-    everywhere = dict.fromkeys((92, _KIB, 2 * _KIB, *elsewhere), "Ring LL")
-    with pytest.raises(UserError, match=r"did not take 2 rules of"):
-        _proven(monkeypatch, rules, file, everywhere)
+    rules, file = export_nccl_rules(tmp_path)
+    with pytest.raises(UserError, match=message):
+        _proven(monkeypatch, rules, file, recorded)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from commtune.cluster.tracing.nccl import _executed_by_size, _NcclLog, _setting
+from commtune.cluster.tracing.library import TraceEvidence, judge_settings
+from commtune.cluster.tracing.nccl import NCCL
 from commtune.model import Configuration, Execution, Operation
 from commtune.tuner.effective.settings import judge_execution
 
 
-def trace_log(
-    configuration: Configuration, operation: Operation, log: _NcclLog, names: Iterable[str] = ()
-) -> Execution:
-    """As a traced run is judged; ``names`` are variables that the configuration leaves alone."""
-    settings = [
-        _setting(name, configuration.get(name), operation, log)
-        for name in sorted({*names, *configuration})
-    ]
-    said = _executed_by_size(operation, log)
-    return judge_execution(configuration, str(operation), settings, did=said, notes=log.warnings)
+def trace_log(configuration: Configuration, operation: Operation, log: str) -> Execution:
+    """As a traced run is judged."""
+    evidence = TraceEvidence(configuration, operation, tuple(sorted(configuration)), output=log)
+    settings, verdict = judge_settings(NCCL, evidence)
+    return judge_execution(
+        configuration, str(operation), settings, did=verdict.did, notes=verdict.notes
+    )
