@@ -145,10 +145,23 @@ def test_which_rules_the_tuner_plugin_took_and_what_ran() -> None:
     assert not lines_taken(traced("ring"))
 
 
-def test_a_reduce_scatter_is_counted_by_what_all_ranks_have() -> None:
-    ran = trace_log(DEFAULT, Operation.REDUCE_SCATTER, text("default"))
-    ((of_one, words),) = choices_by_size(ran, ranks=1).items()
-    assert choices_by_size(ran, ranks=2) == {2 * of_one: words}
+@pytest.mark.parametrize(
+    ("operation", "small", "lines"),
+    [
+        (Operation.ALLREDUCE, "TREE LL", {2, 3}),
+        (Operation.ALLGATHER, "RING LL", {4, 5}),
+        (Operation.REDUCE_SCATTER, "RING LL", {6, 7}),
+    ],
+)
+def test_sizes_are_those_of_all_ranks_together(
+    operation: Operation, small: str, lines: set[int]
+) -> None:
+    """A file of rules for three operations: each takes its own."""
+    ran = trace_log(DEFAULT, operation, text(f"rules/several-{operation}"))
+    large = "RING SIMPLE"
+    sizes = {1024: small, 2048: small, 2056: large, 4096: large, 2**20: large}
+    assert choices_by_size(ran, ranks=2) == sizes
+    assert lines_taken(ran) == lines
 
 
 def test_a_configuration_that_chose_as_the_default_is_kept_apart_where_doubt_is() -> None:

@@ -61,8 +61,8 @@ class _LogOrigin:
 @dataclass(frozen=True)
 class _NcclChoice:
     function: str  # NCCL's name of the operation (``AllReduce``); empty where it isn't said
-    #: As NCCL counts them: of all ranks together for all-gather. For reduce-scatter of a rank's
-    #: part from 2.24 on, of all together before.
+    #: As NCCL counts them: for all-gather and reduce-scatter of a rank's part from 2.24 on, of all
+    #: ranks together before.
     bytes: int
     #: algorithm, protocol: NCCL's words (``RING``, ``SIMPLE``); a number whose meaning isn't known
     #: as it is.
@@ -329,10 +329,11 @@ def choices_by_size(execution: Execution, ranks: int) -> dict[int, str]:
     """Algorithm and protocol (``RING LL``) of the operation's calls, by size (bytes).
 
     Args:
-        ranks: of the communicator; NCCL from 2.24 on counts a rank's part of a reduce-scatter.
+        ranks: of the communicator; NCCL from 2.24 on counts a rank's part of an all-gather or a
+            reduce-scatter.
     """
     operation = Operation(execution.operation)
-    factor = ranks if operation is Operation.REDUCE_SCATTER else 1
+    factor = ranks if operation in (Operation.ALLGATHER, Operation.REDUCE_SCATTER) else 1
     words: dict[int, list[str]] = {}
     said = [line.removeprefix(DID) for line in execution.said]
     for found in _matches(_SAID_CHOICE, said):

@@ -33,7 +33,7 @@ _CHANGED = {
 }
 #: What the parser of NCCL's logs reads.
 _OF_USE = re.compile(
-    r"NCCL INFO (?:commtune tuner|TUNER|AllReduce: \d|NCCL_\w+ set by|\d+ coll channels)"
+    r"NCCL INFO (?:commtune tuner|TUNER|\w+: \d+ Bytes|NCCL_\w+ set by|\d+ coll channels)"
     r"| tuner plugin |NCCL version|NCCL WARN| via "
 )
 
