@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 import sqlite3
 import subprocess
 import sys
@@ -43,8 +42,6 @@ first: [{{MPIR_CVAR_DEVICE_COLLECTIVES: none}}]
 narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm: {{mpi: pmi2}}
 """
-#: Of daemons, and of sdiag.
-_NOT_OURS = {"MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STATS_INFO"}
 
 
 def main() -> None:
@@ -106,11 +103,8 @@ def _reset(cluster: Cluster) -> int:
 
 
 def _count(cluster: Cluster, before: int) -> str:
-    kinds = cluster.call("sdiag").split("by message type")[1].split("Remote Procedure")[0]
-    counted = re.findall(r"^\s*(\w+)\s+\(\s*\d+\) count:(\d+)", kinds, re.MULTILINE)
-    ours = {kind: int(count) for kind, count in counted if kind not in _NOT_OURS}
-    accounts = cluster.count_account_requests() - before
-    return f"{sum(ours.values())} requests, {accounts} of sacct: {ours}"
+    asked, accounts = cluster.requests(), cluster.count_account_requests() - before
+    return f"{asked.total()} requests, {accounts} of sacct: {dict(asked)}"
 
 
 def _work(folder: Path) -> str:

@@ -13,6 +13,7 @@ import database_values as given
 import pytest
 
 from commtune.commands.campaigns import state, status
+from commtune.commands.campaigns.slurm import _name_jobs
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
@@ -141,6 +142,14 @@ def test_hundreds_of_jobs_fit_on_a_screen(
     status.status_command(url, json_output=True)
     (plain,) = json.loads(capsys.readouterr().out)
     assert len(plain["jobs"]) == 500
+
+
+def test_hundreds_of_jobs_that_were_cancelled_fit_on_a_line() -> None:
+    numbers = [str(1000 + number) for number in range(500)]
+    first = ", ".join(numbers[:12])
+    assert _name_jobs(numbers) == f"jobs {first} and 488 more"
+    assert _name_jobs(numbers[:12]) == f"jobs {first}"
+    assert _name_jobs(numbers[:1]) == "job 1000"
 
 
 def test_each_campaign_has_its_own_jobs(

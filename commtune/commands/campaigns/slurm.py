@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -14,6 +15,9 @@ from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import EnvironmentFault, UserError
+
+#: Jobs that are named when they were ended.
+_MOST_NUMBERS = 12
 
 
 def submit_command(
@@ -61,8 +65,7 @@ def cancel_command(
 ) -> None:
     """End a campaign's Slurm jobs; what they measured is kept."""
     program, ended = called_as(), tuning.cancel_campaign(campaign, db)
-    jobs = "jobs" if len(ended.numbers) > 1 else "job"
-    numbers = f"{jobs} {', '.join(ended.numbers)} ended; what was measured is kept"
+    numbers = f"{_name_jobs(ended.numbers)} ended; what was measured is kept"
     print(f"{campaign}: {numbers if ended.numbers else f'it has no jobs in {ended.scheduler}'}")
     if ended.problem:
         raise EnvironmentFault(
@@ -72,3 +75,9 @@ def cancel_command(
         )
     if ended.numbers:
         print(f"  '{program} tune' or '{program} submit' with its file continues it")
+
+
+def _name_jobs(numbers: Sequence[str]) -> str:
+    more = len(numbers) - _MOST_NUMBERS
+    listed = ", ".join(numbers[:_MOST_NUMBERS]) + (f" and {more} more" if more > 0 else "")
+    return f"{'job' if len(numbers) == 1 else 'jobs'} {listed}"

@@ -100,6 +100,10 @@ def test_every_reason_of_slurm_has_a_kind() -> None:
     assert [reason for reason in REASONS if classify_reason(reason) is PendingReason.UNKNOWN] == []
 
 
+#: What a job is told that waits for nodes which were drained; newer releases write it with _.
+_DRAINED = "required for job are DOWN, DRAINED or reserved for jobs in higher priority partitions"
+
+
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
@@ -114,6 +118,8 @@ def test_every_reason_of_slurm_has_a_kind() -> None:
         ("QOSMaxWallDurationPerJobLimit", PendingReason.IMPOSSIBLE),
         ("QOSMaxJobsPerUserLimit", PendingReason.LIMIT),
         ("MaxGRESPerAccount", PendingReason.LIMIT),
+        (f"Nodes {_DRAINED}", PendingReason.MACHINE),
+        (f"Nodes_{_DRAINED.replace(' ', '_')}", PendingReason.MACHINE),
         ("JobHeldAdmin", PendingReason.HELD),
         ("launch_failed_requeued_held", PendingReason.HELD),
         ("job requeued in held state", PendingReason.HELD),

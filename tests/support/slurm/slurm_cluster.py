@@ -19,6 +19,7 @@ import sys
 import tempfile
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -43,6 +44,7 @@ _NEEDED_FILES = {
     "libpmix-dev": "*/pmix2/lib/libpmix.so",
     "slurm-wlm-mysql-plugin": "*/slurm-wlm/accounting_storage_mysql.so",
 }
+_NOT_ASKED = {"MESSAGE_NODE_REGISTRATION_STATUS", "REQUEST_STATS_INFO"}
 #: What undoes an order to the keeper.
 _MENDS = {"stop": "start", "pause": "resume", "kill": "revive"}
 #: Nodes that take jobs, or will when those there have ended; and those that somebody must resume.
@@ -196,6 +198,12 @@ class Cluster:
         """How many requests of a kind slurmctld had, by sdiag's name less REQUEST_."""
         said = re.search(rf"REQUEST_{kind} .*count:(\d+)", self.call("sdiag"))
         return int(said[1]) if said else 0
+
+    def requests(self) -> Counter[str]:
+        """What slurmctld was asked so far, by kind; without nodes that register, and sdiag."""
+        kinds = self.call("sdiag").split("by message type")[1].split("Remote Procedure")[0]
+        counted = re.findall(r"^\s*(\w+)\s+\(\s*\d+\) count:(\d+)", kinds, re.MULTILINE)
+        return Counter({kind: int(count) for kind, count in counted if kind not in _NOT_ASKED})
 
     def mails(self) -> list[str]:
         """The mails that slurmctld sent so far: subject and recipient of each."""
