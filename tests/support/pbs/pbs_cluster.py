@@ -234,21 +234,23 @@ def running_cluster() -> Iterator[Cluster]:
         str(ROOT),
     ]
     log = folder.with_suffix(".log")
-    with small_disk(folder), log.open("w") as errors:
-        keeper = subprocess.Popen(
-            program,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=errors,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield Cluster(folder, keeper)
-        finally:
-            with keeper:  # closes its input, by which it ends
-                with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                    keeper.communicate(timeout=30)
-                keeper.kill()
-    shutil.rmtree(folder, ignore_errors=True)
-    log.unlink()
+    try:
+        with small_disk(folder), log.open("w") as errors:
+            keeper = subprocess.Popen(
+                program,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                start_new_session=True,
+            )
+            try:
+                yield Cluster(folder, keeper)
+            finally:
+                with keeper:  # closes its input, by which it ends
+                    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
+                        keeper.communicate(timeout=30)
+                    keeper.kill()
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        log.unlink(missing_ok=True)

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from slurm_config import NODES
-from slurm_nodes import type_on_nodes
 from small_disks import small_disk
 
 __all__ = ["NODES", "Cluster", "has_slurm", "missing_packages", "running_cluster"]
@@ -248,6 +247,10 @@ class Cluster:
 
     def on_nodes(self, command: str) -> None:
         """Types a command on all nodes, as root."""
+        from slurm_nodes import (
+            type_on_nodes,
+        )  # psutil: where packages are looked for, it isn't there
+
         type_on_nodes(self.folder, command)
 
     def submit_foreign(self, name: str) -> str:
@@ -337,11 +340,16 @@ def running_cluster(*, isolated: bool = True) -> Iterator[Cluster]:
     Args:
         isolated: nodes are isolated where this machine permits it.
     """
-    # A short path: names of sockets are at most 107 bytes.
-    folder = Path(tempfile.mkdtemp(prefix="ctslurm", dir="/tmp"))
-    folder.chmod(0o755)
-    program = [sys.executable, str(Path(__file__).parent / "slurm_keeper.py"), str(folder)]
-    with small_disk(folder), (folder / "daemons.log").open("wb") as log:
+    with contextlib.ExitStack() as made:
+        # A short path: names of sockets are at most 107 bytes.
+        temporary = tempfile.TemporaryDirectory(
+            prefix="ctslurm", dir="/tmp", ignore_cleanup_errors=True
+        )
+        folder = Path(made.enter_context(temporary))
+        folder.chmod(0o755)
+        made.enter_context(small_disk(folder))
+        log = made.enter_context((folder / "daemons.log").open("wb"))
+        program = [sys.executable, str(Path(__file__).parent / "slurm_keeper.py"), str(folder)]
         keeper = subprocess.Popen(
             [*program, *([] if isolated else ["plain"])],
             stdin=subprocess.PIPE,
@@ -357,4 +365,3 @@ def running_cluster(*, isolated: bool = True) -> Iterator[Cluster]:
                 with contextlib.suppress(OSError):
                     keeper.communicate(timeout=30)
                 keeper.kill()
-    shutil.rmtree(folder, ignore_errors=True)
