@@ -47,6 +47,12 @@ def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
     assert not Path(commands[0][2:]).exists()
 
 
+def test_looking_for_packages_needs_none_of_python() -> None:
+    require_component("Slurm", has_slurm())
+    done = subprocess.run([sys.executable, "-S", str(DEMO), "check"], check=False)
+    assert done.returncode == 0
+
+
 def test_missing_packages_are_named_before_anything_is_set_up(tmp_path: Path) -> None:
     programs = tmp_path / "programs"
     programs.mkdir()
