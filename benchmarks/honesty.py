@@ -5,25 +5,8 @@
 
 The second only prints the tables of what is there. Whole campaigns (search, ablation,
 confirmation, profiles; the default budget) run over recorded noise and over made-up noise, in a
-space of ten variables of which none, or one, does something. Printed are, by noise and planted
-gain:
-
-- claims: the share of campaigns that recommend anything; without a planted gain each is false;
-- found: the share that recommends a configuration with the gain, where it is;
-- oracle: the share of oracles that show the gain. An oracle knows the one configuration that has
-  it, and spends as many runs as the campaign on blocks of that and the default;
-- wrong: the share that recommends something at a size where it gains nothing;
-- passengers: the share whose recommended configurations hold a variable that does nothing;
-- coverage: the share of campaigns in which all intervals that are stated to hold together do, and
-  the share of the intervals of single machine states, stated at 95 % each, that hold;
-- silent: with "slow-with-gain", the share whose recommendation does not name its slow runs;
-- stated power: of campaigns without a gain, how often the minimum detectable effect of a size,
-  stated as found in 9 of 10 cases, is found there in as many fresh blocks as were planned; and how
-  often the largest one is, at the size where it is largest.
-
-Shares of campaigns come with their 95 % interval (Clopper and Pearson). Intervals of one campaign
-hang together, and so do its sizes. So each campaign's share is taken, and the mean of these shares
-with Student's t interval over the campaigns.
+space of ten variables of which none, or one, does something. honesty_table.py says what is
+printed.
 
 Campaigns over recorded noise share one recording of 1,604 runs: they are less independent than
 their number says. No run is made again because others used the cores: that rule is not put to
@@ -41,13 +24,13 @@ import os
 import random
 import sys
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from itertools import product
 from multiprocessing.pool import IMapIterator
 from pathlib import Path
-from statistics import fmean, median, stdev
+from statistics import median
 
 # One process a core: more threads would only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
@@ -55,8 +38,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 import numpy as np
 import simulated
-from scipy.stats import beta
-from scipy.stats import t as student
+from honesty_table import Result, notes, table
 from simulated import SimulatedBenchmark
 from unseen_noise import Congestion, Interruptions
 
@@ -115,34 +97,6 @@ class Case:
     gain: float
     seed: int
     run_s: float
-
-
-@dataclass(frozen=True)
-class Result:
-    """What one campaign came to, held against the truth."""
-
-    noise: str
-    gain: float
-    seed: int
-    run_s: float
-    claims: bool
-    found: bool
-    wrong: bool
-    passengers: bool
-    together: bool
-    single: int
-    single_held: int
-    runs: int
-    seconds: float
-    #: Pairs of a size, in the middle; and a recommendation that is silent about slow runs.
-    pairs: int = 0
-    silent: bool = False
-    oracle: bool = False
-    stated: float = 0.0
-    shown: bool = False
-    #: Sizes for which a minimum detectable effect is stated, and at which it is found.
-    powered: int = 0
-    powered_found: int = 0
 
 
 def run(case: Case) -> Result:
@@ -287,78 +241,6 @@ def _is_wrong(effect: simulated.Effect, profile: Profile) -> bool:
     return not any(gains) if profile.name == "all-sizes" else not all(gains)
 
 
-@dataclass(frozen=True)
-class Share:
-    """A share with its 95 % interval."""
-
-    count: int
-    of: int
-
-    @property
-    def interval(self) -> tuple[float, float]:
-        """Clopper and Pearson's."""
-        low = beta.ppf(0.025, self.count, self.of - self.count + 1) if self.count else 0.0
-        rest = self.of - self.count
-        high = beta.ppf(0.975, self.count + 1, rest) if rest else 1.0
-        return float(low), float(high)
-
-    def __str__(self) -> str:
-        low, high = self.interval
-        return f"{self.count / max(1, self.of):6.1%} [{low:.1%}, {high:.1%}]"
-
-
-def clustered(counts: Iterable[tuple[int, int]]) -> str:
-    """The share of intervals that hold, or of sizes, in the mean over campaigns.
-
-    With Student's t interval over campaigns: those of one campaign are not independent.
-
-    Args:
-        counts: by campaign, how many hold, and of how many.
-    """
-    shares = [held / of for held, of in counts if of]
-    if len(shares) < 2:
-        return ""
-    mean = fmean(shares)
-    half = student.ppf(0.975, len(shares) - 1) * stdev(shares) / math.sqrt(len(shares))
-    return f"{mean:6.1%} [{max(0.0, mean - half):.1%}, {min(1.0, mean + half):.1%}]"
-
-
-def table(results: Sequence[Result]) -> str:
-    """The table of the docs."""
-    rows = [
-        "| noise | planted speedup | campaigns | claims | found | oracle | wrong |"
-        " passengers | silent |"
-        " all intervals hold | 95 % intervals hold | stated power | where largest |",
-        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
-    ]
-    for gain in sorted({r.gain for r in results}):
-        for noise in (*RECORDED, *MADE_UP, *UNSEEN):
-            if of := [r for r in results if (r.noise, r.gain) == (noise, gain)]:
-                rows.append(_row(noise, gain, of))
-    return "\n".join(rows)
-
-
-def _row(noise: str, gain: float, of: Sequence[Result]) -> str:
-    def share(name: str, among: Sequence[Result] = of) -> str:
-        return str(Share(sum(getattr(r, name) for r in among), len(among))) if among else ""
-
-    cells = [
-        noise,
-        f"{gain:.0%}" if gain else "none",
-        str(len(of)),
-        share("claims"),
-        *((share("found"), share("oracle")) if gain else ("", "")),
-        share("wrong"),
-        share("passengers", [r for r in of if r.found]),
-        share("silent") if noise == "slow-with-gain" else "",
-        share("together"),
-        clustered((r.single_held, r.single) for r in of),
-        clustered((r.powered_found, r.powered) for r in of),
-        share("shown", [r for r in of if r.stated]),
-    ]
-    return "| " + " | ".join(cells) + " |"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--campaigns", type=int, default=400, help="a noise and gain")
@@ -389,8 +271,11 @@ def main() -> None:
         for result in _until(end, pool.imap_unordered(run, cases)):
             known.append(result)
             print(json.dumps(asdict(result), separators=(",", ":")), file=file, flush=True)
-    for run_s in dict.fromkeys(r.run_s for r in known):
-        print(f"\nRuns of {run_s:g} s\n\n{table([r for r in known if r.run_s == run_s])}")
+    for run_s, gain in product(
+        dict.fromkeys(r.run_s for r in known), sorted({r.gain for r in known if r.gain}) or [0.0]
+    ):
+        of = [r for r in known if r.run_s == run_s and r.gain in (0.0, gain)]
+        print(f"\nRuns of {run_s:g} s, planted: {gain:.0%}\n\n{table(of)}\n\n{notes(of)}")
 
 
 def _until(end: float, results: IMapIterator[Result]) -> Iterator[Result]:

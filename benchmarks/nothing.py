@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from honesty import Share
+from honesty_table import Share
 from quiet import QuietReporter
 
 from commtune import spaces

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from honesty import clustered
+from honesty_table import Result, clustered, table
 
 
 @pytest.mark.parametrize(
@@ -21,3 +23,32 @@ def test_intervals_of_one_campaign_count_as_one(
     campaigns: list[tuple[int, int]], said: str
 ) -> None:
     assert clustered(campaigns) == said
+
+
+FINE = Result("normal", 0.0, 0, 1.5, False, False, False, False, True, 0, 0, 48, 0.1)
+GAINING = replace(FINE, gain=0.1, claims=True, found=True, oracle=True)
+#: Campaigns of a hundred that miss a goal, with the most that the goal allows.
+MISSES = [
+    ("false claims", replace(FINE, claims=True), 2),
+    ("all hold: no speedup", replace(FINE, together=False), 7),
+    ("planted", replace(GAINING, together=False), 7),
+    ("found / oracle", replace(GAINING, found=False), 10),
+    ("passengers", replace(GAINING, passengers=True), 5),
+    ("power", replace(FINE, stated=0.1, powered=10, powered_found=0), 3),
+]
+
+
+@pytest.mark.parametrize(("column", "miss", "allowed"), MISSES)
+def test_what_misses_its_goal_is_bold(column: str, miss: Result, allowed: int) -> None:
+    assert not _bold(miss, allowed)
+    assert _bold(miss, allowed + 1) == [column]
+
+
+def _bold(miss: Result, count: int) -> list[str]:
+    """Titles of the bold cells: of a hundred campaigns of each gain, so many miss a goal."""
+    usual = [replace(FINE, stated=0.1, powered=10, powered_found=9), GAINING]
+    results = [miss] * count + [
+        one for one in usual for _ in range(100 - count * (one.gain == miss.gain))
+    ]
+    titles, _, cells = (line.strip("| ").split(" | ") for line in table(results).splitlines())
+    return [title for title, cell in zip(titles, cells, strict=True) if "**" in cell]

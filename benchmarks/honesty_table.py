@@ -1,0 +1,158 @@
+"""Tables of honesty.py: what campaigns came to, held against goals. By noise:
+
+- false claims: the share of campaigns that recommend anything where nothing gains;
+- all hold: the share of campaigns in which all intervals that are stated to hold together do,
+  without and with a planted gain;
+- found: the share of those with a gain that recommend a configuration which has it;
+- oracle: the share of oracles that show the gain. An oracle knows the one configuration that has
+  it, and spends as many runs as the campaign on blocks of that and the default;
+- passengers: of those found, the share whose recommended configurations hold a variable that does
+  nothing;
+- power: of campaigns without a gain, how often the minimum detectable effect of a size, stated as
+  found in 9 of 10 cases, is found there in as many fresh blocks as were planned; and how often the
+  largest one is, at the size where it is largest.
+
+Bold is what misses a goal: at most 5 % of false claims, with an upper bound of 8 %; all intervals
+hold in 93 %; 90 % of what oracles find is found; passengers in 5 %; power between 87 and 93 %.
+
+Shares of campaigns come with their 95 % interval (Clopper and Pearson). Intervals of one campaign
+hang together, and so do its sizes. So each campaign's share is taken, and the mean of these shares
+with Student's t interval over the campaigns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from statistics import fmean, stdev
+
+from scipy.stats import beta
+from scipy.stats import t as student
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one campaign came to, held against the truth."""
+
+    noise: str
+    gain: float
+    seed: int
+    run_s: float
+    claims: bool
+    found: bool
+    wrong: bool
+    passengers: bool
+    together: bool
+    single: int
+    single_held: int
+    runs: int
+    seconds: float
+    #: Pairs of a size, in the middle; and a recommendation that is silent about slow runs.
+    pairs: int = 0
+    silent: bool = False
+    oracle: bool = False
+    stated: float = 0.0
+    shown: bool = False
+    #: Sizes for which a minimum detectable effect is stated, and at which it is found.
+    powered: int = 0
+    powered_found: int = 0
+
+
+@dataclass(frozen=True)
+class Share:
+    """A share with its 95 % interval."""
+
+    count: int
+    of: int
+
+    @property
+    def value(self) -> float:
+        """Of all; 0 of none."""
+        return self.count / max(1, self.of)
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """Clopper and Pearson's."""
+        low = beta.ppf(0.025, self.count, self.of - self.count + 1) if self.count else 0.0
+        rest = self.of - self.count
+        high = beta.ppf(0.975, self.count + 1, rest) if rest else 1.0
+        return float(low), float(high)
+
+    def __str__(self) -> str:
+        low, high = self.interval
+        return f"{self.value:6.1%} [{low:.1%}, {high:.1%}]"
+
+
+def clustered(counts: Iterable[tuple[int, int]]) -> str:
+    """The share of intervals that hold, or of sizes, in the mean over campaigns.
+
+    With Student's t interval over campaigns: those of one campaign are not independent.
+
+    Args:
+        counts: by campaign, how many hold, and of how many.
+    """
+    shares = [held / of for held, of in counts if of]
+    if len(shares) < 2:
+        return ""
+    mean = fmean(shares)
+    half = student.ppf(0.975, len(shares) - 1) * stdev(shares) / math.sqrt(len(shares))
+    return f"{mean:6.1%} [{max(0.0, mean - half):.1%}, {min(1.0, mean + half):.1%}]"
+
+
+def table(results: Sequence[Result]) -> str:
+    """The table of the docs, of campaigns without a gain and with one."""
+    titles = (
+        "noise | campaigns: no speedup, planted | false claims | all hold: no speedup | planted |"
+        " found | oracle | found / oracle | passengers | power | where largest"
+    )
+    rows = [f"| {titles} |", "|---" * (titles.count("|") + 1) + "|"]
+    for noise in dict.fromkeys(r.noise for r in results):
+        rows.append(_row(noise, [r for r in results if r.noise == noise]))
+    return "\n".join(rows)
+
+
+def _row(noise: str, of: Sequence[Result]) -> str:
+    none, planted = [r for r in of if not r.gain], [r for r in of if r.gain]
+    found, oracle = (sum(getattr(r, name) for r in planted) for name in ("found", "oracle"))
+    powers = [(r.powered_found, r.powered) for r in none if r.powered]
+    power = fmean(held / sizes for held, sizes in powers) if powers else 0.9
+    cells = [
+        noise,
+        f"{len(none)}, {len(planted)}",
+        _cell("claims", none, lambda s: s.value <= 0.05 and s.interval[1] <= 0.08),
+        *(_cell("together", among, lambda s: s.value >= 0.93) for among in (none, planted)),
+        *(_cell(name, planted) for name in ("found", "oracle")),
+        _marked(f"{found / oracle:.0%}", found >= 0.9 * oracle) if oracle else "",
+        _cell("passengers", [r for r in planted if r.found], lambda s: s.value <= 0.05),
+        _marked(clustered(powers), abs(power - 0.9) <= 0.03),
+        _cell("shown", [r for r in none if r.stated]),
+    ]
+    return "| " + " | ".join(cells) + " |"
+
+
+def _cell(
+    name: str, among: Sequence[Result], is_good: Callable[[Share], bool] = lambda _: True
+) -> str:
+    """The share of campaigns; empty without any."""
+    share = Share(sum(getattr(r, name) for r in among), len(among))
+    return _marked(str(share), is_good(share)) if among else ""
+
+
+def _marked(cell: str, holds: bool) -> str:
+    return cell.strip() if holds or not cell else f"**{cell.strip()}**"
+
+
+def notes(results: Sequence[Result]) -> str:
+    """What only some kinds of noise, or hardly any campaign, have."""
+    planted = [r for r in results if r.gain]
+    silent = [r for r in planted if r.noise == "slow-with-gain" and r.claims]
+    lines = [
+        f"{sum(r.wrong for r in planted)} of {len(planted)} campaigns with a planted speedup"
+        " recommend something at a size where it gains nothing.",
+        f"{sum(r.silent for r in silent)} of {len(silent)} recommendations of slow-with-gain do"
+        " not name its slow runs.",
+        "Intervals of single machine states hold, of 95 %: "
+        + clustered((r.single_held, r.single) for r in results).strip(),
+    ]
+    return "\n".join(lines)
