@@ -25,6 +25,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
+from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
@@ -40,14 +41,21 @@ from commtune.model import (
     Operation,
     PointEvidence,
     Profile,
+    Timing,
     Verdict,
     Workload,
 )
+from commtune.spaces.loading import load_space
 
 SIZES = [1 << power for power in range(3, 23)]
 RUNS_A_CAMPAIGN = 500
 SAMPLES = pack_samples([1e-6 + index * 1e-9 for index in range(100)])
-WORKLOAD = json.dumps(Workload(Operation.ALLREDUCE, tuple(SIZES)).plain())
+WORKLOAD = Workload(Operation.ALLREDUCE, tuple(SIZES)).plain()
+SPACE = load_space("mpich-host-allreduce")
+#: As long as those that campaigns store.
+WHAT = {"workload": WORKLOAD, "timing": asdict(Timing()), "guards": {}}
+SEARCHED = {"name": SPACE.name, "pinned": {}, "variables": [*SPACE.by_name],
+            "parameters": {one.name: [*one.values] for one in SPACE.parameters}}  # fmt: skip
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
 IN_PROCESS = (
@@ -168,9 +176,9 @@ def _campaign(number: int) -> CampaignRecord:
     system = SystemRecord(f"system-{number % 7}", f"machine-{number % 7}", {"cores": 64})
     return CampaignRecord(
         name=f"campaign-{number}",
-        what={"number": number},
+        what={"number": number, **WHAT},
         settings={},
-        space={"variables": {}},
+        space=SEARCHED,
         space_key="0",
         seed=number,
         system=system,
@@ -218,14 +226,14 @@ def _bulk(
 ) -> None:
     """Writes a campaign's runs past the store, which takes a transaction for each."""
     first = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0]
-    ids = range(first, first + RUNS_A_CAMPAIGN)
+    ids, workload = range(first, first + RUNS_A_CAMPAIGN), json.dumps(WORKLOAD)
     connection.executemany(
         "INSERT INTO runs (id, run_id, campaign_id, trial_id, configuration_id, phase, block,"
         " position, session, operation, workload, timing, state, outcome, started_at, wall_s,"
         " detail, output_tail, oversubscribed) VALUES (?, ?, ?, ?, ?, 'search', 0, 0, 's',"
         " 'allreduce', ?, '{}', 'stored', 'ok', 0.0, 0.5, '', '', 0)",
         [
-            (number, f"run-{number}", campaign_id, trial_id, configuration_id, WORKLOAD)
+            (number, f"run-{number}", campaign_id, trial_id, configuration_id, workload)
             for number in ids
         ],
     )

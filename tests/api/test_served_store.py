@@ -227,6 +227,15 @@ def test_a_page_that_is_no_service_is_said(
     assert seen[0] == f"Bearer {TOKEN}"
 
 
+@pytest.mark.parametrize(("retry_after", "asked"), [("0", 2), ("Wed, 21 Oct", 1)])
+def test_a_busy_service_is_asked_once_more(retry_after: str, asked: int) -> None:
+    said = b'{"error": {"code": "busy", "message": "too many ask", "hint": "later"}}'
+    told = {"content-type": "application/json", "retry-after": retry_after}
+    with web_server(503, told, said) as (address, seen):
+        assert "too many ask" in refusal(address).message
+        assert len(seen) == asked
+
+
 def test_answers_of_another_version_are_said() -> None:
     with (
         web_server(200, _JSON, b'{"version": "9.1", "sizes": 1}') as (address, _),

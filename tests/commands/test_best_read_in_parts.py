@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 import random
+from collections import Counter
 from collections.abc import Iterator
-from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import database_values as given
 import pytest
+import query_speed
 
 from commtune.app.profiles import best
+from commtune.db.connection import reader
 from commtune.db.connection.engine import open_database
-from commtune.db.queries.best import best_profiles, read_answers
+from commtune.db.queries.best import best_profiles
 from commtune.db.records import BestRow, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
@@ -29,6 +32,7 @@ from commtune.model import (
     Verdict,
     Workload,
 )
+from commtune.service import api
 
 SIZES = tuple(1 << power for power in range(3, 21))
 CAMPAIGNS, QUESTIONS = 60, 80
@@ -127,14 +131,35 @@ def test_answers_in_parts_are_those_of_all_at_once(
     assert answered > QUESTIONS / 2
 
 
-def test_the_first_answers_need_few_of_them(url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    read: list[int] = []
+def count_rows(url: str, monkeypatch: pytest.MonkeyPatch, **asked: str) -> Counter[str]:
+    """What a question over HTTP reads, in rows by the columns that they have."""
+    counted: Counter[str] = Counter()
+    ask = reader._ask
 
-    def reading(rows: Any, ids: list[int], size: int) -> list[BestRow]:
-        read.extend(ids)
-        return read_answers(rows, ids, size)
+    def counting(connection: Any, statement: str, given: Any) -> list[dict[str, Any]]:
+        found = ask(connection, statement, given)
+        counted.update(" ".join(row) for row in found)
+        return found
 
-    monkeypatch.setattr(best, "read_answers", reading)
-    shown = list(islice(best.best("allreduce", 65536, {}, db=url), 3))
-    assert shown == all_answers(65536, url, {})[:3]
-    assert len(read) <= CAMPAIGNS / 2
+    with monkeypatch.context() as watched:
+        watched.setattr(reader, "_ask", counting)
+        (question,) = (one for one in api.QUESTIONS if one.path == "/best")
+        assert api.answer_request(question, url, {}, list(asked.items())).status == 200
+    return counted
+
+
+def test_a_question_reads_as_much_of_a_large_database_as_of_a_small_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of any system: where each campaign decided something, the newest ones are enough."""
+    monkeypatch.setattr(query_speed, "RUNS_A_CAMPAIGN", 1)
+    read = []
+    for campaigns in (80, 240):
+        path = tmp_path / f"{campaigns}.db"
+        query_speed.fill(f"sqlite:///{path}", path, campaigns * len(query_speed.SIZES))
+        url = f"sqlite:///{path}"
+        read.append(count_rows(url, monkeypatch, operation="allreduce", bytes="64KiB"))
+    small, large = read
+    assert large == small
+    # Ten answers with two points each, and what tells that they are the ones.
+    assert sorted(large.values()) == [10, 10, 12, 20]

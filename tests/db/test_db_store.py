@@ -13,6 +13,7 @@ from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.lock_owner import LockOwner
+from commtune.db.storage import run_costs
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
@@ -88,6 +89,20 @@ def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> 
     second = found["r2"]
     assert (second.launch_s, second.end_s, second.first_calls_s) == (None, None, None)
     assert (second.around_s, second.measuring_s, second.library_init_s) == (0.25, 0.2, 0.0)
+
+
+def test_costs_of_a_long_campaign_are_those_of_some_of_its_runs(
+    store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = {"init_s": 0.05}, {"elapsed_s": 0.5, "measure_s": 0.2}
+    for name in (f"r{number}" for number in range(9)):
+        store.start_runs(campaign_id, [given.request(name)], "s1")
+        result = given.result(name, header=record[0], footer=record[1])
+        store.finish_run(campaign_id, result, "allreduce")
+    assert len(store.costs(campaign_id)) == 9
+    monkeypatch.setattr(run_costs, "MOST_COSTS", 4)
+    some = store.costs(campaign_id)
+    assert len(some) == 3 and None not in [one.first_calls_s for one in some.values()]
 
 
 def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:

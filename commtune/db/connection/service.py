@@ -12,6 +12,7 @@ import os
 import re
 import socket
 import ssl
+import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
@@ -123,7 +124,8 @@ class _Service:
         address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
         return cls(address, token, _is_loopback(parts.hostname or ""))
 
-    def ask(self, target: str) -> Any:
+    def ask(self, target: str, *, again: bool = True) -> Any:
+        """The answer; who is told to come again in some seconds does so once."""
         base = "http://localhost" if self.socket else self.address
         request = urllib.request.Request(f"{base}{_API}{target}")
         request.add_header("Accept", "application/json")
@@ -138,7 +140,10 @@ class _Service:
                 return self._read(reply)
         except urllib.error.HTTPError as refused:
             with refused:
-                raise self._explain_refusal(refused) from refused
+                wait_s = refused.headers.get("retry-after", "")
+                if not (again and refused.code == 503 and wait_s.isdigit()):
+                    raise self._explain_refusal(refused) from refused
+                time.sleep(min(int(wait_s), _PATIENCE_S))
         except ssl.SSLError as error:
             raise self._explain_tls(error) from error
         except urllib.error.URLError as error:
@@ -147,6 +152,7 @@ class _Service:
             raise self._explain_silence(error.reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._explain_silence(error) from error
+        return self.ask(target, again=False)
 
     def _read(self, reply: Any) -> Any:
         kind = reply.headers.get_content_type()
