@@ -73,7 +73,7 @@ def whole_campaign(halves: Halves, seed: int, runs: int, strategy: str = "") -> 
 def _recommended(halves: Halves, played: Played, profiles: tuple[Profile, ...]) -> Played:
     """What was played, with the recommendation and the claims of some profiles."""
     made, index = len(played.configurations), halves.grid.index
-    found = [_profile_at(profiles, size) for size in halves.sizes]
+    found = [profile_at(profiles, size) for size in halves.sizes]
     rows = np.array([index[p.configuration] if p else halves.default for p in found])
     claims = np.array(
         [p is not None and _claims(p, size) for p, size in zip(found, halves.sizes, strict=True)]
@@ -113,7 +113,7 @@ def _by_standings(halves: Halves, standings: tuple[Standing, ...]) -> Picks:
     return np.array(picks)
 
 
-def _profile_at(profiles: tuple[Profile, ...], size: int) -> Profile | None:
+def profile_at(profiles: tuple[Profile, ...], size: int) -> Profile | None:
     """What is recommended at a size (bytes): the environment for all sizes is another answer."""
     for profile in profiles:
         inside = profile.bytes_low <= size <= profile.bytes_high

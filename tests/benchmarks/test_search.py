@@ -14,6 +14,7 @@ from search.halves import Halves, Recording, split_grid
 from search.idle_variables import WithIdle, play
 from search.methods import KNOWN, play_method
 from search.page import table
+from search.parts import PARTS, describe, play_without, take_away
 from search.results import group_rows, load_scores, store_scores
 from search.scoring import score_course, summarize
 
@@ -147,3 +148,24 @@ def test_the_table_is_made_of_what_was_stored(
     lines = list(table(group_rows(load_scores("grid"))))
     assert [line.split(" | ")[0] for line in lines[2:]] == ["| exhaustive"]
     assert "155 runs" in lines[2]
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_a_part_is_taken_away_and_comes_back(part: str) -> None:
+    before = [getattr(owner, name) for owner, name, _ in PARTS[part]]
+    with take_away(part):
+        assert [getattr(owner, name) for owner, name, _ in PARTS[part]] != before
+    assert [getattr(owner, name) for owner, name, _ in PARTS[part]] == before
+
+
+def test_without_single_values_a_search_takes_another_course() -> None:
+    one, other = (play_without(p, "nccl-sockets", 1, 20) for p in ("", "single values at first"))
+    assert one != other
+
+
+def test_differences_are_given_by_recording_and_over_all() -> None:
+    assert describe([[1, 3], [-1, -3]]) == [
+        "+2.00 ±1.00",
+        "-2.00 ±1.00",
+        "+0.00 ±0.71",
+    ]

@@ -1,0 +1,143 @@
+"""What each part of the search and of the portfolio brings, in replayed campaigns.
+
+    python -m benchmarks.search.parts --grids nccl-sockets --seeds 30 --jobs 8
+
+Whole campaigns are played with one part taken away, and with all of them, on the same halves and
+with the same seed. The difference is what the part brings: in the mean log speedup over sizes of
+what is recommended, by runs that no campaign saw; and in the variables of a campaign's profiles.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
+from itertools import product
+from statistics import fmean, stdev
+from typing import Any
+from unittest import mock
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is there
+    os.environ.setdefault(_name, "1")
+
+import numpy as np  # noqa: E402
+
+from commtune.tuner.confirmation import portfolio  # noqa: E402
+from commtune.tuner.search import covariance, model, phase  # noqa: E402
+from commtune.tuner.search.strategies import table_gp  # noqa: E402
+
+from .__main__ import ALL, load_recording  # noqa: E402
+from .halves import Floats, split_grid  # noqa: E402
+from .idle_variables import count_idle  # noqa: E402
+from .ours import profile_at, run_whole_campaign  # noqa: E402
+
+
+def _do_nothing(*_args: object, **_options: object) -> None:
+    pass
+
+
+def _list_nothing(*_args: object) -> list[Any]:
+    return []
+
+
+def _without_common_noise(table: model.TableModel) -> Floats:
+    return np.diag(table.noise**2)
+
+
+#: Where hyperparameters start, without triples, and without pairs as well.
+_NO_TRIPLES = (*covariance._START[:2], 0.0, *covariance._START[3:])
+_NO_PAIRS = (covariance._START[0], 0.0, 0.0, *covariance._START[3:])
+
+#: What takes a part away: an owner, the name of what it has, and what takes its place.
+PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
+    "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
+    "smaller variants are tried": ((phase, "list_smaller_variants", _list_nothing),),
+    "what was ahead once is run again": ((model.TableModel, "lucky_ones", _list_nothing),),
+    "re-runs beside new configurations": ((phase.SearchPhase, "_reruns", _list_nothing),),
+    "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
+    "single values at first": ((table_gp, "_ALONE", 0),),
+    "random configurations at first": ((table_gp, "_STARTUP", 0),),
+    "slow ones count less": ((model, "_draw_in", lambda values: values),),
+    "pairs and triples of variables": (
+        (covariance, "_START", _NO_PAIRS),
+        (covariance, "_LEAST", (covariance._LEAST[0], 0.0, 0.0, *covariance._LEAST[3:])),
+    ),
+    "triples of variables": (
+        (covariance, "_START", _NO_TRIPLES),
+        (covariance, "_LEAST", (*covariance._LEAST[:2], 0.0, *covariance._LEAST[3:])),
+    ),
+    "hyperparameters are learnt": ((covariance.Covariance, "learn", _do_nothing),),
+    "noise is common to sizes": ((model.TableModel, "_noise", _without_common_noise),),
+    "a configuration's own runs count": ((model, "_FORETOLD_RUNS", 1e9),),
+    "wider errors": ((model, "_ALLOWANCE", 1.0),),
+    "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
+    "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
+    "ahead by half an error": ((portfolio, "_AHEAD", 0.0),),
+    "the smaller of two alike": (
+        (portfolio.Prospects, "_smallest_alike", lambda _self, index, _sizes: index),
+    ),
+}
+
+
+@contextmanager
+def take_away(part: str) -> Iterator[None]:
+    """Everything without a part; nothing is taken away where it has no name."""
+    with ExitStack() as stack:
+        for owner, name, value in PARTS[part] if part else ():
+            stack.enter_context(mock.patch.object(owner, name, value))
+        yield
+
+
+def play_without(part: str, grid: str, seed: int, percent: float) -> tuple[float, int]:
+    """What a campaign without a part recommends: mean log speedup, and how many variables."""
+    halves = split_grid(load_recording(grid), seed)
+    with take_away(part):
+        result, _ = run_whole_campaign(halves, seed, halves.runs(percent))
+    found = [profile_at(result.profiles, size) for size in halves.sizes]
+    rows = [halves.recorded(p.configuration) if p else halves.default for p in found]
+    gains = halves.held_means[halves.default] - halves.held_means[rows, np.arange(len(rows))]
+    counts = [count for count, _, _ in count_idle(halves, result.profiles).profiles]
+    return float(gains.mean()), sum(counts)
+
+
+def describe(differences: Sequence[Sequence[float]]) -> list[str]:
+    """By recording, and over all alike: the mean and its standard error."""
+    means = [fmean(found) for found in differences]
+    errors = [stdev(found) / math.sqrt(len(found)) for found in differences]
+    means.append(fmean(means))
+    errors.append(math.hypot(*errors) / len(errors))
+    return [f"{mean:+.2f} ±{error:.2f}" for mean, error in zip(means, errors, strict=True)]
+
+
+def main() -> None:
+    """Plays, and prints a line for each part; of speedups, logarithms in per cent."""
+    options = _options()
+    seeds = range(1, options.seeds + 1)
+    parts, grids, numbers = zip(*product(("", *PARTS), options.grids, seeds), strict=True)
+    percents = [options.percent] * len(parts)
+    with ProcessPoolExecutor(options.jobs) as pool:
+        played = list(pool.map(play_without, parts, grids, numbers, percents))
+    # By part (none is away at first), recording and seed: speedup and variables.
+    found = np.array(played).reshape(1 + len(PARTS), len(options.grids), len(seeds), 2)
+    print("| " + " | ".join(["part", *options.grids, "mean", "variables"]) + " |")
+    print("|---" * (len(options.grids) + 3) + "|")
+    for part, without in zip(PARTS, found[1:], strict=True):
+        speedups, variables = np.moveaxis(found[0] - without, -1, 0).tolist()
+        cells = describe([[100 * value for value in values] for values in speedups])
+        print("| " + " | ".join([part, *cells, describe(variables)[-1]]) + " |")
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--grids", nargs="+", choices=ALL, default=ALL)
+    parser.add_argument("--percent", type=float, default=20, help="of the recording's runs [20]")
+    parser.add_argument("--seeds", type=int, default=30, help="of each recording, two at least")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()
