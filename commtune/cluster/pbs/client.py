@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 import re
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
+
+import psutil
 
 from commtune import process
 from commtune.cluster.pbs.command_output import (
@@ -171,7 +174,7 @@ class PbsScheduler:
         """
         printed = self._ask(["qstat", "-f", "-F", "dsv", "-D", FIELD, _full_id(job)])
         if found := read_allocation(printed):
-            return found
+            return replace(found, clock_ahead_s=_job_began_at() - found.began_at)
         raise PbsFault(f"qstat doesn't say where and since when job {job} runs", PbsError.OTHER)
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
@@ -238,6 +241,16 @@ class PbsScheduler:
             cwd=folder,
             whole_output=True,
         )
+
+
+def _job_began_at() -> float:
+    """When the job's script that we run below began, by this node's clock: seconds since 1970.
+
+    PBS counts a job's time on its node, and has no program that says what time its server has.
+    """
+    script = psutil.Process(os.getsid(0))  # PBS makes it the leader of a session
+    began_s = script.create_time() - psutil.boot_time()
+    return time.time() - (time.clock_gettime(time.CLOCK_BOOTTIME) - began_s)
 
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:

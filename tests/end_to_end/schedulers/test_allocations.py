@@ -6,9 +6,11 @@ import os
 import signal
 import time
 
+import pytest
 from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
 from cluster_campaigns import Death, OnCluster
 from left_over import living
+from other_clock import build_clock
 
 
 def _startup_s(campaign: OnCluster) -> float:
@@ -60,6 +62,22 @@ def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnCluster) -> Non
         f"commtune: the time of job {job.number} is nearly over: a run may take 8 s, and 40 s are "
         f"kept to end cleanly\n  ask for more time: 'time' below '{key}' in the campaign file\n"
     )
+
+
+@pytest.mark.parametrize("ahead_s", [240, -240])
+def test_clocks_of_nodes_differ_from_the_schedulers(campaign: OnCluster, ahead_s: int) -> None:
+    # By the nodes' clocks no run fits into the allocation, or it takes no time at all. Slurm's
+    # munge forgives five minutes.
+    clock = build_clock(campaign.folder, ahead_s=ahead_s)
+    campaign.write(ONE_BLOCK.replace("before: '", f"before: 'export LD_PRELOAD={clock}; "))
+    assert campaign("submit", "campaign.yaml").code == 0
+    campaign.until_over()
+    campaign.check_whole(lost=False)
+    ((took_s, hours),) = campaign.query(
+        "SELECT ended_at - started_at, node_hours FROM jobs WHERE node_hours > 0"
+    )
+    assert took_s < 600
+    assert abs(hours - 2 * took_s / 3600) < 0.0015
 
 
 def test_node_hours_hold_both_ways(campaign: OnCluster) -> None:
