@@ -94,11 +94,11 @@ def main() -> None:
         shutil.rmtree(folder)
 
 
-def fill(url: str, path: Path, measurements: int) -> None:
-    """Makes campaigns until there are so many measurements."""
+def fill(url: str, path: Path, measurements: int, runs: int = RUNS_A_CAMPAIGN) -> None:
+    """Makes campaigns of so many runs until there are so many measurements."""
     database = open_database(url)
     store = Store(database)
-    campaigns = max(1, measurements // (RUNS_A_CAMPAIGN * len(SIZES)))
+    campaigns = max(1, measurements // (runs * len(SIZES)))
     for number in range(campaigns):
         campaign_id = store.open_campaign(_campaign(number)).id
         store.add_trial(campaign_id, 1, _configuration(number), "sampler")
@@ -108,7 +108,7 @@ def fill(url: str, path: Path, measurements: int) -> None:
         for campaign_id, trial_id, configuration_id in connection.execute(
             "SELECT campaign_id, id, configuration_id FROM trials"
         ).fetchall():
-            _bulk(connection, campaign_id, trial_id, configuration_id)
+            _bulk(connection, campaign_id, trial_id, configuration_id, runs)
 
 
 def in_process(url: str, repeat: int) -> None:
@@ -222,11 +222,15 @@ def _profiles(number: int) -> Iterator[Profile]:
 
 
 def _bulk(
-    connection: sqlite3.Connection, campaign_id: int, trial_id: int, configuration_id: int
+    connection: sqlite3.Connection,
+    campaign_id: int,
+    trial_id: int,
+    configuration_id: int,
+    runs: int,
 ) -> None:
     """Writes a campaign's runs past the store, which takes a transaction for each."""
     first = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0]
-    ids, workload = range(first, first + RUNS_A_CAMPAIGN), json.dumps(WORKLOAD)
+    ids, workload = range(first, first + runs), json.dumps(WORKLOAD)
     connection.executemany(
         "INSERT INTO runs (id, run_id, campaign_id, trial_id, configuration_id, phase, block,"
         " position, session, operation, workload, timing, state, outcome, started_at, wall_s,"

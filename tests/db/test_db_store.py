@@ -13,7 +13,6 @@ from sqlalchemy import text
 
 from commtune.db.codec import pack_samples, unpack_samples
 from commtune.db.lock_owner import LockOwner
-from commtune.db.storage import run_costs
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
@@ -92,7 +91,7 @@ def test_what_runs_cost_is_told_part_by_part(store: Store, campaign_id: int) -> 
 
 
 def test_costs_of_a_long_campaign_are_those_of_some_of_its_runs(
-    store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
+    store: Store, campaign_id: int
 ) -> None:
     record = {"init_s": 0.05}, {"elapsed_s": 0.5, "measure_s": 0.2}
     for name in (f"r{number}" for number in range(9)):
@@ -100,8 +99,7 @@ def test_costs_of_a_long_campaign_are_those_of_some_of_its_runs(
         result = given.result(name, header=record[0], footer=record[1])
         store.finish_run(campaign_id, result, "allreduce")
     assert len(store.costs(campaign_id)) == 9
-    monkeypatch.setattr(run_costs, "MOST_COSTS", 4)
-    some = store.costs(campaign_id)
+    some = store.costs(campaign_id, most=4)
     assert len(some) == 3 and None not in [one.first_calls_s for one in some.values()]
 
 

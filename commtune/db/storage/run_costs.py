@@ -14,7 +14,7 @@ from commtune.model import Outcome, Phase
 from commtune.model.run_costs import RunCost
 
 #: Runs whose costs are read: with more of them the medians are the same.
-MOST_COSTS = 10_000
+_MOST_COSTS = 10_000
 
 
 class StoredRunCosts(Transactions):
@@ -38,15 +38,15 @@ class StoredRunCosts(Transactions):
         )
         return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
-    def costs(self, campaign_id: int) -> dict[str, RunCost]:
+    def costs(self, campaign_id: int, most: int = _MOST_COSTS) -> dict[str, RunCost]:
         """What its good runs cost, part by part, as far as their records tell, by run.
 
         Those of guards are left out: other operations, several in a run. Of more than
-        ``MOST_COSTS`` runs, about so many that are evenly spread.
+        ``most`` runs, about so many that are evenly spread.
         """
         good = [*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD)]
         ((runs,),) = self._rows(select(func.count()).where(*good))
-        if (step := -(-runs // MOST_COSTS)) > 1:
+        if (step := -(-runs // most)) > 1:
             good.append(RUNS.c.id % step == 0)
         # Only what is needed of headers, which are long: they name every rank.
         said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)

@@ -30,8 +30,6 @@ from commtune.tuner.statistics.intervals import (
 )
 
 MOST_CANDIDATES = 6
-#: What a variable has to bring at a size, as a logarithm: of two alike, the smaller is taken.
-_VARIABLE = 0.001
 #: One more candidate has to add so much to the table. It can't be much: 4x at large sizes
 #: outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
@@ -182,8 +180,7 @@ class Prospects:
         error, reach = predict_interval(blocks, level)
         needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean
         chance = ndtr((mean - needed) / np.hypot(self._error, error * pair))
-        settings = _VARIABLE * np.array([[len(s.configuration)] for s in self.standings])
-        worth = chance * np.maximum(0.0, mean - self._error - settings)
+        worth = chance * np.maximum(0.0, mean - self._error)
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
 

@@ -103,8 +103,11 @@ def _check_node_hours(campaign: OnSlurm, *, attempts: int) -> None:
     assert abs(hours - sum(map(int, made)) * 2 / 3600) < 0.0015
 
 
-def _until_it_may_be_requeued(campaign: OnSlurm) -> None:
-    """Waits for the first good run, where Slurm takes no second job."""
+def _submit_requeueable(campaign: OnSlurm, text: str) -> None:
+    """Submits where Slurm takes no second job, and waits until this one may be requeued."""
+    campaign.write(text)
+    campaign.cluster.limit_submissions(1)
+    assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.running, "its start")
     show = ("scontrol", "show", "job", campaign.running())
     campaign.until(lambda: "Requeue=1" in campaign.cluster.call(*show), "a good run")
@@ -113,10 +116,7 @@ def _until_it_may_be_requeued(campaign: OnSlurm) -> None:
 def test_a_node_dies_where_clocks_are_behind(campaign: OnSlurm, tmp_path: Path) -> None:
     clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=-120)}; "
     text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{clock}")
-    campaign.write(text)
-    campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
-    _until_it_may_be_requeued(campaign)
+    _submit_requeueable(campaign, text)
     campaign.cluster.fail_node("n2")
     campaign.cluster.restore_node("n2")
     campaign.until_over()
@@ -140,10 +140,7 @@ def test_a_run_whose_step_ended_before_any_word_of_a_dead_node_is_lost(campaign:
     # Slurm's SIGTERM comes after the end of the run: here it never does.
     late = f'trap "" TERM; export PATH={programs}:$PATH; '
     text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{late}")
-    campaign.write(text)
-    campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
-    _until_it_may_be_requeued(campaign)
+    _submit_requeueable(campaign, text)
     (number,) = [job.number for job in campaign.jobs()]
     campaign.until(lambda: f"{number}.1" in campaign.cluster.call("squeue", "--steps"), "a run")
     campaign.cluster.fail_node("n2")
@@ -155,10 +152,7 @@ def test_a_run_whose_step_ended_before_any_word_of_a_dead_node_is_lost(campaign:
 
 
 def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> None:
-    campaign.write(with_long_runs(ONE_BLOCK, 0.2))
-    campaign.cluster.limit_submissions(1)
-    assert campaign("submit", "campaign.yaml").code == 0
-    _until_it_may_be_requeued(campaign)
+    _submit_requeueable(campaign, with_long_runs(ONE_BLOCK, 0.2))
     (job,) = campaign.jobs()
     # As Slurm does where a node was resumed, and can't start the job.
     campaign.cluster.call("scontrol", "requeuehold", job.number)
