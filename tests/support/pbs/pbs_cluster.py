@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+from keepers import running_keeper
 from pbs_config import PBS, USER_NUMBER, environment
 from slurm_config import NODES
 from slurm_nodes import type_on_nodes
@@ -236,21 +237,8 @@ def running_cluster() -> Iterator[Cluster]:
     log = folder.with_suffix(".log")
     try:
         with small_disk(folder), log.open("w") as errors:
-            keeper = subprocess.Popen(
-                program,
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                start_new_session=True,
-            )
-            try:
+            with running_keeper(program, errors) as keeper:
                 yield Cluster(folder, keeper)
-            finally:
-                with keeper:  # closes its input, by which it ends
-                    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-                        keeper.communicate(timeout=30)
-                    keeper.kill()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         log.unlink(missing_ok=True)

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from keepers import running_keeper
 from slurm_config import NODES
 from small_disks import small_disk
 
@@ -350,18 +351,5 @@ def running_cluster(*, isolated: bool = True) -> Iterator[Cluster]:
         made.enter_context(small_disk(folder))
         log = made.enter_context((folder / "daemons.log").open("wb"))
         program = [sys.executable, str(Path(__file__).parent / "slurm_keeper.py"), str(folder)]
-        keeper = subprocess.Popen(
-            [*program, *([] if isolated else ["plain"])],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=log,
-            text=True,
-            start_new_session=True,
-        )
-        try:
-            yield Cluster(folder, keeper)
-        finally:
-            with keeper:  # closes its input, by which it ends
-                with contextlib.suppress(OSError):
-                    keeper.communicate(timeout=30)
-                keeper.kill()
+        program += [] if isolated else ["plain"]
+        yield Cluster(folder, made.enter_context(running_keeper(program, log)))
