@@ -228,17 +228,16 @@ def running_cluster() -> Iterator[Cluster]:
     # PBS refuses a home that anybody could replace a folder of, such as one below /tmp.
     folder = Path(tempfile.mkdtemp(prefix="ctpbs", dir="/var/spool"))
     folder.chmod(0o755)
-    program = [
-        sys.executable,
-        str(Path(__file__).parent / "pbs_keeper.py"),
-        str(folder),
-        str(ROOT),
-    ]
+    keeper_file = Path(__file__).parent / "pbs_keeper.py"
+    program = [sys.executable, str(keeper_file), str(folder), str(ROOT)]
     log = folder.with_suffix(".log")
     try:
-        with small_disk(folder), log.open("w") as errors:
-            with running_keeper(program, errors) as keeper:
-                yield Cluster(folder, keeper)
+        with (
+            small_disk(folder),
+            log.open("w") as errors,
+            running_keeper(program, errors) as keeper,
+        ):
+            yield Cluster(folder, keeper)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         log.unlink(missing_ok=True)
