@@ -79,7 +79,7 @@ def watched(browser: Browser, address: str, seen: list[str]) -> Page:
     page.set_default_timeout(_PATIENCE_MS)
     expect.set_options(timeout=_PATIENCE_MS)
     host = urlsplit(address).netloc
-    page.on("console", lambda said: seen.append(f"{said.type}: {said.text} {said.location['url']}"))
+    page.on("console", lambda said: seen.append(f"{said.type}: {said.text} {said.location}"))
     page.on("pageerror", lambda error: seen.append(str(error)))
     page.on(
         "request",
