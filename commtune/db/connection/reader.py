@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Hashable, Iterator, Mapping
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -16,6 +16,7 @@ from commtune.db.connection.read_only import (
     connect_to_follow,
     require_private,
 )
+from commtune.errors import NoAnswer
 
 #: Of pages that a connection keeps, which stays open: what answers are made of, and not the runs.
 _CACHE_KIB = 16 << 10
@@ -92,9 +93,12 @@ class OpenConnections:
             return
         try:
             shown = location.shown_url(self._url)
-            with _reading(connection, shown) as rows, _kept(self._url, rows):
-                # One look at the file for all questions, and not one for each.
-                connection.execute("BEGIN")
+            with ExitStack() as inside:
+                with suppress(NoAnswer):  # empty as yet: what that means, each question knows
+                    rows = inside.enter_context(_reading(connection, shown))
+                    inside.enter_context(_kept(self._url, rows))
+                    # One look at the file for all questions, and not one for each.
+                    connection.execute("BEGIN")
                 yield
         finally:
             connection.rollback()
