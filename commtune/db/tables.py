@@ -1,7 +1,6 @@
 """The tables. Times of day are seconds since 1970 (UTC), durations seconds, sizes bytes.
 
-Migrations make the tables, this file says what they are; a test holds the two together. Views for
-people (``results`` and others) are in the migrations only.
+A new database is made from this file, and from ``views``; migrations change older ones.
 """
 
 from __future__ import annotations
@@ -71,7 +70,7 @@ CAMPAIGNS = sa.Table(
     _column("folder", sa.Text),
     _column("created", sa.Double()),
     sa.Column("finished", sa.Double()),
-    _column("site", sa.Text, server_default=sa.text("''")),
+    _column("site", sa.Text),
 )
 
 #: Who works on a campaign now; no row where nobody does.
@@ -184,9 +183,15 @@ JOBS = sa.Table(
     _column("detail", sa.Text),
     # Node-hours are added up without reading a row.
     sa.Index("ix_jobs_campaign", "campaign_id", "node_hours"),
-    # Migrations make it for jobs that are not over: few, however many there were. Not said here:
-    # whoever uses SQLite would wait for PostgreSQL's dialect.
-    sa.Index("ix_jobs_open", "campaign_id", "prepared_at"),
+)
+#: For jobs that are not over: few, however many there were. As text: with an ``Index``, whoever
+#: uses SQLite would wait for PostgreSQL's dialect.
+sa.event.listen(
+    JOBS,
+    "after_create",
+    sa.DDL(  # type: ignore[no-untyped-call]  # SQLAlchemy has no types for it
+        "CREATE INDEX ix_jobs_open ON jobs (campaign_id, prepared_at) WHERE stage <> 'over'"
+    ),
 )
 
 #: One launch of the benchmark; ``state`` goes planned, running, stored. ``nodes`` is a list of
@@ -226,8 +231,7 @@ RUNS = sa.Table(
 
 #: One size of one run. ``place`` is its rank in the order the benchmark finished them.
 #: ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
-#: the order taken; empty where they were pruned. Reading the columns before it doesn't read it;
-#: ``first_call_s`` came later and stands behind it, so it is read by itself.
+#: the order taken; empty where they were pruned. It is last: SQLite reads no further than it must.
 MEASUREMENTS = sa.Table(
     "measurements",
     METADATA,
@@ -243,12 +247,12 @@ MEASUREMENTS = sa.Table(
     _column("algbw", sa.Double()),
     _column("busbw", sa.Double()),
     _column("batch", sa.Integer()),
+    sa.Column("first_call_s", sa.Double()),
     sa.Column("canary_s", sa.Double()),
     sa.Column("canary_after_s", sa.Double()),
     _column("wrong", sa.BigInteger),
     _column("n_samples", sa.Integer()),
     _column("samples", sa.LargeBinary()),
-    sa.Column("first_call_s", sa.Double()),
 )
 
 #: What came out of a campaign for a range of sizes.
@@ -271,8 +275,8 @@ PROFILES = sa.Table(
     _column("note", sa.Text),
     _column("simulated", sa.Boolean()),
     _column("created", sa.Double()),
-    _column("details", _JSON, server_default=sa.text("'{}'")),
-    _column("conditions", _JSON, server_default=sa.text("'{}'")),
+    _column("details", _JSON),
+    _column("conditions", _JSON),
     sa.UniqueConstraint("campaign_id", "name"),
     # The newest answers first, found and filtered by size without touching the table.
     sa.Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
@@ -297,7 +301,7 @@ PROFILE_POINTS = sa.Table(
     _column("high", sa.Double()),
     _column("pairs", sa.Integer()),
     _column("verdict", sa.String(32)),
-    _column("share", sa.Double(), server_default=sa.text("1.0")),
+    _column("share", sa.Double()),
 )
 
 

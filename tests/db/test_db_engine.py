@@ -78,7 +78,10 @@ def test_a_transaction_that_fails_leaves_nothing(database: Database) -> None:
 
 @pytest.mark.parametrize(
     ("revision", "words", "hint"),
-    [("r0000", "older schema", "commtune db upgrade"), ("r9999", "newer schema", "update")],
+    [
+        ("r0007", "before the first release", "new one with --db"),
+        ("r9999", "newer schema", "update"),
+    ],
 )
 def test_another_schema_is_refused(own_url: str, revision: str, words: str, hint: str) -> None:
     run_sql(own_url, f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'")

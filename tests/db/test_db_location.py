@@ -110,7 +110,7 @@ def test_no_password_is_shown(url: str) -> None:
 @pytest.mark.parametrize(
     ("revision", "words", "hint"),
     [
-        ("r0000", "older schema r0000", "commtune db upgrade"),
+        ("r0007", "schema r0007 of a commtune before", "new one with --db"),
         ("r9999", "newer schema r9999", "update commtune"),
         ("abc", "unknown schema 'abc'", "another database"),
     ],

@@ -1,44 +1,43 @@
-"""Migrations make what the tables say, both ways, and from every schema that was ever released."""
+"""A database of every schema that was ever released becomes what a new one is."""
 
 from __future__ import annotations
 
 import re
-from contextlib import nullcontext
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import database_values as given
 import pytest
-from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
-from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from old_databases import MIGRATIONS, SCHEMAS, alembic, make_old_database, schema_digest
-from sqlalchemy import Connection, MetaData, create_engine, inspect, text
-from sqlalchemy.pool import NullPool
+from sqlalchemy import inspect, text
 
+import commtune
 from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import best, profiles
 from commtune.db.storage.store import Store
-from commtune.db.tables import METADATA
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
-RELEASED = sorted(SCHEMAS.glob("r*.sql"))
+PACKAGE = Path(str(commtune.__file__)).parent
+RELEASED = sorted((Path(__file__).parent / "schemas").glob("r*.sql"))
 
 
-def difference(connection: Connection) -> list[Any]:
-    """What Alembic would write into a next migration."""
-    options = {"compare_type": True, "version_table": VERSION_TABLE}
-    context = MigrationContext.configure(connection, opts=options)
-    return list(compare_metadata(context, METADATA))
+def schema_of(path: Path) -> set[str]:
+    """The statements that made an SQLite database, line ends apart."""
+    with closing(sqlite3.connect(path)) as connection:
+        rows = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
+        return {" ".join(row[0].split()) for row in rows}
 
 
 def test_there_is_one_newest_schema_and_it_is_the_one_in_the_code() -> None:
     config = Config()
-    config.set_main_option("script_location", str(MIGRATIONS))
+    config.set_main_option("script_location", str(PACKAGE / "db/migrations"))
     scripts = ScriptDirectory.from_config(config)
     assert scripts.get_heads() == [SCHEMA]
     for script in scripts.walk_revisions():
@@ -47,109 +46,100 @@ def test_there_is_one_newest_schema_and_it_is_the_one_in_the_code() -> None:
         assert script.down_revision is None or str(script.down_revision) < script.revision
 
 
-def test_a_new_database_is_what_the_tables_say(new_url: str) -> None:
-    open_database(new_url).close()
-    with alembic(new_url) as (_, connection):
-        assert difference(connection) == []
-
-
-def test_a_missing_column_would_be_noticed(own_url: str) -> None:
-    with alembic(own_url) as (_, connection):
-        connection.execute(text("ALTER TABLE runs DROP COLUMN output_tail"))
-        connection.execute(text("DROP INDEX ix_profiles_best"))
-        assert {change[0] for change in difference(connection)} == {"add_column", "add_index"}
-
-
-def test_down_and_up_again(own_url: str) -> None:
-    with alembic(own_url) as (config, connection):
-        command.downgrade(config, "base")
-        left = set(inspect(connection).get_table_names())
-    assert left == {VERSION_TABLE}
-    upgrade_database(own_url)
-    with alembic(own_url) as (_, connection):
-        assert difference(connection) == []
+def test_jobs_that_are_not_over_have_an_index_of_their_own(own_url: str) -> None:
+    with closing(open_database(own_url)) as database:
+        found = {one["name"]: one for one in inspect(database.engine).get_indexes("jobs")}
+    said = found["ix_jobs_open"]["dialect_options"]
+    assert any("stage" in str(one) for one in said.values())
 
 
 def test_upgrading_what_is_new_changes_nothing(url: str) -> None:
-    database = open_database(url)
-    Store(database).open_campaign(given.campaign())
-    upgrade_database(url)
-    assert [summary.name for summary in given.summaries_of(Store(database))] == ["shm"]
-    database.close()
+    with closing(open_database(url)) as database:
+        Store(database).open_campaign(given.campaign())
+        upgrade_database(url)
+        assert [summary.name for summary in given.summaries_of(Store(database))] == ["shm"]
 
 
 def test_every_schema_has_its_dump() -> None:
     assert [dump.stem for dump in RELEASED][-1] == SCHEMA
 
 
-def copied(source: str, target: str, revision: str) -> str:
-    """The URL of a database of another kind, with an old schema and the rows of the source."""
-    with alembic(target) as (config, _):
-        command.upgrade(config, revision)
-    with (
-        create_engine(source, poolclass=NullPool).connect() as reading,
-        create_engine(target, poolclass=NullPool).begin() as writing,
-    ):
-        tables = MetaData()
-        tables.reflect(writing)
-        for table in tables.sorted_tables:
-            rows = [dict(row) for row in reading.execute(table.select()).mappings()]
-            if rows and table.name != VERSION_TABLE:
-                writing.execute(table.insert(), rows)
-    return target
-
-
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
 @pytest.mark.parametrize("dump", RELEASED, ids=lambda path: path.stem)
 def test_a_database_of_a_released_schema_is_brought_to_the_newest(
-    dump: Path, kind: str, tmp_path: Path, request: pytest.FixtureRequest
+    dump: Path, tmp_path: Path, migrated_sqlite: Path
 ) -> None:
-    url = make_old_database(dump, tmp_path)
-    if kind == "postgresql":
-        url = copied(url, request.getfixturevalue("new_postgresql_url"), dump.stem)
-    with (
-        pytest.raises(DatabaseFault, match="older schema") if dump.stem < SCHEMA else nullcontext()
-    ):
-        best.best_profiles(url, "allreduce", 1024)
+    path = tmp_path / "old.db"
+    url = f"sqlite:///{path}"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(dump.read_text())
     upgrade_database(url)
-    with alembic(url) as (_, connection):
-        assert difference(connection) == []
-    database = open_database(url)
-    store = Store(database)
-    (summary,) = given.summaries_of(store)
-    (run,) = store.runs(summary.id)
-    assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
-    assert [row.bytes for row in run.measurements] == list(given.SIZES)
-    assert len(store.samples("r1", 8)) == len(given.result().measurements[0].samples_s)
-    assert store.open_runs(summary.id) == [given.request("r2")]
-    assert store.decision(summary.id) == Decision(blocks=5)
+    assert schema_of(path) == schema_of(migrated_sqlite)
+    with closing(open_database(url)) as database:
+        store = Store(database)
+        (summary,) = given.summaries_of(store)
+        (run,) = store.runs(summary.id)
+        assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
+        assert [row.bytes for row in run.measurements] == list(given.SIZES)
+        assert (run.other_load, run.nodes, run.distance) == (0.25, ("n1", "n2"), "same-switch")
+        assert len(store.samples("r1", 8)) == len(given.result().measurements[0].samples_s)
+        assert store.open_runs(summary.id) == [given.request("r2")]
+        assert store.decision(summary.id) == Decision(blocks=5)
+        assert store.blocks(summary.id) == [given.block()]
+        assert store.executions(summary.id) == [given.execution()]
+        assert store.conclusion(summary.id) == Conclusion()
+        assert store.job_book(summary.id).open_jobs() == [given.job()]
+        assert store.job_book(summary.id).node_hours() == 0.5
     assert profiles.load_profile(url, "allreduce-large").profile == given.profile()
-    has_course = dump.stem >= "r0002"
-    assert run.other_load == (0.25 if has_course else None)
-    assert store.blocks(summary.id) == ([given.block()] if has_course else [])
-    assert store.executions(summary.id) == ([given.execution()] if has_course else [])
-    assert store.conclusion(summary.id) == (Conclusion() if has_course else None)
-    has_jobs = dump.stem >= "r0003"
-    assert (run.nodes, run.distance) == ((("n1", "n2"), "same-switch") if has_jobs else ((), ""))
-    with database.engine.connect() as connection:
-        costs = connection.execute(
-            text("SELECT r.end_s, m.first_call_s FROM runs r JOIN measurements m ON m.run_id=r.id")
-        ).first()
-    assert costs == ((0.125, 4e-4) if dump.stem >= "r0004" else (None, None))
-    jobs = store.job_book(summary.id)
-    assert jobs.open_jobs() == ([given.job()] if has_jobs else [])
-    assert jobs.node_hours() == (0.5 if has_jobs else 0.0)
-    store.plan_block(summary.id, given.block(5))
-    store.add_execution(summary.id, given.execution(why="once more"))
-    jobs.put_job(given.job("the next"))
-    assert store.blocks(summary.id)[-1] == given.block(5)
-    assert jobs.open_jobs()[-1] == given.job("the next")
-    assert store.executions(summary.id) == [given.execution(why="once more")]
-    database.close()
 
 
-@pytest.mark.parametrize("dump", RELEASED, ids=lambda path: path.stem)
-def test_a_released_migration_makes_what_it_made(dump: Path, tmp_path: Path) -> None:
-    make_old_database(dump, tmp_path)
-    first, *_ = dump.read_text().splitlines()
-    assert first == f"-- schema {schema_digest(tmp_path / 'old.db')}", "never change a migration"
+def commtune_of(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Runs the commtune of a folder."""
+    return subprocess.run(
+        [sys.executable, "-c", "from commtune.cli import main; main()", *arguments],
+        cwd=folder,  # which Python searches first
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_a_next_release_upgrades_what_this_one_made(own_url: str, tmp_path: Path) -> None:
+    shutil.copytree(PACKAGE, tmp_path / "commtune", ignore=shutil.ignore_patterns("__pycache__"))
+    newer = tmp_path / "commtune/db"
+    (newer / "migrations/versions/r9999_words.py").write_text(
+        "import sqlalchemy as sa\n"
+        "from alembic import op\n"
+        f"revision, down_revision = 'r9999', '{SCHEMA}'\n"
+        "def upgrade():\n"
+        "    op.add_column('campaigns', sa.Column('words', sa.Text()))\n"
+    )
+    location = newer / "connection/location.py"
+    location.write_text(
+        location.read_text().replace(f'\nSCHEMA = "{SCHEMA}"', '\nSCHEMA = "r9999"')
+    )
+    with closing(open_database(own_url)) as database:
+        Store(database).open_campaign(given.campaign())
+    asked = ("status", "--db", own_url)
+    refused = commtune_of(tmp_path, *asked)
+    assert refused.returncode and f"older schema {SCHEMA}" in refused.stderr
+    assert "commtune db upgrade" in refused.stderr
+    assert commtune_of(tmp_path, "db", "upgrade", "--db", own_url).returncode == 0
+    assert "shm" in commtune_of(tmp_path, *asked).stdout
+    with pytest.raises(DatabaseFault, match="newer schema r9999"):
+        open_database(own_url)
+
+
+@pytest.mark.parametrize("revision", ["r0001", "r0007"])
+def test_a_database_from_before_the_first_release_is_refused_and_left(
+    own_url: str, revision: str
+) -> None:
+    with closing(open_database(own_url)) as database, database.write() as connection:
+        connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = '{revision}'"))
+    for use in (
+        open_database,
+        upgrade_database,
+        lambda url: best.best_profiles(url, "allreduce", 1024),
+    ):
+        with pytest.raises(DatabaseFault, match=f"schema {revision}.*before the first") as refused:
+            use(own_url)
+        assert "--db" in refused.value.hint and "upgrade" not in refused.value.hint

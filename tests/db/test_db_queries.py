@@ -273,16 +273,6 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
         profiles.find_profiles(f"sqlite:///{path}")
 
 
-def test_an_older_schema_is_refused(own_url: str) -> None:
-    database = open_database(own_url)
-    with database.write() as connection:
-        connection.exec_driver_sql("UPDATE commtune_schema SET version_num = 'r0000'")
-    database.close()
-    with pytest.raises(DatabaseFault, match="older schema") as refusal:
-        best.best_profiles(own_url, "allreduce", 8)
-    assert refusal.value.hint == "commtune db upgrade"
-
-
 def test_answers_come_while_a_controller_writes(filled: Store, url: str) -> None:
     with filled.database.write() as connection:
         connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")

@@ -35,8 +35,6 @@ from commtune.formatting import format_size
 from commtune.wiring.campaign_control import opened_database, readable_database
 
 _FORMAT = "commtune-bundle"
-#: The first schema whose campaigns were shared.
-_FIRST_SCHEMA = "r0007"
 _SIGNED = b"-----BEGIN SSH SIGNATURE-----"
 _SIGNATURE_END = b"-----END SSH SIGNATURE-----\n"
 _MOST_SIGNATURE = 2**16
@@ -241,9 +239,9 @@ def _header(header: Any) -> dict[str, Any]:
             f"it has the newer schema {schema}; this commtune knows {SCHEMA}",
             "update commtune: pip install --upgrade commtune",
         )
-    if re.fullmatch(r"r\d{4}", schema) and schema < _FIRST_SCHEMA:
+    if re.fullmatch(r"r\d{4}", schema) and schema < SCHEMA:
         raise _OtherVersion(
-            f"it has the older schema {schema}; bundles begin with {_FIRST_SCHEMA}",
+            f"it has the older schema {schema}; this commtune knows {SCHEMA}",
             "have it made again, by a newer commtune",
         )
     wrong = {name for name, kind in kinds.items() if type(header.get(name)) is not kind}

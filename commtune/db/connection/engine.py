@@ -354,22 +354,30 @@ def _migrate(url: str, *, only_empty: bool) -> None:
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
         revision = _revision(connection, location.shown_url(url))
         # Looked at again under the lock: two that open an empty database at once make one schema.
-        if revision and (only_empty or revision >= location.SCHEMA):
+        if revision and (only_empty or not location.can_upgrade(revision)):
             location.check_revision(revision, (), location.shown_url(url))
         else:
-            _run_migrations(connection)
+            _make_schema(connection, is_new=not revision)
 
 
-def _run_migrations(connection: Connection) -> None:
+def _make_schema(connection: Connection, *, is_new: bool) -> None:
     # Imported here: an open of a ready database doesn't wait for it.
     from alembic import command
     from alembic.config import Config
+
+    from commtune.db.tables import METADATA
+    from commtune.db.views import make_views
 
     config = Config()
     folder = Path(__file__).parents[1] / "migrations"
     config.set_main_option("script_location", str(folder).replace("%", "%%"))
     config.attributes["connection"] = connection
-    command.upgrade(config, "head")
+    if is_new:
+        METADATA.create_all(connection)
+        make_views(connection)
+        command.stamp(config, "head")
+    else:
+        command.upgrade(config, "head")
 
 
 @contextmanager

@@ -19,7 +19,9 @@ from commtune.errors import DatabaseFault, NoAnswer, UserError
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
-SCHEMA = "r0007"
+SCHEMA = "r0008"
+#: What ``commtune db upgrade`` can begin with; those before it were never in a release.
+_FIRST_SCHEMA = "r0008"
 
 #: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
 VERSION_TABLE = "commtune_schema"
@@ -221,6 +223,13 @@ def _check_schema(revision: object, shown: str) -> None:
             hint="name another database with --db or COMMTUNE_DB; if it is the right one: "
             "commtune db repair",
         )
+    if revision < _FIRST_SCHEMA:
+        raise OtherSchema(
+            f"the database {shown} has the schema {revision} of a commtune before the first "
+            f"release, which can't be upgraded; this commtune needs {SCHEMA}",
+            hint="name a new one with --db or COMMTUNE_DB, or move this one away; only the "
+            "commtune that made it can read it",
+        )
     if revision < SCHEMA:
         raise OtherSchema(
             f"the database {shown} has the older schema {revision}; this commtune needs {SCHEMA}",
@@ -230,6 +239,11 @@ def _check_schema(revision: object, shown: str) -> None:
         f"the database {shown} has the newer schema {revision}; this commtune knows {SCHEMA}",
         hint="update commtune: pip install --upgrade commtune",
     )
+
+
+def can_upgrade(revision: str) -> bool:
+    """Whether there are migrations from a schema to ours."""
+    return _FIRST_SCHEMA <= revision < SCHEMA
 
 
 def check_revision(revision: object, tables: Collection[str], shown: str) -> None:

@@ -47,6 +47,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         system_id=_described(connection, SYSTEMS, spec.system, name=spec.system.name),
         stack_id=_described(connection, STACKS, known.stack, text=known.stack.text),
         simulated=spec.simulated,
+        site="",
         created=time.time(),
         finished=None,
         **_changeable(spec),

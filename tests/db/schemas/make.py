@@ -1,4 +1,4 @@
-"""Writes a campaign as this commit stores it beside this file, and its schema's digest.
+"""Writes a database as this commit makes it, with a campaign in it, as SQL beside this file.
 
 To be run once for every new revision, before it is released::
 
@@ -17,7 +17,6 @@ HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parents[1] / "support/stored"), str(HERE.parents[2])]
 
 import database_values as given  # noqa: E402
-from old_databases import schema_digest  # noqa: E402
 
 from commtune.db.connection.engine import open_database  # noqa: E402
 from commtune.db.connection.location import SCHEMA  # noqa: E402
@@ -31,16 +30,11 @@ def main() -> None:
     """Makes the database and dumps it as SQL."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "commtune.db"
-        database = open_database(f"sqlite:///{path}")
-        fill(Store(database))
-        database.close()
+        with closing(open_database(f"sqlite:///{path}")) as database:
+            fill(Store(database))
         with closing(sqlite3.connect(path)) as connection:
-            lines = [line for line in connection.iterdump() if line.startswith("INSERT")]
-        digest = schema_digest(path)
-    # Upgrading an empty database makes these.
-    made = ('INSERT INTO "commtune_schema"', 'INSERT INTO "sqlite_sequence"')
-    rows = [line for line in lines if not line.startswith(made)]
-    (HERE / f"{SCHEMA}.sql").write_text("\n".join([f"-- schema {digest}", *rows, ""]))
+            lines = "\n".join(connection.iterdump())
+    (HERE / f"{SCHEMA}.sql").write_text(f"{lines}\n")
 
 
 def fill(store: Store) -> None:

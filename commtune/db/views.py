@@ -5,13 +5,7 @@ SQLite and PostgreSQL have the same views with the same columns; docs/database.m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import sqlalchemy as sa
-from alembic import op
-
-revision = "r0006"
-down_revision = "r0005"
 
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
@@ -34,7 +28,8 @@ _WORDS = {
 }
 
 _RESULTS = """
-SELECT c.name AS campaign, c.simulated AS simulated, s.name AS system, k.text AS stack,
+SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
+       s.name AS system, k.text AS stack,
        r.run_id AS run, r.id AS run_number, {started} AS started,
        r.phase AS phase, r.block AS block, r.position AS position,
        t.number AS trial, t.origin AS origin,
@@ -60,7 +55,8 @@ WHERE r.state = 'stored'
 """
 
 _CAMPAIGNS = """
-SELECT c.name AS campaign, c.simulated AS simulated, s.name AS system, k.text AS stack,
+SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
+       s.name AS system, k.text AS stack,
        {created} AS created, {finished} AS finished, {last_run} AS last_run,
        l.host AS controller_host, {heartbeat} AS controller_heartbeat,
        (SELECT count(*) FROM trials t WHERE t.campaign_id = c.id) AS trials,
@@ -85,7 +81,7 @@ LEFT JOIN (
 
 _PROFILES = """
 SELECT p.id AS number, c.name || '/' || p.name AS profile, p.simulated AS simulated,
-       s.name AS system, k.text AS stack, {created} AS created,
+       c.site AS site, s.name AS system, k.text AS stack, {created} AS created,
        p.operation AS operation, p.backend AS backend, p.ranks AS ranks, p.nodes AS nodes,
        p.bytes_low AS bytes_low, p.bytes_high AS bytes_high, p.verdict AS verdict,
        {configuration} AS configuration, p.level AS level, p.minimum_gain AS minimum_gain,
@@ -118,26 +114,12 @@ _VIEWS = {
 }
 
 
-def upgrade() -> None:
-    """Adds the views; no row is touched."""
-    for name in _VIEWS:
-        make_view(op.get_bind(), name)
-
-
-def make_view(
-    connection: sa.Connection, name: str, change: Callable[[str], str] = lambda query: query
-) -> None:
-    """Makes one of the views, by its query as a later revision changes it."""
-    words = _columns(name, _WORDS[connection.dialect.name])
-    spelt = change(_VIEWS[name]).format(lost=_LOST, **words)
-    # As it stands: Alembic would take the colons of a time's format for parameters.
-    connection.exec_driver_sql(f"CREATE VIEW {name} AS {spelt.strip()}")
-
-
-def downgrade() -> None:
-    """Goes back to the schema without views."""
-    for name in _VIEWS:
-        op.execute(f"DROP VIEW {name}")
+def make_views(connection: sa.Connection) -> None:
+    """Makes the views of a new database."""
+    for name, query in _VIEWS.items():
+        words = _columns(name, _WORDS[connection.dialect.name])
+        # As it stands: SQLAlchemy would take the colons of a time's format for parameters.
+        connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.format(lost=_LOST, **words)}")
 
 
 def _columns(view: str, words: dict[str, str]) -> dict[str, str]:
