@@ -12,66 +12,17 @@ import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from commtune.db import shapes
 from commtune.db.checked_values import (
-    Moment,
-    Seconds,
-    Time,
     check_document,
     check_of,
     column_check_of,
     is_document,
 )
 from commtune.db.damage import Damage, refuse
-from commtune.model import (
-    Conditions,
-    Followed,
-    JobKind,
-    JobStage,
-    Operation,
-    Outcome,
-    Phase,
-    Timing,
-    Verdict,
-)
-from commtune.model.workload import Workload
-
-#: What columns hold that their type doesn't tell.
-_KINDS: dict[str, Any] = {
-    "blocks.configurations": list[dict[str, str]],
-    "blocks.operation": Operation,
-    "blocks.phase": Phase,
-    "campaigns.settings": shapes.Settings,
-    "campaigns.space": shapes.Space,
-    "campaigns.what": shapes.What,
-    "configurations.environment": dict[str, str],
-    "executions.fingerprints": dict[str, str],
-    "executions.followed": Followed,
-    "executions.operation": Operation,
-    "executions.said": list[str],
-    "jobs.kind": JobKind,
-    "jobs.stage": JobStage,
-    "profile_points.operation": Operation,
-    "profile_points.verdict": Verdict,
-    "profiles.details": shapes.Details,
-    "profiles.conditions": Conditions,
-    "profiles.operation": Operation,
-    "profiles.verdict": Verdict,
-    "runs.footer": shapes.Footer,
-    "runs.header": shapes.Header,
-    "runs.operation": Operation,
-    "runs.outcome": Outcome,
-    "runs.phase": Phase,
-    "runs.state": shapes.RunState,
-    "runs.timing": Timing,
-    "runs.workload": Workload,
-}
+from commtune.db.shapes import kind_of
 
 #: Texts of a column whose meaning is kept while rows are read.
 _MOST_SEEN = 1000
-_MOMENTS = ("created", "finished", "since", "heartbeat", "prepared_at", "started_at", "ended_at")
-
-_TIMES = ("median_s", "min_s", "mean_s", "p95_s", "max_s", "default_s", "tuned_s")
 
 
 @dataclass(frozen=True)
@@ -167,12 +118,7 @@ def check_columns(metadata: sa.MetaData) -> None:
             if column.name == "id":
                 continue
             name = f"{table.name}.{column.name}"
-            is_json = isinstance(column.type, sa.JSON)
-            kind = _KINDS.get(name, dict if is_json else column.type.python_type)
-            if kind is float:
-                kind = Moment if column.name in _MOMENTS else kind
-                kind = Seconds if column.name.endswith("_s") else kind
-                kind = Time if column.name in _TIMES else kind
+            kind = kind_of(table.name, column.name)
             column.type = _Checked(column.type, kind, name)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache, lru_cache, partial
-from typing import Any, get_type_hints
+from typing import Any
 
 from commtune.db.checked_values import (
     Check,
@@ -19,6 +19,7 @@ from commtune.db.checked_values import (
     column_check_of,
     is_document,
 )
+from commtune.db.shapes import kind_of
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
@@ -81,14 +82,12 @@ _Read = Callable[[Any], tuple[Any, str]]
 
 
 @cache
-def _checks(kind: Any, are_shared: bool) -> Mapping[str, _Read]:
+def _check(table: str, column: str, are_shared: bool) -> _Read:
+    kind = kind_of(table, column)
     read = _read_shared if are_shared else check_document
-    return {
-        name: partial(read, hint=hint)
-        if is_document(hint)
-        else partial(_check_scalar, check_of(hint))
-        for name, hint in get_type_hints(kind).items()
-    }
+    return (
+        partial(read, hint=kind) if is_document(kind) else partial(_check_scalar, check_of(kind))
+    )
 
 
 #: Texts and what they hold, for who asks all day: campaigns and their spaces, some kilobytes each.
@@ -101,9 +100,9 @@ def _read_shared(stored: Any, hint: Any) -> tuple[Any, str]:
 
 
 @cache
-def _column_checks(kind: Any) -> Mapping[str, Callable[[Sequence[Any]], bool]]:
-    hints = get_type_hints(kind).items()
-    return {name: column_check_of(hint) for name, hint in hints if not is_document(hint)}
+def _column_check(table: str, column: str) -> Callable[[Sequence[Any]], bool]:
+    kind = kind_of(table, column)
+    return (lambda _: False) if is_document(kind) else column_check_of(kind)
 
 
 def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
@@ -113,7 +112,6 @@ def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
 def read_rows(
     rows: Iterable[Mapping[str, Any]],
     table: str,
-    kind: Any,
     key: str = "id",
     *,
     are_shared: bool = False,
@@ -122,12 +120,11 @@ def read_rows(
 
     Args:
         table: the one that rows are named after.
-        kind: a typed dictionary with the type of every column; what is no scalar is JSON.
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
     """
     stored = [dict(row) for row in rows]
-    checks = _checks_needed(stored, kind, are_shared)
+    checks = _checks_needed(stored, table, are_shared)
     if not checks:
         return stored
     found = []
@@ -141,15 +138,13 @@ def read_rows(
 
 
 def _checks_needed(
-    rows: Sequence[Mapping[str, Any]], kind: Any, are_shared: bool
+    rows: Sequence[Mapping[str, Any]], table: str, are_shared: bool
 ) -> dict[str, _Read]:
     """How to read the columns that a check of the whole column didn't pass."""
-    names = list(rows[0].keys()) if rows else []
-    of_columns, checks = _column_checks(kind), _checks(kind, are_shared)
     return {
-        name: checks[name]
-        for name in names
-        if name not in of_columns or not of_columns[name]([row[name] for row in rows])
+        name: _check(table, name, are_shared)
+        for name in (rows[0] if rows else ())
+        if not _column_check(table, name)([row[name] for row in rows])
     }
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.damage import read_rows
 
 _PROC = Path("/proc")
@@ -91,7 +90,7 @@ def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
     us = LockOwner.current()
     return {
         row["campaign_id"]: describe_holder(row)
-        for row in read_rows(rows, "locks", shapes.Lock, "campaign_id")
+        for row in read_rows(rows, "locks", "campaign_id")
         if not death_of(LockOwner.from_row(row), us, 0.0, math.inf)
     }
 

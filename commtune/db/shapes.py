@@ -1,10 +1,11 @@
-"""What rows and documents hold, column by column and key by key: what the readers check.
+"""What columns and documents hold: what all readers check.
 
-A typed dictionary with all keys: versions before stored less.
+Documents are typed dictionaries, of which any key may be missing: a campaign stores what it has.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypedDict
 
@@ -12,6 +13,7 @@ from commtune.db.checked_values import Moment, Seconds, Time
 from commtune.model import (
     Aggressor,
     Conditions,
+    Followed,
     JobKind,
     JobStage,
     Operation,
@@ -117,294 +119,59 @@ class Details(TypedDict):
     boundaries: list[dict[str, Any]]
 
 
-class Profile(TypedDict):
-    """A profile with where it comes from, as queries name these columns."""
-
-    id: int
-    name: str
-    operation: Operation
-    backend: str
-    ranks: int
-    nodes: int
-    bytes_low: int
-    bytes_high: int
-    verdict: Verdict
-    level: float
-    minimum_gain: float
-    note: str
-    conditions: Conditions
-    simulated: bool
-    created: Moment
-    environment: dict[str, str]
-    campaign_id: int
-    campaign: str
-    site: str
-    system: str
-    system_fingerprint: str
-    stack: str
-    stack_fingerprint: str
-    details: Details
-    system_description: dict[str, Any]
-    stack_description: dict[str, Any]
-    space: Space
-    settings: Settings
-
-
-class Point(TypedDict):
-    """A row of ``profile_points``."""
-
-    profile_id: int
-    place: int
-    is_guard: bool
-    operation: Operation
-    bytes: int
-    speed: str
-    default_s: Time
-    tuned_s: Time
-    ratio: float
-    low: float
-    high: float
-    pairs: int
-    verdict: Verdict
-    share: float
-
-
-class Candidate(TypedDict):
-    """A profile for a question, before it is read whole."""
-
-    id: int
-    created: Moment
-    backend: str
-    ranks: int
-    nodes: int
-    system_id: int
-    stack_id: int
+#: What a column holds, by the name that it has in tables, views and queries.
+_NAMES: Mapping[Any, str] = {
+    int: """
+        above below bytes_high bytes_low campaign_id campaigns configuration_id id n_samples
+        node_count number pairs pid pid_namespace pid_start place position profile_id runs runs_ok
+        seed stack_id system_id trial trial_id""",
+    int | None: "batch block bytes exit_code nodes ranks samples wrong wrong_elements",
+    bool: "has_started is_guard is_timed oversubscribed simulated",
+    float: "algbw busbw high level low minimum_gain node_hours ratio share",
+    float | None: "algbw_bytes_per_s busbw_bytes_per_s other_load",
+    Moment: "created heartbeat last_run prepared_at since",
+    Moment | None: "ended_at finished started_at",
+    Seconds | None: "canary_after_s canary_s end_s first_call_s wall_s",
+    Time | None: "default_s max_s mean_s median_s min_s p95_s shortest_s tuned_s",
+    str: """
+        boot_id campaign content_key detail fingerprint folder host key label name note origin
+        output_tail profile reason run run_id session site space_key speed stack stack_fingerprint
+        system system_fingerprint text why word words""",
+    str | None: "backend became distance dtype node_names started",
+    Conditions: "conditions",
+    Followed: "followed",
+    JobKind: "kind",
+    JobStage: "stage",
+    Operation: "operation",
+    Outcome | None: "outcome",
+    Phase: "phase",
+    RunState: "state",
+    Timing: "timing",
+    Verdict: "verdict",
+    Workload: "workload",
+    Concluded: "conclusion",
+    Details: "details",
+    Footer | None: "footer",
+    Header | None: "header",
+    Settings: "settings",
+    Space: "space",
+    What: "what",
+    dict[str, Any]: "decision description stack_description system_description",
+    dict[str, str]: "environment fingerprints",
+    list[str]: "said",
+    list[dict[str, str]]: "configurations",
+    # Many rows of results have the same one, which is checked once.
+    Any: "configuration",
+}
+_KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()} | {
+    "jobs.nodes": str,
+    "jobs.number": str,
+    "measurements.run_id": int,
+    "measurements.samples": bytes,
+    "runs.nodes": str | None,
+}
 
 
-class Gap(TypedDict):
-    """Ends of a campaign's ranges around a size, bytes."""
-
-    campaign_id: int
-    below: int
-    above: int
-
-
-class Campaign(TypedDict):
-    """A campaign with its system and stack, as queries name these columns."""
-
-    id: int
-    name: str
-    what: What
-    settings: Settings
-    space: Space
-    seed: int
-    simulated: bool
-    folder: str
-    site: str
-    created: Moment
-    finished: Moment | None
-    system: str
-    system_fingerprint: str
-    system_description: dict[str, Any]
-    stack: str
-    stack_fingerprint: str
-    stack_description: dict[str, Any]
-
-
-class _WhatMeasured(TypedDict):
-    workload: Workload
-    timing: Timing
-
-
-class _SpaceMeasured(TypedDict):
-    name: str
-    pinned: dict[str, str]
-
-
-class Measured(TypedDict):
-    """A campaign, for who needs no more of it than this: answers are full of them."""
-
-    id: int
-    what: _WhatMeasured
-    space: _SpaceMeasured
-
-
-class Conclusion(TypedDict):
-    """A row of ``conclusions``, for who needs one key of it."""
-
-    id: int
-    conclusion: Concluded
-
-
-class Begun(TypedDict):
-    """A run as its benchmark began it."""
-
-    id: int
-    header: Header
-
-
-class RunLine(TypedDict):
-    """A run as lists of runs have it."""
-
-    id: int
-    run_id: str
-    trial: int
-    phase: Phase
-    block: int
-    position: int
-    operation: Operation
-    state: RunState
-    outcome: Outcome | None
-    started_at: Moment
-    wall_s: Seconds | None
-    exit_code: int | None
-    detail: str
-    nodes: str | None
-    environment: dict[str, str]
-    output_tail: str
-
-
-class Canary(TypedDict):
-    """A core-to-core round trip before a size of a run."""
-
-    run_id: int
-    canary_s: Seconds
-
-
-class TrialLine(TypedDict):
-    """A configuration as lists of trials have it."""
-
-    number: int
-    origin: str
-    label: str
-    created: Moment
-    environment: dict[str, str]
-    runs: int
-    runs_ok: int
-
-
-class Totals(TypedDict):
-    """Runs added up, and the shortest ones, as queries name these columns."""
-
-    campaign_id: int
-    phase: Phase
-    outcome: Outcome
-    runs: int
-    wall_s: Seconds | None
-    bytes: int
-    default_s: Time | None
-    shortest_s: Time | None
-
-
-class RunTotals(TypedDict):
-    """Runs of a campaign, state and outcome, counted."""
-
-    campaign_id: int
-    state: RunState
-    outcome: Outcome | None
-    id: int
-    runs: int
-    wall_s: Seconds | None
-    last_run: Moment
-    is_timed: bool
-    has_started: bool
-
-
-class Lock(TypedDict):
-    """A row of ``locks``."""
-
-    campaign_id: int
-    host: str
-    boot_id: str
-    pid: int
-    pid_start: int
-    pid_namespace: int
-    since: Moment
-    heartbeat: Moment
-
-
-class Job(TypedDict):
-    """A row of ``jobs``."""
-
-    key: str
-    campaign_id: int
-    kind: JobKind
-    stage: JobStage
-    block: int | None
-    number: str
-    folder: str
-    word: str
-    reason: str
-    nodes: str
-    node_count: int
-    prepared_at: Moment
-    started_at: Moment | None
-    ended_at: Moment | None
-    node_hours: float
-    detail: str
-
-
-class Gain(Point):
-    """A point of a profile, with where it was measured."""
-
-    campaign_id: int
-    profile: str
-    backend: str
-    ranks: int
-    nodes: int
-
-
-class Described(TypedDict):
-    """A system or a stack with its number of campaigns."""
-
-    id: int
-    fingerprint: str
-    words: str
-    description: dict[str, Any]
-    campaigns: int
-
-
-class Result(TypedDict):
-    """A row of the view ``results``; what was not measured is empty."""
-
-    campaign: str
-    simulated: bool
-    site: str
-    system: str
-    stack: str
-    run: str
-    started: str | None
-    phase: Phase
-    block: int
-    position: int
-    trial: int
-    origin: str
-    outcome: Outcome
-    detail: str
-    exit_code: int | None
-    wall_s: Seconds | None
-    oversubscribed: bool
-    other_load: float | None
-    node_names: str | None
-    distance: str | None
-    backend: str | None
-    ranks: int | None
-    nodes: int | None
-    dtype: str | None
-    operation: Operation
-    bytes: int | None
-    median_s: Time | None
-    min_s: Time | None
-    mean_s: Time | None
-    p95_s: Time | None
-    max_s: Time | None
-    first_call_s: Seconds | None
-    algbw_bytes_per_s: float | None
-    busbw_bytes_per_s: float | None
-    samples: int | None
-    batch: int | None
-    wrong_elements: int | None
-    canary_s: Seconds | None
-    canary_after_s: Seconds | None
-    #: Many rows have the same one, which is checked once.
-    configuration: Any
+def kind_of(table: str, column: str) -> Any:
+    """What a column holds, as ``check_of`` takes it: in this table, or wherever it is read."""
+    return _KINDS.get(f"{table}.{column}") or _KINDS[column]

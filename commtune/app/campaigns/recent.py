@@ -17,7 +17,6 @@ from commtune.app.campaigns.stored import (
     list_campaigns,
     stuck_jobs,
 )
-from commtune.db import shapes
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
@@ -142,7 +141,7 @@ def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
     found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
     with open_for_reading(url) as rows:
         stored = rows(_RUNS, {"since": since})
-    for row in read_rows(stored, "runs of campaign", shapes.Totals, "campaign_id"):
+    for row in read_rows(stored, "runs of campaign", "campaign_id"):
         total = found[row["campaign_id"]]
         total["outcomes"][row["outcome"]] = row["runs"]
         total["wall_s"] += row["wall_s"] or 0.0

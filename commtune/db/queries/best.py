@@ -10,7 +10,6 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
@@ -178,7 +177,7 @@ def find_candidates(
         only = _NEWEST.format(**parts) if newest else ""
         statement = _CANDIDATES.format(newest=only, **parts)
         found = rows(statement, {**values, "limit": limit, "newest": newest})
-        return read_rows(found, "profiles", shapes.Candidate)
+        return read_rows(found, "profiles")
 
     found = look()
     if len(found) < limit and (beside := _beside_gaps(rows, filters, values)):
@@ -194,7 +193,7 @@ def find_stacks(rows: Rows, stack: str) -> set[int]:
     stored = rows("SELECT id, fingerprint, text AS words FROM stacks", {})
     return {
         row["id"]
-        for row in read_rows(stored, "stacks", shapes.Described)
+        for row in read_rows(stored, "stacks")
         if stack == row["fingerprint"] or stack.lower() in row["words"].lower()
     }
 
@@ -203,7 +202,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     """Candidates as answers about a size (bytes), newest first; those that are damaged not."""
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
-    found = read_rows(rows(statement, {}), "profiles", shapes.Profile, are_shared=True)
+    found = read_rows(rows(statement, {}), "profiles", are_shared=True)
     evidence = _evidence_for(rows, found, _held(bytes))
     measured = _measured(rows, {row["campaign_id"] for row in found})
     return [
@@ -224,7 +223,7 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     with open_for_reading(url) as rows:
         found = rows(_SIZES.format(asked=_OF_OPERATION, filters=filters), given)
-    return sorted(row["bytes"] for row in read_rows(found, "sizes", shapes.Point, "bytes"))
+    return sorted(row["bytes"] for row in read_rows(found, "sizes", "bytes"))
 
 
 def _evidence_for(
@@ -252,7 +251,7 @@ def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any
             "space": row["space"].get("name") or "",
             "pinned": row["space"].get("pinned") or {},
         }
-        for row in read_rows(stored, "campaigns", shapes.Measured, are_shared=True)
+        for row in read_rows(stored, "campaigns", are_shared=True)
     }
 
 
@@ -298,7 +297,7 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
         given: the question's values, its operation and ``bytes`` among them.
     """
     stored = rows(_GAPS.format(asked=_ASKED, filters=filters), given)
-    gaps = read_rows(stored, "ranges of campaign", shapes.Gap, "campaign_id")
+    gaps = read_rows(stored, "ranges of campaign", "campaign_id")
     ends: dict[str, list[tuple[int, int]]] = {"bytes_high": [], "bytes_low": []}
     for gap in gaps:
         down, up = (_size_distance(gap[side], given["bytes"]) for side in ("below", "above"))
@@ -324,7 +323,7 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
     asked = ", ".join(
         [op, *sizes, *(f"{name.replace('_', ' ')} {v}" for name, v in given.items())]
     )
-    there = read_rows(rows(_THERE, {}), "profiles", shapes.Profile, "operation")
+    there = read_rows(rows(_THERE, {}), "profiles", "operation")
     if not there:
         names = campaign_names(rows)[::-1]
         hint = (

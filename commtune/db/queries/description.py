@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import DamagedRows, read_rows
@@ -55,7 +54,7 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise unknown_campaign(rows, name)
-    sound = read_rows(found, "campaigns", shapes.Campaign)
+    sound = read_rows(found, "campaigns")
     if not sound:
         raise DamagedRows(f"campaign {name}")
     return _description(sound[0])
@@ -80,7 +79,7 @@ def detectable_gains(url: str, name: str) -> dict[int, float]:
     """
     with open_for_reading(url) as rows:
         found = rows(_CONCLUSION, {"name": name})
-    sound = read_rows(found, "conclusions", shapes.Conclusion)
+    sound = read_rows(found, "conclusions")
     gains = (sound[0]["conclusion"].get("detectable") if sound else None) or {}
     return {int(size): gain for size, gain in gains.items() if gain is not None}
 
@@ -89,7 +88,7 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
     """The header that the benchmark wrote in a good run of a campaign; ``None`` without one."""
     with open_for_reading(url) as rows:
         found = rows(_HEADER, {"campaign": campaign_id})
-    sound = read_rows(found, "runs", shapes.Begun)
+    sound = read_rows(found, "runs")
     return sound[0]["header"] if sound else None
 
 

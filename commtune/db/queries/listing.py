@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import write_numbers
@@ -158,7 +157,7 @@ def list_runs(
     values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
     with open_for_reading(url) as rows:
         found = rows(statement, values)
-    return [RunLine(**row) for row in read_rows(found, "runs", shapes.RunLine)]
+    return [RunLine(**row) for row in read_rows(found, "runs")]
 
 
 def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
@@ -166,7 +165,7 @@ def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[T
     values = {"campaign": campaign_id, "first": min(first, _LARGEST), "limit": limit}
     with open_for_reading(url) as rows:
         found = rows(_TRIALS, values)
-    sound = read_rows(found, "trials", shapes.TrialLine, "number")
+    sound = read_rows(found, "trials", "number")
     return [TrialLine(**row) for row in sound]
 
 
@@ -174,7 +173,7 @@ def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
     """What a campaign measured, phase by phase, in the order in which they began."""
     with open_for_reading(url) as rows:
         found = rows(_PHASES, {"campaign": campaign_id})
-    sound = read_rows(found, "runs", shapes.Totals, "phase")
+    sound = read_rows(found, "runs", "phase")
     return [PhaseTotal(row["phase"], row["runs"], row["wall_s"] or 0.0) for row in sound]
 
 
@@ -191,7 +190,7 @@ def list_canaries(
         found = rows(_RUNS_OF_PHASES.format(phases=words), {"campaign": campaign_id})
         runs = [
             row
-            for row in read_rows(found, "runs", shapes.RunLine)
+            for row in read_rows(found, "runs")
             if row["outcome"] is not None and not Outcome(row["outcome"]).is_lost
         ]
         last = {(row["block"], row["position"]): row["id"] for row in runs}
@@ -202,7 +201,7 @@ def list_canaries(
         ]
         chosen = good[:: len(good) // most_runs + 1]
         stored = rows(_CANARIES.format(runs=write_numbers(chosen)), {}) if chosen else []
-    sound = read_rows(stored, "measurements", shapes.Canary, "run_id")
+    sound = read_rows(stored, "measurements", "run_id")
     return [row["canary_s"] for row in sound]
 
 
@@ -216,7 +215,7 @@ def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
         found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
     ratios = [
         (row["default_s"] / row["shortest_s"], row["bytes"])
-        for row in read_rows(found, "measurements", shapes.Totals, "bytes")
+        for row in read_rows(found, "measurements", "bytes")
         if row["default_s"] and row["shortest_s"]
     ]
     ratio, size = max(ratios, default=(0.0, 0))
@@ -242,5 +241,5 @@ def _with_counts(url: str, table: str, words: str) -> list[tuple[Any, ...]]:
     )
     with open_for_reading(url) as rows:
         found = rows(statement, {})
-    sound = read_rows(found, table, shapes.Described)
+    sound = read_rows(found, table)
     return [(r["fingerprint"], r["words"], r["description"], r["campaigns"]) for r in sound]

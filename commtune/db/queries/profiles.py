@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.location import Rows, is_service
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows, read_rows
@@ -115,7 +114,7 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
 
 
 def read_profiles(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return read_rows(rows, "profiles", shapes.Profile)
+    return read_rows(rows, "profiles")
 
 
 def read_evidence(
@@ -127,7 +126,7 @@ def read_evidence(
     found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
     at = "" if size is None else "AND bytes = :bytes AND NOT is_guard"
     stored = rows(_POINTS.format(ids=write_numbers(ids), at=at), {"bytes": size} if at else {})
-    points = read_rows(stored, "profile_points", shapes.Point, "profile_id")
+    points = read_rows(stored, "profile_points", "profile_id")
     for point in points:
         found[point["profile_id"]].append(point)
     if len(points) < len(stored):
@@ -217,7 +216,7 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
 def campaign_names(rows: Rows) -> list[str]:
     """Names of all campaigns, newest first."""
     found = rows("SELECT id, name FROM campaigns ORDER BY id DESC", {})
-    return [row["name"] for row in read_rows(found, "campaigns", shapes.Campaign)]
+    return [row["name"] for row in read_rows(found, "campaigns")]
 
 
 def closest_names(name: str, known: Sequence[str]) -> str:

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.location import Rows, is_service
 from commtune.db.connection.reader import keep_open, open_for_reading
 from commtune.db.damage import read_rows
@@ -110,7 +109,7 @@ class Results:
         *values, written = row
         if (end := ends.get(written)) is None:
             read = {"run_id": row[_RUN], "environment": written}
-            sound = read_rows([read], "configuration of run", shapes.RunLine, "run_id")
+            sound = read_rows([read], "configuration of run", "run_id")
             ends[written] = end = (
                 (written, *(sound[0]["environment"].get(name) for name in self.variables))
                 if sound
@@ -129,7 +128,7 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
     if is_service(url):
         return _ask_for_results(url, campaigns)
     with open_for_reading(url) as rows:
-        stored = read_rows(rows(_CAMPAIGNS, {}), "campaigns", shapes.Campaign)
+        stored = read_rows(rows(_CAMPAIGNS, {}), "campaigns")
         known = {row["name"]: row["id"] for row in stored}
         for name in campaigns:
             if name not in known:
@@ -184,7 +183,7 @@ def read_results_page(
 
 def _variables(rows: Rows, campaign: int, newest: int) -> set[str]:
     stored = rows(_CONFIGURATIONS, {"campaign": campaign, "newest": newest})
-    sound = read_rows(stored, "configurations", shapes.Profile)
+    sound = read_rows(stored, "configurations")
     return {variable for row in sound for variable in row["environment"]}
 
 
@@ -196,7 +195,7 @@ def _read_rows(
     if last is None:
         return (), None
     page = rows(_PAGE, {"name": name, "after": asked["after"], "last": last})
-    sound = read_rows(page, "results of run", shapes.Result, "run")
+    sound = read_rows(page, "results of run", "run")
     return map(_values, sound), last
 
 

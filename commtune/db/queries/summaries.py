@@ -10,12 +10,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-from commtune.db import shapes
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, read_rows
 from commtune.db.lock_owner import living_holders
 from commtune.db.records import BestGain, CampaignSummary
+from commtune.db.shapes import RunState
 from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage, Verdict
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -64,7 +64,7 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
         )
         node_hours = _by_campaign(rows, _NODE_HOURS)
         campaigns = _read(rows, _CAMPAIGNS, "c.id", campaign_id)
-        found = read_rows(campaigns, "campaigns", shapes.Campaign)
+        found = read_rows(campaigns, "campaigns")
     taken = ("id", "name", "system", "stack", "folder", "settings", "created", "finished", "site")
     return [
         CampaignSummary(
@@ -103,13 +103,13 @@ def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, A
             column = "started_at" if row["is_timed"] else "wall_s"
             ON_DAMAGE.get()(Damage("runs", str(row["id"]), column, "not a number"))
     sound = [row for row in stored if row["is_timed"] and row["has_started"]]
-    for row in read_rows(sound, "runs", shapes.RunTotals):
+    for row in read_rows(sound, "runs"):
         total = found[row["campaign_id"]]
         total["last_run"] = max(total["last_run"] or row["last_run"], row["last_run"])
-        if row["state"] == shapes.RunState.STORED:
+        if row["state"] == RunState.STORED:
             total["outcomes"][row["outcome"]] = row["runs"]
             total["wall_s"] += row["wall_s"] or 0.0
-        elif row["state"] == shapes.RunState.RUNNING:
+        elif row["state"] == RunState.RUNNING:
             total["open_runs"] += row["runs"]
     return found
 
@@ -121,7 +121,7 @@ def _by_campaign(rows: Rows, statement: str) -> Mapping[int, Any]:
 def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
     """Jobs that are not over, in the order they were prepared."""
     found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-    for row in read_rows(rows(_OPEN_JOBS, {}), "jobs", shapes.Job, "key"):
+    for row in read_rows(rows(_OPEN_JOBS, {}), "jobs", "key"):
         known = {"kind": JobKind(row["kind"]), "stage": JobStage(row["stage"])}
         found[row.pop("campaign_id")].append(JobRecord(**row | known))
     return found
@@ -129,7 +129,7 @@ def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
 
 def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
     stored = _read(rows, _GAINS, "p.campaign_id", campaign_id)
-    found = read_rows(stored, "profile_points", shapes.Gain, "profile_id")
+    found = read_rows(stored, "profile_points", "profile_id")
     overall = {_size_of(row) for row in found if _is_overall(row)}
     # In rising order: the last one of a campaign is its best.
     return {
