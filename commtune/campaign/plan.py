@@ -101,7 +101,6 @@ class Plan:
             "space": {"name": self.space.name, "content": self.space.key},
             "workload": self.workload.plain(),
             "timing": self.timing.plain(),
-            # Not there without one: campaigns from before they could be asked for are the same.
             **({"aggressor": self.aggressor.plain()} if self.aggressor else {}),
             # Whoever saw one estimand must not turn to another one.
             **({} if self.estimand is Estimand.MEDIAN else {"estimand": str(self.estimand)}),

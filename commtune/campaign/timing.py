@@ -43,7 +43,7 @@ class TimingPart(Part):
                 hint=f"write at least {self.min_samples}",
             )
         same = self.model_dump(exclude={"time_cap", "operations"})
-        # 0 without batches, as in campaigns that were stored before there were any.
+        # Without batches, how many make one changes nothing.
         operations = self.operations if self.mode == BATCHED else 0
         found = Timing(**same, time_cap_s=self.time_cap, operations=operations)
         with document.placing("timing"):

@@ -74,7 +74,7 @@ def dump_model(value: Any) -> dict[str, Any]:
 
 
 def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
-    """Undoes ``dump_model``; what older versions didn't store has its default.
+    """Undoes ``dump_model``; what is not stored has its default.
 
     Raises:
         DatabaseFault: what is stored is no such thing.

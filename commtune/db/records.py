@@ -6,7 +6,7 @@ Imports nothing that starts slowly: the commands that answer from the shell wait
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property
 from typing import Any
@@ -53,8 +53,8 @@ class StackRecord:
     def as_known_to(self, description: Mapping[str, Any]) -> StackRecord:
         """This stack as far as a stored description knows stacks.
 
-        One that was stored before libraries were a part of it, or when nobody could tell their
-        versions, must not be taken for another because of them.
+        One that was stored when nobody could tell the versions of its libraries must not be taken
+        for another because of them.
         """
         return self.formerly if self.formerly and LIBRARIES not in description else self
 
@@ -134,16 +134,6 @@ class BestRow(StoredProfile):
     def sure_points(self) -> tuple[model.PointEvidence, ...]:
         """The evidence over all machine states; that of each speed where there is no such."""
         return tuple(overall_points(self.points).values()) or self.points
-
-    @cached_property
-    def all_conditions(self) -> model.Conditions:
-        """What was special about its runs; an older profile's campaign tells what it doesn't."""
-        found = self.conditions
-        if not found.pattern and "operation" in self.workload:
-            found = replace(found, pattern=model.Workload.of_plain(self.workload).pattern)
-        if not found.timing and self.timing:
-            found = replace(found, timing=model.Timing(**self.timing).said)
-        return found
 
     @cached_property
     def standing(self) -> Standing:

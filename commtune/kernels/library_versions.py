@@ -51,7 +51,7 @@ def probe_library_versions(
 
 
 def versions_in(header: Mapping[str, Any] | None) -> dict[str, str]:
-    """What a run's header says of versions; nothing where it is of an older benchmark."""
+    """What a run's header says of versions that it knows."""
     said = (header or {}).get("versions")
     if not isinstance(said, Mapping):
         return {}

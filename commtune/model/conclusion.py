@@ -1,8 +1,7 @@
 """What a campaign decided to confirm, and what it concluded beside its profiles.
 
 Names are those of the stored JSON. Defaults stand for what is unknown: a campaign may have been
-stopped early, or an older version may have stored less. Times are seconds, sizes bytes, speedups
-ratios default/candidate.
+stopped early. Times are seconds, sizes bytes, speedups ratios default/candidate.
 """
 
 from __future__ import annotations
@@ -222,7 +221,7 @@ class DefaultNoise:
 
 @dataclass(frozen=True)
 class PhaseSpent:
-    """Runs of a phase and the wall seconds that they took; older versions count no lost ones."""
+    """Runs of a phase and the wall seconds that they took."""
 
     runs: int = 0
     failed: int = 0
@@ -329,8 +328,8 @@ class Decision:
     """What is to be confirmed, decided before the first block runs.
 
     Attributes:
-        sizes: bytes that each candidate is for, the only ones it is compared at; where empty, as
-            of older versions, all of them.
+        sizes: bytes that each candidate is for, the only ones it is compared at; where empty, all
+            of them.
         blocks: how many blocks were planned at first.
         first_block: blocks with smaller numbers were run for something else.
         budget_s: the wall seconds that the number of blocks was made for.

@@ -48,7 +48,7 @@ class Timing:
     graph: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As plain data; what came later is left out where it is as it always was before."""
+        """As plain data, without what is as usual."""
         usual = {"mode": BLOCKING, "operations": 0, "timer": WALL, "graph": False}
         return _without_usual(asdict(self), usual)
 
@@ -158,7 +158,7 @@ class Workload:
         return 1 + _PARTS.get(self.operation, 0)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data; what came later is left out where it is as it always was before."""
+        """As plain data, without what is as usual."""
         own = {**asdict(self.own), "command": list(self.own.command)} if self.own else None
         plain = {
             **{f.name: getattr(self, f.name) for f in fields(self)},
@@ -193,10 +193,7 @@ _PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
 def _without_usual(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Without keys that came later, where they say what was always done.
-
-    So results from before there was such a key compare with today's.
-    """
+    """Without keys that say what is usually done."""
     absent = object()
     return {name: value for name, value in plain.items() if value != usual.get(name, absent)}
 

@@ -283,8 +283,8 @@ def missing_parts(record: CampaignRecord) -> list[str]:
     said = []
     if not record.concluded:
         said.append(
-            "No conclusion is stored: the campaign has not come to its end, or an older version "
-            "made it. So there is nothing on ablations, the minimum detectable effect, and "
+            "No conclusion is stored: the campaign has not come to its end. "
+            "So there is nothing on ablations, the minimum detectable effect, and "
             "the trade-off between one environment and several."
         )
     if not record.profiles:

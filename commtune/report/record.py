@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +28,7 @@ class CampaignRecord:
         plans: blocks by number, as they were planned.
         first_block: blocks before it were run before the last decision what to confirm.
         traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
-        concluded: whether a conclusion is stored; campaigns of older versions have none.
+        concluded: whether a conclusion is stored; a campaign that goes on has none.
         header: what the benchmark said at the beginning of a good run; ``None`` without one.
         parts: steps of the operation that good runs measured by themselves, by run.
         run_costs: what good runs cost, part by part, by run.
@@ -63,7 +62,7 @@ class CampaignRecord:
         return found
 
     def held_against(self, name: str) -> float | None:
-        """A number of the campaign's method; older ones have it among their settings."""
+        """A number of the campaign's method; without a conclusion, its settings have it."""
         stored = getattr(self.conclusion.method, name)
         found = self.campaign.settings.get(name) if stored is None else stored
         return None if found is None else float(found)
@@ -159,7 +158,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         ),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
-        plans=_plans(store, campaign.id, runs),
+        plans={plan.number: plan for plan in store.blocks(campaign.id)},
         first_block=decision.first_block if decision else 0,
         concluded=stored is not None,
         times=TimedRuns(runs, times),
@@ -169,23 +168,3 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         parts=store.parts(campaign.id) if workload.get("operation") in MIXED else {},
         run_costs=store.costs(campaign.id),
     )
-
-
-def _plans(
-    store: Store, campaign_id: int, runs: Iterable[model.Run]
-) -> dict[int, model.BlockPlan]:
-    """The planned blocks; older versions stored none, so theirs are as they were run."""
-    stored = store.blocks(campaign_id)
-    if stored:
-        return {plan.number: plan for plan in stored}
-    found: defaultdict[int, dict[model.Configuration, model.Run]] = defaultdict(dict)
-    for run in runs:
-        if run.phase is model.Phase.CONFIRM:
-            found[run.block][run.configuration] = run
-    return {
-        number: model.BlockPlan(
-            number, model.Phase.CONFIRM, model.Operation(run.operation), tuple(block)
-        )
-        for number, block in found.items()
-        for run in list(block.values())[:1]
-    }

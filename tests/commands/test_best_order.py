@@ -200,20 +200,14 @@ def test_what_is_of_a_pattern_in_python_says_so(
     assert said[2] == "by a pattern of your own: /home/ann/halo.py:Halo"
 
 
-def streams(store: Store, *, told: bool) -> None:
-    """Two campaigns; before windows were told, profiles said nothing of them."""
+def test_streams_with_other_windows_are_other_questions(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     for name, window, ends in (("narrow", 8, (2.0, 3.0)), ("usual", 0, (1.1, 1.2))):
         workload = Workload(Operation.STREAM, (SIZE,), window=window)
-        conditions = Conditions(pattern=workload.pattern if told else "")
+        conditions = Conditions(pattern=workload.pattern)
         found = profile("p", GAIN, operation="stream", conditions=conditions, ends=ends)
         stored(store, name, found, workload=workload)
-
-
-@pytest.mark.parametrize("told", [True, False])
-def test_streams_with_other_windows_are_other_questions(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str], told: bool
-) -> None:
-    streams(store, told=told)
     said = asked(url, capsys, "stream")
     # The newer one: what gains most with a narrow window says nothing of a wide one.
     assert said[0].endswith(": usual/p")
@@ -232,31 +226,14 @@ def test_what_was_timed_in_another_way_is_another_question(
     assert said[-1].endswith(f", timed: {conditions.timing}")
 
 
-def test_profiles_from_before_they_said_how_they_were_timed_have_it_from_their_campaign(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    graphs = Timing(mode="batched", operations=100, graph=True)
-    words = "timed: in batches of 100, recorded as graphs"
-    told = words.removeprefix("timed: ")
-    for name, gain, timing in (("old", 2.0, ""), ("new", 1.5, told)):
-        conditions = Conditions(timing=timing)
-        found = profile("p", GAIN, ends=(gain, gain + 0.1), conditions=conditions)
-        stored(store, name, found, timing=graphs)
-    stored(store, "calls", profile("p", GAIN, ends=(1.1, 1.2)), timing=Timing())
-    # One question with the newer one, and so the surer gain first; not with the calls.
-    assert names(url, capsys) == ["calls/p", "old/p", "new/p"]
-    said = asked(url, capsys)
-    assert "timed" not in said[1] + said[2]
-    assert [line.endswith(f", {words}") for line in said[-2:]] == [True, True]
-    assert asked(url, capsys, campaign="old")[2] == words
-
-
-def test_how_an_old_profile_was_timed_stands_before_its_messages(
+def test_how_a_profile_was_timed_stands_before_its_messages(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     workload = Workload(Operation.STREAM, (SIZE,), window=8)
-    found = profile("p", GAIN, operation="stream", conditions=Conditions(pattern="window of 8"))
-    stored(store, "old", found, workload=workload, timing=Timing(timer="device"))
+    timing = Timing(timer="device")
+    conditions = Conditions(timing=timing.said, pattern="window of 8")
+    found = profile("p", GAIN, operation="stream", conditions=conditions)
+    stored(store, "device", found, workload=workload, timing=timing)
     assert asked(url, capsys, "stream")[2] == (
         "timed: by the device's clock; pattern: window of 8"
     )

@@ -53,12 +53,6 @@ def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
     assert [line.partition(";")[0] for line in lines] == said
 
 
-def test_a_conclusion_of_an_older_version_has_no_lost_runs() -> None:
-    old = {"search": {"runs": 3, "failed": 1, "disturbed": 2, "wall_s": 1.0}}
-    (line,) = summary._conclusions(load_model(Conclusion, {"spent": old}))
-    assert line.startswith("background load during 2 runs")
-
-
 @pytest.mark.parametrize(
     ("benchmark_s", "said"),
     [

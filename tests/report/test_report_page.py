@@ -219,7 +219,7 @@ def test_a_real_campaign_has_no_banner(usual: str) -> None:
     assert "SIMULATED" not in said and "REPLAYED" not in said
 
 
-def test_a_campaign_of_an_older_version_says_what_is_missing(report: Report) -> None:
+def test_a_campaign_without_a_conclusion_says_what_is_missing(report: Report) -> None:
     said = shown(report(Made(concluded=False)))
     assert "Use this for 64 KiB to 1 MiB" in said
     assert "No conclusion is stored" in said
@@ -269,12 +269,7 @@ def test_rows_of_one_speed_beside_those_of_all_are_told_apart(report: Report) ->
     assert said.count("A row of one machine state has an interval of its own, 95 % each.") == 2
 
 
-@pytest.mark.parametrize("planned", [True, False])
-def test_only_pairs_that_intervals_are_made_of_are_shown(
-    url: str, planned: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not planned:  # as older versions left it
-        monkeypatch.setattr(Store, "blocks", lambda *_: [])
+def test_only_pairs_that_intervals_are_made_of_are_shown(url: str) -> None:
     database = open_database(url)
     store = Store(database)
     Made(trials=5, blocks=9, broken=True).store(store)

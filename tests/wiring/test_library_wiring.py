@@ -257,7 +257,7 @@ def test_jobs_are_handed_what_was_found() -> None:
             given_versions({_GIVEN_VARIABLE: wrong})
 
 
-def test_headers_of_older_benchmarks_and_broken_ones_tell_nothing() -> None:
+def test_headers_without_versions_and_broken_ones_tell_nothing() -> None:
     assert versions_in(None) == versions_in({}) == versions_in({"versions": ["1"]}) == {}
     assert versions_in({"versions": {"ucx": "1.2", "libfabric": 2}}) == {"ucx": "1.2"}
 

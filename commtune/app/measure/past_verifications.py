@@ -104,7 +104,7 @@ def _claim_of(answer: ProfileAnswer, stored: CampaignDescription) -> Claim:
 
 
 def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
-    # Campaigns of earlier versions lack some of them.
+    # Another site's campaign may lack some of them.
     level, minimum_gain, tolerance = (
         stored.settings.get(name, getattr(Plan, name))
         for name in ("level", "minimum_gain", "tolerance")

@@ -217,8 +217,7 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         timing=Timing(**stored.what["timing"]),
         estimand=Estimand(stored.what.get("estimand", Estimand.MEDIAN)),
         seed=stored.seed,
-        # Campaigns of earlier versions lack some of them: the plan's own defaults hold.
-        **{name: stored.settings[name] for name in thresholds if name in stored.settings},
+        **{name: stored.settings[name] for name in thresholds},
     )
 
 

@@ -250,11 +250,8 @@ def _nativeness(row: BestRow) -> int:
 
 def _question(row: BestRow) -> Hashable:
     """What was measured where: answers with the same can be held against each other."""
-    # A pattern counts only where the workload is unknown: the name of a matrix's file is no part
-    # of the question.
-    conditions = row.all_conditions
-    if row.workload:
-        conditions = replace(conditions, pattern="")
+    # The workload says it; the name of a matrix's file is no part of the question.
+    conditions = replace(row.conditions, pattern="")
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
     return (*where, conditions, repr(sorted(measured.items())))

@@ -117,7 +117,7 @@ def _size_table(answers: dict[int, BestRow]) -> str:
 
 def _marks(row: BestRow) -> str:
     simulated = " (simulated or replayed)" if row.simulated else ""
-    said = (_own(row), text.describe_conditions(row.all_conditions))
+    said = (_own(row), text.describe_conditions(row.conditions))
     return "".join(f", {words}" for words in said if words) + simulated
 
 
@@ -128,7 +128,7 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
     lines = [
         f"{row.operation} of {text.format_size(size)}, {where}: {said}",
         f"measured {_where(row)}, campaign {row.campaign}",
-        *filter(None, [_own(row), text.describe_conditions(row.all_conditions)]),
+        *filter(None, [_own(row), text.describe_conditions(row.conditions)]),
     ]
     if row.simulated:
         lines.append("SIMULATED OR REPLAYED: says nothing about a real system")

@@ -300,7 +300,7 @@ class ConfirmationPhase:
     ) -> list[Workload]:
         """What launches measure of guards that lack blocks: one of all, where the benchmark can.
 
-        An earlier version measured each by itself: what is whole of that counts.
+        Blocks that are whole count.
         """
         first, phase = decision.first_block, Phase.GUARD
         made = {
