@@ -180,8 +180,8 @@ def format_rows(rows: Sequence[Mapping[str, str]], *, right: str = "") -> str:
     return format_table(header, [[row[name] for name in header] for row in rows], right=right)
 
 
-def wrap_text(text: str, *, first: str = "    ", indent: str = "        ") -> str:
-    """Text in lines of up to 96 letters; words, names of variables among them, stay whole.
+def wrap_text(text: str, *, first: str = "    ", indent: str = "        ", width: int = 96) -> str:
+    """Text in lines of up to so many letters; words, names of variables among them, stay whole.
 
     Args:
         first: what the first line begins with.
@@ -192,7 +192,7 @@ def wrap_text(text: str, *, first: str = "    ", indent: str = "        ") -> st
 
     return fill(
         " ".join(text.split()),
-        96,
+        width,
         initial_indent=first,
         subsequent_indent=indent,
         break_long_words=False,

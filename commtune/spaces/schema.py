@@ -72,12 +72,11 @@ _Words = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    # Editors show the docstrings of the keys, and the titles.
+    # Editors show the titles.
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
         defer_build=True,  # half of the time that importing the models takes
-        use_attribute_docstrings=True,
         model_title_generator=lambda model: model.__name__.strip("_"),
     )
 

@@ -15,9 +15,6 @@ from typing import TYPE_CHECKING
 
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import describe_machine
-from commtune.db.codec import to_json_value
-from commtune.db.queries.description import benchmark_header, describe_campaign
-from commtune.db.records import LIBRARIES, CampaignDescription
 from commtune.errors import CommtuneError
 from commtune.kernels.library_versions import probe_library_versions, versions_in
 from commtune.model import (
@@ -34,6 +31,7 @@ from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
 
 if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
     from commtune.campaign.loading import CampaignSpec
+    from commtune.db.records import CampaignDescription
 
 #: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
 _LIMIT_S = 60.0
@@ -54,6 +52,9 @@ def begun_with(url: str, name: str) -> Mapping[str, str] | None:
     That nothing was known says it only where runs were good then: what kept all of them from
     working kept the question from being answered as well, and such a campaign may begin anew.
     """
+    # `init` and `doctor` ask no database.
+    from commtune.db.queries.description import benchmark_header, describe_campaign
+
     try:
         stored = describe_campaign(url, name)
         cut: Mapping[str, str] | None = None if stored.simulated else stored.space.get(CUT_TO)
@@ -127,6 +128,9 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
     Raises:
         UserError: the versions that were given can't be read.
     """
+    from commtune.db.codec import to_json_value
+    from commtune.db.records import LIBRARIES
+
     known: Mapping[str, str] = stored.stack.description.get(LIBRARIES, {})
     if not known:
         return {}

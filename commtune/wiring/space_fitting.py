@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.campaign.protected import check_pins, protected_settings
-from commtune.db.queries.description import describe_campaign
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import Memory, choose_preset, is_version_in, list_presets, load_space
@@ -40,6 +39,8 @@ def preset_begun_with(url: str, name: str, chosen: str) -> str:
     What fits a library may change with a version of commtune; a campaign that goes on keeps its
     space. One that was begun with a file, or for another library, is no such campaign.
     """
+    from commtune.db.queries.description import describe_campaign  # `init` asks no database
+
     try:
         stored = describe_campaign(url, name)
     except CommtuneError:

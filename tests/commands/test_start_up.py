@@ -40,16 +40,21 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
-        ("init --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
-        ("doctor --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
+        ("init {new}", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "commtune.db.records")),
+        ("doctor", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "rich")),
         ("export --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
     ],
 )
 def test_no_command_waits_for_what_it_does_not_need(
-    command: str, heavy: tuple[str, ...], database: Path
+    command: str, heavy: tuple[str, ...], database: Path, tmp_path: Path
 ) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM, *command.format(database=database).split()],
+        [
+            sys.executable,
+            "-c",
+            _PROGRAM,
+            *command.format(database=database, new=tmp_path / "new").split(),
+        ],
         capture_output=True,
         text=True,
         check=False,

@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from commtune.streams import escape_text
 
 _COMMTUNE = (sys.executable, "-m", "commtune.cli")
@@ -94,6 +96,22 @@ def test_what_others_wrote_reaches_no_terminal_raw(tmp_path: Path) -> None:
     assert f"own{written}" in shown and not HIDDEN & set(shown)
     refused = on_terminal("spaces", "validate", "./y.yaml", folder=tmp_path)
     assert f"a{written}b" in refused and not HIDDEN & set(refused)
+
+
+def test_the_doctor_fits_its_lines_into_a_terminal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    colored = on_terminal("doctor", folder=tmp_path).partition("To fix:")[0]
+    assert "python       \x1b[32mok\x1b[0m       Python" in colored
+    monkeypatch.setenv("NO_COLOR", "1")
+    lines = on_terminal("doctor", folder=tmp_path).partition("To fix:")[0].splitlines()
+    assert "\x1b" not in "".join(lines)
+    indent = " " * lines[0].index("what")
+    assert any(line.startswith(indent) for line in lines)
+    # A path is never cut.
+    assert all(len(line) <= 60 or " " not in line.strip() for line in lines if line[:1] == " ")
 
 
 def test_programs_get_exactly_what_is_written(tmp_path: Path) -> None:

@@ -7,7 +7,11 @@ writes all of them again.
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
+from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +19,7 @@ from pydantic import BaseModel
 
 import commtune
 from commtune.spaces.catalogue.schema import Catalogue
-from commtune.spaces.schema import SpaceDocument
+from commtune.spaces.schema import Model, SpaceDocument
 from commtune.systems.findings import FindingFile
 from commtune.systems.reference_settings import ReferenceSettingsFile
 from commtune.systems.schema import System
@@ -41,11 +45,39 @@ def _file(name: str) -> Path:
 
 
 def _text(name: str) -> str:
+    _describe_keys(Model)
     schema = _MODELS[name].model_json_schema()
     if name == "spaces/space":
         _add_parameters_by_facts(schema)
     whole = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
     return json.dumps(whole, indent=2) + "\n"
+
+
+@cache
+def _describe_keys(base: type[Model]) -> None:
+    """Gives the keys of all models below one their docstrings, which editors show.
+
+    pydantic could read them when a model is imported, but each command would wait for it.
+    """
+    for model in base.__subclasses__():
+        for owner in reversed(model.__mro__[: model.__mro__.index(Model)]):
+            for name, text in _docstrings(owner):
+                model.model_fields[name].description = text
+        model.model_rebuild(force=True)
+        _describe_keys(model)
+
+
+@cache
+def _docstrings(model: type) -> list[tuple[str, str]]:
+    (found,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(found, ast.ClassDef)
+    return [
+        (key.target.id, inspect.cleandoc(text))
+        for key, said in pairwise(found.body)
+        if isinstance(key, ast.AnnAssign) and isinstance(key.target, ast.Name)
+        if isinstance(said, ast.Expr) and isinstance(said.value, ast.Constant)
+        if isinstance(text := said.value.value, str)
+    ]
 
 
 def _add_parameters_by_facts(schema: dict[str, Any]) -> None:

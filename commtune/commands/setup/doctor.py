@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import asdict
+
+import typer
 
 from commtune.app.setup.doctor import Check, Status, diagnose_machine
 from commtune.commands.options import DbOption, JsonOption
+from commtune.formatting import format_table, wrap_text
 from commtune.streams import escape_text, unescaped
 
-_STYLES = {Status.OK: "green", Status.MISSING: "bold red", Status.WARNING: "yellow"}
-#: Wider than any line: what is not a terminal, such as grep, gets each finding in one line.
-_UNCUT = 10_000
+_COLORS = {Status.OK: "green", Status.MISSING: "red", Status.WARNING: "yellow"}
 
 
 def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None:
@@ -27,18 +30,20 @@ def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None
         print("\n".join(["\nTo fix:", *(f"  {line}" for line in found.fixes)]))
 
 
-def _print_checks(checks: Iterable[Check]) -> None:
-    from rich.console import Console
-    from rich.table import Table
-    from rich.text import Text
+def _print_checks(checks: Sequence[Check]) -> None:
+    """In a terminal with lines as wide as that; grep and its like get a finding a line."""
+    rows = [(c.area, str(c.status), escape_text(" ".join(c.what.split()))) for c in checks]
+    header, *lines = format_table(("area", "state", "what"), rows).splitlines()
+    if sys.stdout.isatty():
+        width, at = shutil.get_terminal_size().columns, header.index("what")
+        wrapped = (
+            wrap_text(line[at:], first=line[:at], indent=" " * at, width=width) for line in lines
+        )
+        lines = [_color(line, c.status) for line, c in zip(wrapped, checks, strict=True)]
+    print("\n".join([header, *lines]), file=unescaped(sys.stdout))
 
-    table = Table("area", "state", "what", box=None, pad_edge=False, header_style="")
-    for check in checks:
-        said = Text(escape_text(check.what))
-        table.add_row(check.area, Text(check.status, _STYLES[check.status]), said)
-    console = Console(width=None if sys.stdout.isatty() else _UNCUT, highlight=False)
-    with console.capture() as printed:
-        console.print(table)
-    # Rich fills every line up to the longest one.
-    lines = (line.rstrip() for line in printed.get().splitlines())
-    print("\n".join(lines), file=unescaped(sys.stdout))
+
+def _color(line: str, status: Status) -> str:
+    if "NO_COLOR" in os.environ:
+        return line
+    return line.replace(f" {status}", f" {typer.style(status, fg=_COLORS[status])}", 1)
