@@ -72,7 +72,7 @@ _COMMANDS = {
     "Reference": {
         "findings list": "reference.findings",
         "findings reproduce": "reference.findings",
-        "spaces list": "reference.spaces",
+        "spaces list": "reference.spaces_list",
         "spaces show": "reference.spaces",
         "spaces explain": "reference.explain",
         "spaces validate": "reference.spaces",

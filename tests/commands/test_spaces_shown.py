@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+from shipped_spaces import check_shipped_spaces
 
 from commtune.commands.reference import spaces as command
+from commtune.commands.reference.spaces_list import spaces_list_command
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import DocumentError, UnknownName
 from commtune.spaces.loading import list_presets, load_space
@@ -37,16 +39,20 @@ def shown(name: str, capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out
 
 
+def test_the_list_is_what_the_spaces_say() -> None:
+    check_shipped_spaces()
+
+
 def test_spaces_for_a_library(capsys: pytest.CaptureFixture[str]) -> None:
-    command.spaces_list_command("oneccl", json_output=True)
+    spaces_list_command("oneccl", json_output=True)
     found = [space["name"] for space in json.loads(capsys.readouterr().out)]
     assert found == ["oneccl", "oneccl-quick", "oneccl-thorough"]
-    command.spaces_list_command(None, json_output=False)
+    spaces_list_command(None, json_output=False)
     said = capsys.readouterr().out
     assert said.count("\n") == len(list_presets()) + 3
     assert "commtune spaces show NAME" in said
     with pytest.raises(UnknownName) as error:
-        command.spaces_list_command("ncl", json_output=False)
+        spaces_list_command("ncl", json_output=False)
     assert error.value.hint == "nearest: nccl"
 
 

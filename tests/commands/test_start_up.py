@@ -40,6 +40,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
+        ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("init {new}", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "commtune.db.records")),
         ("doctor", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "rich")),
         ("export --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),

@@ -1,4 +1,4 @@
-"""``commtune spaces``."""
+"""``commtune spaces show`` and ``validate``."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ import typer
 
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
-from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.yaml_document import load_document
-from commtune.errors import SpaceError, UnknownName
-from commtune.formatting import format_many, format_table, wrap_text
+from commtune.errors import SpaceError
+from commtune.formatting import format_many, wrap_text
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
@@ -29,7 +28,8 @@ def _space_of(file: Path) -> Space:
     return load_space(file)
 
 
-def _brief(space: Space) -> dict[str, Any]:
+def describe_space(space: Space) -> dict[str, Any]:
+    """What JSON says of a space, and `shipped.json` of each that is shipped."""
     return {
         "name": space.name,
         "version": space.version,
@@ -39,6 +39,7 @@ def _brief(space: Space) -> dict[str, Any]:
         "configurations": space.count(),
         "pinned": dict(space.pinned),
         "variables": list(space.variables),
+        "parameters": [parameter.name for parameter in space.parameters],
     }
 
 
@@ -87,30 +88,6 @@ def _values(parameter: Parameter) -> list[str]:
     return ["unset" if v is None else f"{v}: {set_by[v]}" for v in parameter.values]
 
 
-def spaces_list_command(
-    library: Annotated[str | None, typer.Argument(help="only those for this library")] = None,
-    json_output: JsonOption = False,
-) -> None:
-    """List the spaces that come with commtune."""
-    spaces = [load_space(name) for name in list_presets()]
-    if library is not None:
-        known = sorted({space.library for space in spaces})
-        if library not in known:
-            message = f"no shipped space is for a library {quote_value(library)}"
-            raise UnknownName(message, hint=suggest(library, known))
-        spaces = [space for space in spaces if space.library == library]
-    if json_output:
-        print(json.dumps([_brief(space) for space in spaces], indent=2))
-        return
-    rows = [
-        (s.name, s.library, s.versions, str(len(s.parameters)), format_many(s.count()), s.summary)
-        for s in spaces
-    ]
-    header = ("space", "library", "versions", "variables", "configurations", "for")
-    print(format_table(header, rows, right="variables,configurations"))
-    print("\nThe variables of one, with their values: commtune spaces show NAME")
-
-
 def spaces_show_command(
     name: Annotated[str, typer.Argument(help="a shipped space, or a file")],
     json_output: JsonOption = False,
@@ -119,7 +96,7 @@ def spaces_show_command(
     space = load_space(name)
     if json_output:
         parameters = [_plain(parameter) for parameter in space.parameters]
-        print(json.dumps({**_brief(space), "parameters": parameters}, indent=2))
+        print(json.dumps({**describe_space(space), "parameters": parameters}, indent=2))
         return
     print(f"{space.name} {space.version}: {space.summary}")
     print(f"for {space.library} {space.versions}; {format_many(space.count())} configurations")
