@@ -6,13 +6,19 @@ import math
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from statistics import median
 
 from commtune.campaign.plan import Plan
-from commtune.errors import AllocationOver, CommtuneError, EnvironmentFault, UserError
+from commtune.errors import (
+    AllocationOver,
+    CommtuneError,
+    DatabaseFault,
+    EnvironmentFault,
+    UserError,
+)
 from commtune.interrupts import Interrupts, is_time_nearly_over
 from commtune.model import (
     BlockPlan,
@@ -274,7 +280,9 @@ class Runner:
             yield
         except (KeyboardInterrupt, AllocationOver, EnvironmentFault) as stop:
             if not self.batches.is_detached:
-                with Interrupts():  # a second one, by who can't wait, must not leave the run open
+                # A second Ctrl-C, by who can't wait, must not leave the run open. Where the
+                # database is away, the next controller settles it, and what stopped us is said.
+                with Interrupts(), suppress(DatabaseFault):
                     self.recover(
                         f"not started: {stop.message}"
                         if isinstance(stop, CommtuneError)
