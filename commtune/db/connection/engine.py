@@ -25,7 +25,15 @@ from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
-_CONNECT_S = 10
+#: For libpq: seconds until a server that doesn't answer a first call is away, and one that
+#: vanished without a word, with its machine or the network, a minute after it was last heard of.
+_LIBPQ = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,  # milliseconds, of what was sent
+}
 _WRITES = "commtune_writes"
 #: Any number, as long as it is ours: PostgreSQL's key for "one makes the tables at a time".
 _SCHEMA_LOCK = 0x636F6D6D
@@ -247,9 +255,8 @@ def _parsed(url: str) -> URL:
 
 
 def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
-    arguments: dict[str, Any] = {}
-    if url.get_backend_name() == "postgresql" and "connect_timeout" not in url.query:
-        arguments["connect_timeout"] = _CONNECT_S
+    is_ours = url.get_backend_name() == "postgresql"
+    arguments = {k: v for k, v in _LIBPQ.items() if is_ours and k not in url.query}
     return create_engine(
         url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **pool
     )
