@@ -46,10 +46,6 @@ class Enumeration:
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         self._checks = _by_last_name(constraints, place, len(self._parameters))
         self._live = _live_names(self._parameters, self._checks)
-        # Parameters at whose value something later looks; the others have equal completions.
-        self._matters = {
-            i for i, p in enumerate(parameters) if any(p.name in s for s in self._live[i + 1 :])
-        }
         self._needed = _needed_names(self._parameters)
         self._begun = _begun_constraints(self._checks, place)
 
@@ -66,14 +62,7 @@ class Enumeration:
         chosen: _Assignment = {}
         state = self._first_state
         for index, parameter in enumerate(self._parameters):
-            options = self._table[0][index][state]
-            # All values have as many completions, so that division finds the one that is meant.
-            if index not in self._matters:
-                completions = options[0][1]
-                chosen[parameter.name], _, state = options[number // completions]
-                number %= completions
-                continue
-            for value, completions, after in options:
+            for value, completions, after in self._table[0][index][state]:
                 if number < completions:
                     chosen[parameter.name], state = value, after
                     break
@@ -144,10 +133,6 @@ class Enumeration:
         name, live = self._parameters[index].name, self._live[index + 1]
         found: list[tuple[Value, _State]] = []
         for value in self._legal(index, chosen):
-            # Where nothing later looks, the first stands for all.
-            if found and index not in self._matters:
-                found.append((value, found[0][1]))
-                continue
             extended = chosen | {name: value}
             state = self._state(index + 1, extended)
             if state not in after:

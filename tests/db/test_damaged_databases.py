@@ -262,6 +262,22 @@ def test_a_repair_waits_for_nobody_and_refuses_while_a_controller_works(path: Pa
     assert "campaigns are in use: process" in _run("db repair", path)
 
 
+def test_an_older_decision_does_not_stand_in_for_a_damaged_one(
+    path: Path, told: list[Damage]
+) -> None:
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        for block in (7, 8):
+            Store(database).decide(1, Decision(first_block=block))
+    with closing(sqlite3.connect(path)) as connection, connection:
+        newest = "id = (SELECT max(id) FROM decisions)"
+        connection.execute(
+            f"""UPDATE decisions SET decision = '{{"blocks": []}}' WHERE {newest}"""
+        )
+    with closing(open_readable(f"sqlite:///{path}")) as database:
+        assert Store(database).decision(1) is None
+    assert [one.table for one in told] == ["decisions"]
+
+
 def test_a_sound_database_is_not_repaired(sound: Path) -> None:
     before = sound.read_bytes()
     assert maintenance.repair_database(str(sound)) is None

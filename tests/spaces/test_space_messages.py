@@ -91,6 +91,18 @@ WRONG = {
         "wrong.yaml:10: '60KiB' is not a value of A",
         "nearest: 65536 (64 KiB)",
     ),
+    "condition on a word where numbers are": (
+        "  - name: A\n    kind: integer\n    values: [16, 32]\n"
+        "  - name: B\n    kind: bool\n    when: {A: tree}\n",
+        "wrong.yaml:10: 'tree' is not a value of A",
+        "known: 16, 32",
+    ),
+    "condition on a number where words are": (
+        "  - name: A\n    kind: choice\n    values: [ring, tree]\n"
+        "  - name: B\n    kind: bool\n    when: {A: 16}\n",
+        "wrong.yaml:10: '16' is not a value of A",
+        "known: ring, tree",
+    ),
     "conditions in a circle": (
         "  - name: A\n    kind: bool\n    when: {B: 1}\n"
         "  - name: B\n    kind: bool\n    when: {A: 1}\n",

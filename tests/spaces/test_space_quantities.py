@@ -13,7 +13,9 @@ from commtune.documents.quantities import (
     parse_percent,
     parse_seconds,
 )
+from commtune.documents.yaml_document import parse_document
 from commtune.formatting import format_size
+from commtune.spaces.loading import build_space
 
 
 @pytest.mark.parametrize(
@@ -54,6 +56,20 @@ def test_sizes_survive_writing_and_reading(size: int) -> None:
 )  # fmt: skip
 def test_sizes_for_people(size: int, text: str) -> None:
     assert format_size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("written", "values"),
+    [("plain", ("0", "1000", "65536", "3145728")), ("K", ("0", "1000", "64K", "3M")),
+     ("k", ("0", "1000", "64k", "3m"))],
+)  # fmt: skip
+def test_sizes_as_a_library_reads_them(written: str, values: tuple[str, ...]) -> None:
+    text = (
+        "space: 1\nname: s\nlibrary: none\nparameters:\n"
+        f"  - {{name: A, kind: bytes, values: [0, 1000, 64KiB, 3MiB], written: {written}}}\n"
+    )
+    (parameter,) = build_space(parse_document(text)).parameters
+    assert parameter.values == (None, *values)
 
 
 @pytest.mark.parametrize(

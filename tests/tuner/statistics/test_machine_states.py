@@ -34,6 +34,13 @@ def test_few_values_say_nothing() -> None:
     assert fit_states([]).thresholds_s == ()
 
 
+def test_strays_do_not_hide_two_speeds() -> None:
+    rng = random.Random(5)
+    canaries = [80e-9] * 60 + [400e-9] * 20 + [12e-6] * 3
+    (threshold_s,) = fit_states([c * rng.lognormvariate(0, 0.05) for c in canaries]).thresholds_s
+    assert 100e-9 < threshold_s < 350e-9
+
+
 def test_three_speeds_and_a_few_strays() -> None:
     rng = random.Random(3)
     centres = [50e-9] * 40 + [120e-9] * 100 + [430e-9] * 60

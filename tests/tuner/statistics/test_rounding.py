@@ -75,6 +75,15 @@ def test_intervals_of_printed_times_hold(noise: float) -> None:
     assert held >= 97  # of 100 at 99 %; fewer in 2 % of all cases
 
 
+def test_either_side_may_be_what_rounding_moves() -> None:
+    noise = [math.exp(random.Random(7).gauss(0, 0.1)) for _ in range(12)]
+    exact = [4.123456e-7 * factor * (1 + i / 7) for i, factor in enumerate(noise)]
+    equal = [4e-7] * len(exact)
+    for times_s in (zip(exact, equal, strict=True), zip(equal, exact, strict=True)):
+        found = estimate_pairs([Pairs(list(times_s), step_s=partial(float, 1e-8))])
+        assert found is not None and found.rounding == pytest.approx(0.0125)
+
+
 def test_each_machine_state_has_its_share_of_what_rounding_does() -> None:
     step_s = partial(float, 1e-8)
     fast = Pairs([(4e-7, 4e-7)] * FEWEST_PAIRS, step_s=step_s)
