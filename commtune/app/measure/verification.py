@@ -217,7 +217,8 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         timing=Timing(**stored.what["timing"]),
         estimand=Estimand(stored.what.get("estimand", Estimand.MEDIAN)),
         seed=stored.seed,
-        **{name: stored.settings[name] for name in thresholds},
+        # Another site's campaign may lack some of them.
+        **{name: stored.settings[name] for name in thresholds if name in stored.settings},
     )
 
 
