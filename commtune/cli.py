@@ -244,10 +244,10 @@ def _end_in_words() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(130)
     except BrokenPipeError:  # the reader went away (| head)
-        drop_output()
+        drop_output(sys.stdout)
         sys.exit(141)
     except OSError as error:
-        drop_output()
+        drop_output(sys.stdout)
         _fail(explain_os_error(error))
     except Exception as error:
         _usage_or_bug(error)

@@ -25,7 +25,8 @@ _NETWORK = frozenset(
     )
 )
 
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+#: How writing fails on a full disk, or where a quota is reached.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 #: What a run writes, with much to spare, bytes.
 _ROOM = 2**18
 
@@ -36,7 +37,7 @@ def has_room(folder: Path) -> bool:
     try:
         probe.write_bytes(bytes(_ROOM))
     except OSError as error:
-        return error.errno not in _NO_ROOM
+        return error.errno not in NO_ROOM
     finally:
         with suppress(OSError):
             probe.unlink()

@@ -25,6 +25,7 @@ from typing import IO, NoReturn
 import psutil
 
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.filesystems import NO_ROOM
 from commtune.interrupts import Interrupts
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller
@@ -201,7 +202,7 @@ def _output_file(*, in_memory: bool) -> IO[bytes]:
         raise EnvironmentFault(
             f"no space for a program's output: {error.strerror}",
             hint="set TMPDIR to a folder that you can write to",
-            transient=error.errno in (errno.ENOSPC, errno.EDQUOT),
+            transient=error.errno in NO_ROOM,
         ) from error
 
 

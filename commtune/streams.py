@@ -10,6 +10,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
+from commtune.filesystems import NO_ROOM
+
 #: What a terminal acts upon or hides: control characters but for ends of lines and tabs, marks of
 #: direction, characters without width, and halves of characters.
 _UNSEEN = re.compile(
@@ -24,7 +26,10 @@ def escape_text(text: str) -> str:
 
 
 class _PlainText(io.TextIOWrapper):
-    """A stream for people: what others wrote (programs, files, tables) can't steer a terminal."""
+    """A stream for people: what others wrote (programs, files, tables) can't steer a terminal.
+
+    A full disk behind it ends nothing: words are lost, or come once there is room.
+    """
 
     def __init__(self, unescaped: TextIO) -> None:
         super().__init__(
@@ -36,8 +41,22 @@ class _PlainText(io.TextIOWrapper):
         self.unescaped = unescaped
 
     def write(self, text: str, /) -> int:
-        super().write(escape_text(text))
+        with _passing_if_full():
+            super().write(escape_text(text))
         return len(text)
+
+    def flush(self) -> None:
+        with _passing_if_full():
+            super().flush()
+
+
+@contextmanager
+def _passing_if_full() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in NO_ROOM:
+            raise
 
 
 def unescaped(stream: TextIO) -> TextIO:
@@ -74,6 +93,7 @@ def plain_streams() -> Iterator[None]:
                 with suppress(OSError):  # nobody is left to read it
                     stream.detach()
         sys.stdout, sys.stderr = before
+        drop_output(sys.stderr)
 
 
 def flush_output() -> None:
@@ -88,9 +108,9 @@ def flush_output() -> None:
         raise OSError(error.errno, error.strerror, "standard output") from error
 
 
-def drop_output() -> None:
-    """Forgets what standard output did not take: Python would try again, and complain."""
+def drop_output(stream: TextIO) -> None:
+    """Forgets what a stream did not take: Python would try again at the end, and complain."""
     try:
-        sys.stdout.flush()
+        stream.flush()
     except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

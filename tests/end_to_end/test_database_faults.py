@@ -114,6 +114,22 @@ def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
     _all_is_stored(commtune)
 
 
+def test_messages_that_a_full_disk_does_not_take_end_nothing(commtune: CommandLine) -> None:
+    commtune.write(SMALL)
+    tune = [sys.executable, "-m", "commtune.cli", "tune", "campaign.yaml"]
+    said = subprocess.run(
+        ["sh", "-c", '"$@" 2> /dev/full', "sh", *tune],
+        cwd=commtune.folder,
+        env=commtune.environment(),
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=120,
+    )
+    assert said.returncode == 0
+    assert "commtune report small" in said.stdout
+    _all_is_stored(commtune)
+
+
 #: As above, with blocks smaller than a page of memory, and so few of them left that SQLite's
 #: index of its log would get a part of each page only.
 _SMALL_BLOCKS = """
