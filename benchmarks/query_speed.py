@@ -66,7 +66,7 @@ IN_PROCESS = (
 EXPORT = """
 import resource, sys, time
 from pathlib import Path
-from commtune.app.results import write_results
+from commtune.app.campaigns.results import write_results
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 before, began, cpu = peak(), time.perf_counter(), time.process_time()
 rows = write_results((), None, Path(sys.argv[2]), sys.argv[1])
