@@ -5,26 +5,24 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from commtune.api import (
+    from commtune.api.measuring import (
         Campaign,
         Comparison,
-        Configuration,
-        Pattern,
-        Profile,
         Result,
-        Space,
-        Store,
         Verification,
-        best,
         compare,
         load_campaign,
-        load_space,
-        open_store,
         record,
         tune,
         verify,
     )
+    from commtune.api.profiles import Profile
+    from commtune.api.store import Store, best, open_store
     from commtune.errors import CommtuneError
+    from commtune.kernels.python_bench import Pattern
+    from commtune.model import Configuration
+    from commtune.spaces.loading import load_space
+    from commtune.spaces.space import Space
 
 __version__ = "0.1.0"
 
@@ -50,10 +48,17 @@ __all__ = [
     "verify",
 ]
 
-#: Names that don't need the whole API: a pattern is imported by every rank of a run.
+#: Where what is not in ``commtune.api.measuring`` is.
 _HOMES = {
     "CommtuneError": "commtune.errors",
+    "Configuration": "commtune.model",
     "Pattern": "commtune.kernels.python_bench",
+    "Profile": "commtune.api.profiles",
+    "Space": "commtune.spaces.space",
+    "Store": "commtune.api.store",
+    "best": "commtune.api.store",
+    "load_space": "commtune.spaces.loading",
+    "open_store": "commtune.api.store",
 }
 
 
@@ -63,7 +68,7 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    found = getattr(import_module(_HOMES.get(name, "commtune.api")), name)
+    found = getattr(import_module(_HOMES.get(name, "commtune.api.measuring")), name)
     globals()[name] = found
     return found
 

@@ -16,6 +16,7 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, ignore
 from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
+from commtune.db.storage.campaigns import delete_rows
 from commtune.db.tables import METADATA
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 
@@ -239,13 +240,7 @@ def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
             lost |= campaigns_with(connection, one)
         driver = connection.exec_driver_sql
         for number in lost:
-            for table in reversed(METADATA.sorted_tables):
-                if table.name not in _SHARED:
-                    where = OF_CAMPAIGN.get(table.name, "campaign_id = :campaign")
-                    driver(
-                        f"DELETE FROM {table.name} WHERE {where.replace('old.', '')}",
-                        {"campaign": number},
-                    )
+            delete_rows(connection, number)
         for table, column in (("systems", "system_id"), ("stacks", "stack_id")):
             driver(f"DELETE FROM {table} WHERE id NOT IN (SELECT {column} FROM campaigns)")
         used = _USED_CONFIGURATIONS.replace("old.", "").replace(

@@ -33,7 +33,7 @@ from commtune.documents.files import read_file
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
 from commtune.model.plausible import problem_of_time
-from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
+from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
 _HEAD_LINES = 2
@@ -173,15 +173,6 @@ class Grid:
         for size in self._good(configuration):
             found.setdefault(size.bytes, []).append(size.median_s)
         return {size: median(values) for size, values in found.items()}
-
-    def truth_at_speeds(self, configuration: Configuration) -> dict[tuple[int, str], float]:
-        """Seconds by size and machine state; sizes during which it changed are left out."""
-        found: dict[tuple[int, str], list[float]] = {}
-        for size in self._good(configuration):
-            speed = self.speeds.name(size.canary_s, size.canary_after_s)
-            if speed != MIXED:
-                found.setdefault((size.bytes, speed), []).append(size.median_s)
-        return {cell: median(values) for cell, values in found.items()}
 
     @classmethod
     def parse(cls, text: str, digest: str = "") -> Grid:

@@ -136,14 +136,8 @@ def progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
 
 def _runs(db: str, values: _Values) -> Reply:
     limit = values["limit"] or _RUNS_A_PAGE
-    page = list_runs(
-        values["campaign"],
-        db,
-        before=values["before"],
-        limit=limit,
-        phase=values["phase"],
-        outcome=values["outcome"],
-    )
+    asked = {one.name: values[one.name] for one in given.RUNS}
+    page = list_runs(values["campaign"], db, **asked | {"limit": limit})
     shown = [{k: v for k, v in asdict(one).items() if k != "output_tail"} for one in page]
     return json_reply({"runs": shown, "next": page[-1].id if len(page) == limit else None})
 

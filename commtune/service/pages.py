@@ -191,14 +191,7 @@ def _inside(
 def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or _RUNS_A_PAGE
-    page = list_runs(
-        path["campaign"],
-        db,
-        before=asked["before"],
-        limit=limit,
-        phase=asked["phase"],
-        outcome=asked["outcome"],
-    )
+    page = list_runs(path["campaign"], db, **asked | {"limit": limit})
     return render(
         "runs.html",
         prefix,

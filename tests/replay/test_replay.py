@@ -208,13 +208,6 @@ def test_the_truth_is_the_median_of_good_runs() -> None:
     assert set(grid.truth(ONE)) == set(SIZES)
 
 
-def test_the_truth_at_each_speed_is_apart() -> None:
-    grid = small_grid()
-    assert grid.speeds.names == ("fast", "slow")
-    by_speed = grid.truth_at_speeds(DEFAULT)
-    assert by_speed[8, "slow"] / by_speed[8, "fast"] == pytest.approx(430 / 80, rel=0.02)
-
-
 # Playing back
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from commtune.db.connection.location import database_url
 from commtune.db.queries import listing
 from commtune.db.queries.description import describe_campaign
@@ -29,27 +31,17 @@ def list_stacks(db: str | None = None) -> list[tuple[StackRecord, int]]:
     return listing.list_stacks(database_url(db))
 
 
-def list_runs(
-    campaign: str,
-    db: str | None = None,
-    *,
-    before: int | None = None,
-    limit: int,
-    phase: str | None = None,
-    outcome: str | None = None,
-) -> list[RunLine]:
+def list_runs(campaign: str, db: str | None = None, **asked: Any) -> list[RunLine]:
     """Runs of a campaign, newest first.
 
     Args:
-        before: only those older than the run of this number (``RunLine.id``).
-        limit: at most so many.
+        asked: which, as ``db.queries.listing.list_runs`` has it.
 
     Raises:
         UnknownName: there is no such campaign.
     """
     url = database_url(db)
-    number = describe_campaign(url, campaign).id
-    return listing.list_runs(url, number, before=before, limit=limit, phase=phase, outcome=outcome)
+    return listing.list_runs(url, describe_campaign(url, campaign).id, **asked)
 
 
 def list_trials(

@@ -87,7 +87,7 @@ def explain_silent_accounts(campaigns: Iterable[CampaignSummary]) -> str:
 
 
 def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
-    """Where the jobs of a campaign go; Slurm for what was stored before there was another."""
+    """Where the jobs of a campaign go; Slurm for one that has none."""
     return JobScheduler.find_in(campaign.settings) or JobScheduler.SLURM
 
 

@@ -15,18 +15,14 @@ import sqlalchemy as sa
 
 from commtune.campaign.schema import check_campaign_name
 from commtune.db.bundle.rows import TABLES, Row, stored_type
-from commtune.db.checked_columns import checked_kind
 from commtune.db.checked_values import check_of, shown
 from commtune.db.inspection import unreadable_columns
+from commtune.db.shapes import kind_of
 from commtune.errors import UserError
 
 _ORDER = list(TABLES)
 #: Of which a campaign has exactly one row.
 _SINGLE = ("stacks", "systems", "campaigns")
-_KINDS = {
-    table.name: {column.name: checked_kind(column) for column in table.columns}
-    for table in TABLES.values()
-}
 
 #: Levels of a document, samples of a size: far more than commtune writes.
 _DEEPEST = 24
@@ -147,7 +143,7 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
     Raises:
         BadRow: it can't hold that.
     """
-    kind = _KINDS[column.table.name][column.name]
+    kind = kind_of(column.table.name, column.name)
     if plain is None:
         if column.nullable:
             return None

@@ -112,6 +112,11 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
         CampaignLocked: a controller works on it.
     """
     require_idle(connection, campaign_id, "deleted")
+    delete_rows(connection, campaign_id)
+
+
+def delete_rows(connection: Connection, campaign_id: int) -> None:
+    """Deletes all rows of a campaign that no other one shares."""
     runs = select(RUNS.c.id).where(RUNS.c.campaign_id == campaign_id)
     connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.run_id.in_(runs)))
     profiles = select(PROFILES.c.id).where(PROFILES.c.campaign_id == campaign_id)
