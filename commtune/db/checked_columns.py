@@ -18,6 +18,7 @@ from commtune.db.checked_values import (
     column_check_of,
     is_document,
 )
+from commtune.db.codec import to_json_value
 from commtune.db.damage import Damage, refuse
 from commtune.db.shapes import kind_of
 
@@ -38,6 +39,8 @@ class _Damaged:
 class _Checked(sa.types.TypeDecorator[Any]):
     """A type whose values are checked as they are read; a wrong one becomes ``_Damaged``.
 
+    What is written becomes text, or JSON, that every database takes.
+
     Args:
         kind: what the values are, as ``check_of`` takes it.
         column: ``table.column``.
@@ -53,6 +56,17 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
         return self.impl_instance.coerce_compared_value(op, value)
+
+    def bind_processor(self, dialect: sa.Dialect) -> Any:
+        write = self.impl_instance.bind_processor(dialect)
+        if not isinstance(self.impl_instance, sa.String | sa.JSON):
+            return write
+
+        def process(value: Any) -> Any:
+            found = to_json_value(value)
+            return found if write is None else write(found)
+
+        return process
 
     def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
         read = self.impl_instance.result_processor(dialect, coltype)

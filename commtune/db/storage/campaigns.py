@@ -8,7 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, exists, select, update
 
-from commtune.db.codec import clean_text, list_differences, to_json_value
+from commtune.db.codec import list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
@@ -84,7 +84,7 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
     """
     this, values = CAMPAIGNS.c.id == campaign_id, _changeable(spec)
     settings = connection.execute(select(CAMPAIGNS.c.settings).where(this)).scalar_one()
-    if list_differences(settings, values["settings"]):
+    if list_differences(settings, to_json_value(spec.settings)):
         values["finished"] = None
     connection.execute(update(CAMPAIGNS).where(this).values(**values))
 
@@ -149,24 +149,22 @@ def require_idle(connection: Connection, campaign_id: int, done: str) -> None:
 
 def _changeable(spec: CampaignRecord) -> dict[str, Any]:
     return {
-        "settings": to_json_value(spec.settings),
-        "space": to_json_value(spec.space),
+        "settings": spec.settings,
+        "space": spec.space,
         "space_key": spec.space_key,
-        "folder": clean_text(spec.folder),
+        "folder": spec.folder,
     }
 
 
 def _described(connection: Connection, table: Table, known: Any, **words: str) -> int:
     """The number of the row of a machine or software stack."""
-    words = {name: clean_text(text) for name, text in words.items()}
-    description, now = to_json_value(known.description), time.time()
     return ensure_row(
         connection,
         table,
         table.c.fingerprint,
         known.fingerprint,
-        description=description,
-        created=now,
+        description=known.description,
+        created=time.time(),
         **words,
     )[0]
 

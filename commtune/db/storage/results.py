@@ -11,7 +11,7 @@ from sqlalchemy import Connection, RowMapping, Table, delete, func, insert, lite
 
 from commtune import model
 from commtune.db.checked_columns import sound_rows
-from commtune.db.codec import clean_text, dump_model, load_model, to_json_value
+from commtune.db.codec import dump_model, load_model
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage
@@ -75,8 +75,8 @@ class StoredCourse(Transactions):
             BLOCKS.c.campaign_id == campaign_id, BLOCKS.c.number == plan.number
         )
         values = {
-            "phase": str(plan.phase),
-            "operation": str(plan.operation),
+            "phase": plan.phase,
+            "operation": plan.operation,
             "configurations": [dict(configuration) for configuration in plan.order],
             "created": time.time(),
         }
@@ -96,10 +96,10 @@ class StoredCourse(Transactions):
     @waits_for_database
     def add_execution(self, campaign_id: int, execution: model.Execution) -> None:
         values = {
-            "followed": str(execution.followed),
-            "fingerprints": to_json_value(execution.fingerprints),
-            "said": to_json_value(execution.said),
-            "why": clean_text(execution.why),
+            "followed": execution.followed,
+            "fingerprints": execution.fingerprints,
+            "said": execution.said,
+            "why": execution.why,
             "became": execution.became,
             "created": time.time(),
         }
@@ -173,17 +173,15 @@ def _block(row: Any) -> model.BlockPlan:
 def _profile_values(profile: model.Profile) -> dict[str, Any]:
     names = (
         "name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high", "level",
-        "minimum_gain", "simulated",
+        "minimum_gain", "simulated", "verdict", "note",
     )  # fmt: skip
     return {
         **{name: getattr(profile, name) for name in names},
-        "verdict": str(profile.verdict),
-        "note": clean_text(profile.note),
         "details": {
             "contributions": [dump_model(effect) for effect in profile.contributions],
             "boundaries": [dump_model(boundary) for boundary in profile.boundaries],
         },
-        "conditions": to_json_value(vars(profile.conditions)),
+        "conditions": vars(profile.conditions),
     }
 
 
@@ -192,18 +190,8 @@ def _points(profile_id: int, profile: model.Profile) -> Iterator[dict[str, Any]]
     evidence += [(True, point) for point in profile.guards]
     for place, (is_guard, point) in enumerate(evidence):
         key = {"profile_id": profile_id, "place": place, "is_guard": is_guard}
-        yield {**key, **_point_values(point)}
-
-
-def _point_values(point: model.PointEvidence) -> dict[str, Any]:
-    values = asdict(point)
-    gain = values.pop("gain")
-    return {
-        **values,
-        **gain,
-        "operation": str(point.operation),
-        "verdict": str(point.verdict),
-    }
+        values = asdict(point)
+        yield {**key, **values.pop("gain"), **values}
 
 
 #: The stages by how far they are: a job never goes back to an earlier one.
@@ -233,7 +221,7 @@ class StoredJobs(Transactions):
         mine = JOBS.c.campaign_id == self._campaign_id
         up_to = [str(stage) for stage in _STAGES[: _STAGES.index(job.stage) + 1]]
         known = update(JOBS).where(JOBS.c.key == job.key, mine, JOBS.c.stage.in_(up_to))
-        values = _values(job)
+        values = asdict(job)
         with self._write() as connection:
             if connection.execute(known.values(**values)).rowcount:
                 return
@@ -241,7 +229,7 @@ class StoredJobs(Transactions):
             stored = connection.execute(asked).one_or_none()
             if stored is not None:
                 raise _misplaced(job, stored, self._campaign_id)
-            new = insert(JOBS).values(key=job.key, campaign_id=self._campaign_id, **values)
+            new = insert(JOBS).values(campaign_id=self._campaign_id, **values)
             connection.execute(new)
 
     def open_jobs(self) -> list[JobRecord]:
@@ -278,17 +266,6 @@ def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:
     return DatabaseFault(
         f"job {job.key} is stored as {stored.stage} and can't be {job.stage} again"
     )
-
-
-def _values(job: JobRecord) -> dict[str, Any]:
-    names = ("block", "node_count", "prepared_at", "started_at", "ended_at", "node_hours")
-    texts = ("folder", "number", "word", "reason", "nodes", "detail")
-    return {
-        **{name: getattr(job, name) for name in names},
-        **{name: clean_text(getattr(job, name)) for name in texts},
-        "kind": str(job.kind),
-        "stage": str(job.stage),
-    }
 
 
 def _job(row: RowMapping) -> JobRecord:

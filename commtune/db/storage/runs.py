@@ -120,7 +120,7 @@ class StoredRuns(Transactions):
         Raises:
             DatabaseFault: no such run.
         """
-        values = {"outcome": str(Outcome.INTERRUPTED), "detail": codec.clean_text(detail)}
+        values = {"outcome": Outcome.INTERRUPTED, "detail": detail}
         with self._write() as connection:
             _close(connection, run_id, values)
 
@@ -231,11 +231,11 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
         campaign_id=campaign_id,
         trial_id=trial.id,
         configuration_id=trial.configuration_id,
-        phase=str(request.phase),
+        phase=request.phase,
         block=request.block,
         position=request.position,
-        session=codec.clean_text(session),
-        operation=str(request.workload.operation),
+        session=session,
+        operation=request.workload.operation,
         workload=request.workload.plain(),
         timing=asdict(request.timing),
         state="running",
@@ -265,7 +265,10 @@ def _close(
 
 
 def _outcome_values(result: RunResult) -> dict[str, Any]:
-    plain = ("wall_s", "exit_code", "oversubscribed", "other_load", "end_s")
+    plain = (
+        "wall_s", "exit_code", "oversubscribed", "other_load", "end_s", "outcome", "detail",
+        "header",
+    )  # fmt: skip
     # A run that left nothing has no start of its own; it keeps the time it was registered.
     has_started = result.started_at > 0 or result.outcome is Outcome.OK
     footer = result.footer
@@ -275,13 +278,10 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
     return {
         **{name: getattr(result, name) for name in plain},
         **({"started_at": result.started_at} if has_started else {}),
-        "outcome": str(result.outcome),
-        "detail": codec.clean_text(result.detail),
-        "output_tail": codec.clean_text(result.output_tail[-_TAIL_CHARACTERS:]),
-        "header": codec.to_json_value(result.header),
-        "footer": codec.to_json_value(footer),
-        "nodes": codec.clean_text(",".join(result.nodes)) or None,
-        "distance": codec.clean_text(result.distance) or None,
+        "output_tail": result.output_tail[-_TAIL_CHARACTERS:],
+        "footer": footer,
+        "nodes": ",".join(result.nodes) or None,
+        "distance": result.distance or None,
     }
 
 

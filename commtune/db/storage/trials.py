@@ -8,7 +8,6 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, insert, select
 
 from commtune import model
-from commtune.db import codec
 from commtune.db.storage.rows import Transactions, configuration_row, waits_for_database
 from commtune.db.tables import CONFIGURATIONS, TRIALS
 from commtune.errors import DatabaseFault
@@ -42,7 +41,7 @@ class StoredTrials(Transactions):
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        values = {"origin": origin, "label": codec.clean_text(label), "created": time.time()}
+        values = {"origin": origin, "label": label, "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
             wanted = configuration_row(connection, configuration)
