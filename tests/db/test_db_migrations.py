@@ -81,7 +81,9 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
         assert (summary.name, summary.open_runs, summary.profiles) == ("shm", 1, 1)
         assert [row.bytes for row in run.measurements] == list(given.SIZES)
         assert (run.other_load, run.nodes, run.distance) == (0.25, ("n1", "n2"), "same-switch")
-        assert len(store.samples("r1", 8)) == len(given.result().measurements[0].samples_s)
+        assert len(given.samples_of(store, "r1", 8)) == len(
+            given.result().measurements[0].samples_s
+        )
         assert store.open_runs(summary.id) == [given.request("r2")]
         assert store.decision(summary.id) == Decision(blocks=5)
         assert store.blocks(summary.id) == [given.block()]

@@ -66,12 +66,14 @@ def test_samples_and_output_of_the_search_go_and_nothing_else(url: str, store: S
     assert found.runs > 10
     assert prune(found, url) == []
     assert rows_of(store, but=_PRUNED) == before
-    assert store.samples("late", given.SIZES[0]) == ()
+    assert given.samples_of(store, "late", given.SIZES[0]) == ()
     with store.database.read() as connection:
         tails = connection.execute(select(RUNS.c.output_tail).where(RUNS.c.run_id == "late"))
         assert tails.scalar_one() == ""
     for run in store.runs(number, Phase.CONFIRM):
-        assert all(len(store.samples(run.run_id, m.bytes)) == 1 for m in run.measurements)
+        assert all(
+            len(given.samples_of(store, run.run_id, m.bytes)) == 1 for m in run.measurements
+        )
     assert find_damage(store.database) == []
     assert find_prunable(30, url).runs == 0
 
@@ -85,7 +87,7 @@ def test_blocks_with_a_run_of_what_is_recommended_stay(url: str, store: Store) -
         searched(store, number, f"r{place}", block, trial)
     age(store)
     prune(find_prunable(30, url), url)
-    kept = [bool(store.samples(f"r{place}", given.SIZES[0])) for place in range(4)]
+    kept = [bool(given.samples_of(store, f"r{place}", given.SIZES[0])) for place in range(4)]
     assert kept == [True, True, False, False]
 
 

@@ -16,7 +16,7 @@ from commtune.db.lock_owner import LockOwner
 from commtune.db.storage import runs as runs_module
 from commtune.db.storage.campaigns import rename_campaign
 from commtune.db.storage.store import Store
-from commtune.errors import CampaignLocked, DatabaseFault, UnknownName
+from commtune.errors import CampaignLocked, DatabaseFault
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -206,11 +206,9 @@ def test_measurements_come_back_as_they_were(store: Store, campaign_id: int) -> 
         for name in ("bytes", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw"):
             assert getattr(row, name) == getattr(measured, name)
         assert (row.batch, row.canary_s, row.wrong) == (16, 6e-8, 0)
-        samples = store.samples("r1", measured.bytes)
+        samples = given.samples_of(store, "r1", measured.bytes)
         assert len(samples) == len(measured.samples_s)
         assert samples == pytest.approx(measured.samples_s, rel=1e-6)
-    with pytest.raises(UnknownName, match="77 bytes"):
-        store.samples("r1", 77)
 
 
 def test_samples_keep_seven_digits_from_nanoseconds_to_hours() -> None:

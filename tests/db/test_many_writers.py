@@ -106,5 +106,5 @@ def _compare(store: Store, campaign_id: int, writer: int) -> None:
             for one in wanted.measurements
         )
         for measured in wanted.measurements:
-            samples = store.samples(run.run_id, measured.bytes)
+            samples = given.samples_of(store, run.run_id, measured.bytes)
             assert samples == pytest.approx(measured.samples_s, rel=1e-7)

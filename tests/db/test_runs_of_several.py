@@ -52,7 +52,7 @@ def test_each_operation_has_its_own_sizes(store: Store, campaign_id: int) -> Non
         ]
     assert list(of_operation(store.runs(campaign_id), "allreduce")) == [alone]
     # Of a run, those of its first operation.
-    assert store.samples("r1", 8)[5] == pytest.approx(1e-6)
+    assert given.samples_of(store, "r1", 8)[5] == pytest.approx(1e-6)
 
 
 def test_one_that_failed_was_to_measure_all(store: Store, campaign_id: int) -> None:

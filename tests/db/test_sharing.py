@@ -133,7 +133,7 @@ def test_merging_keeps_all_evidence(bundle: Path, source: str, url: str) -> None
     number = {one.name: one.id for one in given.summaries_of(ours)}["shm@site-a"]
     (run,), (merged,) = theirs.runs(1), ours.runs(number)
     assert merged.measurements == run.measurements
-    assert ours.samples("r1", 8) == theirs.samples("r1", 8)
+    assert given.samples_of(ours, "r1", 8) == given.samples_of(theirs, "r1", 8)
     assert given.count(ours, "jobs") == 1 and given.count(ours, "locks") == 1
     (loaded,) = find_profiles(url, "shm@site-a")
     assert load_profile(url, str(loaded.id), with_details=True).profile == given.profile()

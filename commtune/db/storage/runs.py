@@ -25,7 +25,7 @@ from commtune.db.checked_columns import read_columns
 from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
 from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
-from commtune.errors import DatabaseFault, UnknownName
+from commtune.errors import DatabaseFault
 from commtune.model import (
     Configuration,
     Measurement,
@@ -197,26 +197,6 @@ class StoredRuns(Transactions):
             rows = read_columns(connection, asked, "runs", "id", tell)
             asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
             return ids, rows, read_columns(connection, asked, "measurements", "run_id", tell)
-
-    def samples(self, run_id: str, bytes: int) -> tuple[float, ...]:
-        """Samples of one size of one run, seconds, in the order taken; none if they were pruned.
-
-        Raises:
-            UnknownName: that run has no such size.
-        """
-        rows = self._rows(
-            select(MEASUREMENTS.c.samples)
-            .join(RUNS, RUNS.c.id == MEASUREMENTS.c.run_id)
-            .where(
-                RUNS.c.run_id == run_id,
-                MEASUREMENTS.c.bytes == bytes,
-                MEASUREMENTS.c.operation == RUNS.c.operation,
-            )
-            .limit(1)
-        )
-        if not rows:
-            raise UnknownName(f"run {run_id} has no measurement at {bytes} bytes")
-        return codec.unpack_samples(rows[0].samples)
 
 
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import text
 
+from commtune.db.codec import unpack_samples
 from commtune.db.connection.engine import _as_rows
 from commtune.db.queries import profiles
 from commtune.db.queries.summaries import list_summaries
@@ -59,6 +60,17 @@ def profiles_of(store: Store, campaign: str | None = None) -> list[StoredProfile
     """The profiles of a store, by its own connection."""
     with store.database.read() as connection:
         return profiles._list_profiles(_as_rows(connection), campaign)
+
+
+def samples_of(store: Store, run_id: str, size: int) -> tuple[float, ...]:
+    """The samples of a run at a size of its own operation, seconds."""
+    asked = (
+        "SELECT m.samples FROM measurements m JOIN runs r ON r.id = m.run_id"
+        " WHERE r.run_id = :run AND m.bytes = :size AND m.operation = r.operation"
+    )
+    with store.database.read() as connection:
+        found = connection.execute(text(asked), {"run": run_id, "size": size})
+        return unpack_samples(found.scalar_one())
 
 
 def campaign(name: str = "shm", **changes: Any) -> CampaignRecord:
