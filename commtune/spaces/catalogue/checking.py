@@ -80,10 +80,10 @@ def check_settings(
         for library in loading.list_libraries()
         for prefix in loading.variable_prefixes(library)
     )
-    for setting in settings:
-        if setting.name.startswith(every):
-            yield from _of_setting(setting, found)
-    yield from _misspelled_values(settings, found)
+    of_libraries = [setting for setting in settings if setting.name.startswith(every)]
+    for setting in of_libraries:
+        yield from _of_setting(setting, found)
+    yield from _misspelled_values(of_libraries, found)
 
 
 def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:
