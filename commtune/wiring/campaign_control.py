@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager
 from functools import partial
 from typing import TypeVar
 
@@ -15,7 +15,6 @@ from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import away_s, database_url, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
-from commtune.errors import DatabaseFault
 from commtune.tuner.ports import Reporter
 
 _T = TypeVar("_T")
@@ -65,9 +64,7 @@ def controlled_campaign(
         yield store, handle.id
         store.finish_campaign(handle.id)
     finally:
-        # Not said a second time: without us, the next controller sees that the lock is dead.
-        with suppress(DatabaseFault):
-            store.unlock_all()
+        store.unlock_all()
 
 
 @contextmanager
@@ -81,8 +78,7 @@ def held_campaign(
         store.lock(campaign_id, take_over=take_over)
         yield store, campaign_id
     finally:
-        with suppress(DatabaseFault):
-            store.unlock_all()
+        store.unlock_all()
 
 
 def _end_what_is_left(store: Store, campaign_id: int) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from sqlalchemy import select, update
 
@@ -26,6 +27,7 @@ from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns
 from commtune.db.storage.trials import StoredTrials
 from commtune.db.tables import CAMPAIGNS
+from commtune.errors import DatabaseFault
 
 
 class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
@@ -194,9 +196,13 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
                 release_lock(connection, campaign_id, owner)
 
     def unlock_all(self) -> None:
-        """Gives back what was locked through this store, also by a call that was interrupted."""
-        for campaign_id in list(self._owners):
-            self.unlock(campaign_id)
+        """Gives back what was locked through this store, also by a call that was interrupted.
+
+        Where the database is away, the next controller sees that the lock is dead.
+        """
+        with suppress(DatabaseFault):
+            for campaign_id in list(self._owners):
+                self.unlock(campaign_id)
 
     def job_book(self, campaign_id: int) -> StoredJobs:
         return StoredJobs(self.database, self._patience, campaign_id)
