@@ -87,6 +87,20 @@ def test_after_its_results_were_stored(laboratory: Laboratory) -> None:
     assert laboratory.job(0).node_hours > 0
 
 
+def test_one_that_was_left_is_closed_once_slurm_answers(laboratory: Laboratory) -> None:
+    first = laboratory.jobs()
+    first.submit(block(0), 60.0)
+    laboratory.fake.advance(10)
+    play(laboratory.tracked(first, 0).folder, 2, laboratory.clock())
+    first.collect()  # and dies
+    laboratory.fake.answers("squeue", UNREACHABLE)
+    jobs = laboratory.jobs()
+    jobs.submit(block(1), 60.0)
+    assert laboratory.job(0).stage is JobStage.SUBMITTED
+    jobs.submit(block(2), 60.0)
+    assert laboratory.job(0).stage is JobStage.OVER
+
+
 def test_one_that_was_cancelled_meanwhile_goes_on(laboratory: Laboratory) -> None:
     laboratory.fake.next(Fate("CANCELLED", run_s=5, cancelled_by=0))
     laboratory.jobs().submit(block(0), 60.0)
