@@ -45,7 +45,6 @@ class Enumeration:
         self._fixed = fixed
         place = {parameter.name: i for i, parameter in enumerate(parameters)}
         self._checks = _by_last_name(constraints, place, len(self._parameters))
-        self._live = _live_names(self._parameters, self._checks)
         self._needed = _needed_names(self._parameters)
         self._begun = _begun_constraints(self._checks, place)
 
@@ -130,13 +129,14 @@ class Enumeration:
         self, index: int, chosen: _Assignment, after: dict[_State, _Assignment]
     ) -> list[tuple[Value, _State]]:
         """The legal values in a state, each with the state behind it, which is noted."""
-        name, live = self._parameters[index].name, self._live[index + 1]
+        name = self._parameters[index].name
+        live = set(self._needed[index + 1]).union(*(names for _, names in self._begun[index + 1]))
         found: list[tuple[Value, _State]] = []
         for value in self._legal(index, chosen):
             extended = chosen | {name: value}
             state = self._state(index + 1, extended)
             if state not in after:
-                after[state] = {known: extended[known] for known in live}
+                after[state] = {n: v for n, v in extended.items() if n in live}
             found.append((value, state))
         return found
 
@@ -181,19 +181,6 @@ def _by_last_name(
         last = max((place[name] for name in constraint.names if name in place), default=-1)
         checks[last + 1].append(constraint)
     return checks
-
-
-def _live_names(
-    parameters: Sequence[Parameter], checks: Sequence[Sequence[Constraint]]
-) -> list[tuple[str, ...]]:
-    # Which earlier parameters still matter when parameter i is about to get its value.
-    live: list[tuple[str, ...]] = [()]
-    later: set[str] = set()
-    for index in range(len(parameters) - 1, -1, -1):
-        later |= parameters[index].depends_on
-        later |= {name for check in checks[index + 1] for name in check.names}
-        live.append(tuple(p.name for p in parameters[:index] if p.name in later))
-    return live[::-1]
 
 
 #: A constraint, and those of its parameters that have their values.
