@@ -160,6 +160,12 @@ def test_cancelling_what_is_gone(tmp_path: Path, says: str) -> None:
             "echo 'scancel: error: Kill job error on job id 8: Access/permission denied'",
             SlurmError.NOT_PERMITTED,
         ),
+        (
+            "echo 'scancel: error: Kill job error on job id 7: Access/permission denied'\n"
+            "yes 'scancel: error: Kill job error on job id 8: Invalid job id specified' | "
+            "head -n 99",
+            SlurmError.NOT_PERMITTED,
+        ),
         (f"echo '{UNREACHED}'; exit 1", SlurmError.CONTROLLER_DOWN),
         ("exit 1", SlurmError.OTHER),
     ],
