@@ -70,25 +70,7 @@ class Enumeration:
 
     def __iter__(self) -> Iterator[_Assignment]:
         """All assignments, in the order of their numbers, made as they are asked for."""
-        if not self.count():
-            return
-        if not self._parameters:
-            yield {}
-            return
-        table, last = self._table[0], len(self._parameters)
-        chosen: _Assignment = {}
-        untried = [iter(table[0][self._first_state])]
-        while untried:
-            found = next((one for one in untried[-1] if one[1]), None)
-            if found is None:
-                untried.pop()
-                continue
-            value, _, state = found
-            chosen[self._parameters[len(untried) - 1].name] = value
-            if len(untried) == last:
-                yield dict(chosen)
-            else:
-                untried.append(iter(table[len(untried)][state]))
+        return map(self.nth, range(self.count()))
 
     @cached_property
     def _first_state(self) -> _State:
