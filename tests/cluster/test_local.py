@@ -83,6 +83,10 @@ def measured(size: int, wrong: int = 0) -> Measurement:
             "a rank was ended by a signal (status 9)",
         ),
         (Records(), completed(139), Outcome.CRASHED, "ended by signal 11"),
+        (Records(), completed(128), Outcome.FAILED, "exit status 128"),
+        (Records(), completed(129), Outcome.CRASHED, "ended by signal 1"),
+        (Records(), completed(192), Outcome.CRASHED, "ended by signal 64"),
+        (Records(), completed(193), Outcome.FAILED, "exit status 193"),
         (Records(), completed(255), Outcome.FAILED, "exit status 255"),
         (Records(), completed(1), Outcome.FAILED, "exit status 1"),
         (

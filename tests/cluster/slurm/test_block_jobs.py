@@ -240,6 +240,23 @@ def test_troubles_of_squeue_are_waited_out_and_told_once(laboratory: Laboratory)
     assert laboratory.said[-1] == "Slurm answers again"
 
 
+def test_jobs_that_wait_too_long_are_said_and_given_up(laboratory: Laboratory) -> None:
+    laboratory.pending_s = 1800
+    for reason in ("Priority", "Licenses"):
+        laboratory.fake.next(Fate(wait_s=None, waits_for=reason))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    jobs.submit(block(1), 60.0)
+    with pytest.raises(
+        EnvironmentFault, match=r"no job started within .*1001 is pending, Priority"
+    ):
+        jobs.collect()
+    said = [words for words in laboratory.said if words.startswith("waiting for ")]
+    assert 2 <= len(said) <= 4 and "job 1001 is pending, Priority" in said[0]
+    assert all(words.endswith(", and 1 more") for words in said)
+    assert all(job.observed.state.is_over for job in laboratory.queue.poll().jobs)
+
+
 def test_sbatch_that_errs_for_a_while(laboratory: Laboratory) -> None:
     laboratory.fake.answers("sbatch", UNREACHABLE, times=4)
     jobs = laboratory.jobs()
