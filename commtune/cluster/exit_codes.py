@@ -190,7 +190,7 @@ def result_of(
         detail=detail,
         output_tail=completed.output if outcome is not Outcome.OK else "",
         exit_code=completed.exit_code,
-        oversubscribed=bool((found.header or {}).get("oversubscribed", False)),
+        oversubscribed=bool((found.header or {}).get("oversubscribed")),
     )
 
 

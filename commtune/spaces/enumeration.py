@@ -31,7 +31,7 @@ class Enumeration:
 
     Args:
         parameters: each after all that its condition depends on.
-        constraints: over these parameters and the fixed ones.
+        constraints: over these parameters and the fixed ones; nothing set breaks none of them.
         fixed: parameters that conditions and constraints may name but that don't vary.
     """
 
@@ -49,9 +49,7 @@ class Enumeration:
         self._begun = _begun_constraints(self._checks, place)
 
     def count(self) -> int:
-        """How many legal assignments there are."""
-        if any(check.broken(self._lookup({})) for check in self._checks[0]):
-            return 0
+        """How many legal assignments there are, the one that leaves all unset among them."""
         return self._table[1]
 
     def nth(self, number: int) -> _Assignment:

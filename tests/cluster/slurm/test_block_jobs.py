@@ -40,6 +40,17 @@ def test_a_block_that_goes_well(laboratory: Laboratory) -> None:
     assert jobs.collect() == []
 
 
+def test_a_script_that_ended_is_believed_before_slurm_says_so(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate(run_s=600))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    laboratory.fake.advance(10)
+    play(laboratory.tracked(jobs, 0).folder, 2, laboratory.clock())
+    assert set(outcomes(jobs).values()) == {Outcome.OK}
+    (queued,) = laboratory.queue.poll().jobs
+    assert not queued.observed.state.is_over
+
+
 def test_the_book_knows_a_job_before_slurm_does(laboratory: Laboratory) -> None:
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
