@@ -15,6 +15,7 @@ from late_limits import begin_when
 from slurm_cluster import Cluster
 
 from commtune.cluster.job_states import JobState
+from commtune.cluster.slurm.allocation import Srun
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.errors import MissingComponent, UserError
@@ -174,6 +175,16 @@ def test_cancelling_what_can_not_be(tmp_path: Path, says: str, trouble: SlurmErr
     with pytest.raises(SlurmFault) as caught:
         submission(tmp_path, says).cancel(["7", "8"])
     assert caught.value.error is trouble
+
+
+def test_steps_that_an_srun_left_are_ended_and_not_the_script(tmp_path: Path) -> None:
+    own = Srun({"PATH": f"{tmp_path}:{os.environ['PATH']}"})
+    program(tmp_path, "scancel", "")
+    program(tmp_path, "squeue", "echo 7.batch 7.extern")
+    own.end_steps("7")
+    program(tmp_path, "squeue", "echo 7.batch 7.0 7.12 7.extern")
+    own.end_steps("7")
+    assert calls(tmp_path, "scancel") == [["7.0", "7.12"]]
 
 
 @pytest.fixture
