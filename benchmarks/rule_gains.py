@@ -47,13 +47,14 @@ from commtune.model import DEFAULT, Configuration, MpiInstallation, Phase, RunRe
 from commtune.tuner.statistics.intervals import estimate_ratio, t_quantile
 from commtune.wiring import benchmark_setup
 
-_FORMATS = {"mpich": "mpich-json", "openmpi": "openmpi-rules"}
+_FORMATS = {"mpich": "mpich-json", "openmpi": "openmpi-rules", "intel-mpi": "intel-json"}
+_WHEELS = {"intel-mpi": "impi"}
 _LEVEL, _RUN_LIMIT_S = 0.95, 60.0
 _CAMPAIGN = """\
 campaign: 1
 name: {name}
 space: ./space.yaml
-mpi: wheel:{library}
+mpi: wheel:{wheel}
 workload: {{operation: {operation}, ranks: {ranks}, sizes: "{sizes}"}}
 timing: {{time_cap: {time_cap}}}
 budget: {{search: {search}s, ablation: 5s, confirmation: {confirm}s}}
@@ -80,6 +81,9 @@ _OPENMPI = """\
     values: [{words}]
     when: {{OMPI_MCA_coll_tuned_use_dynamic_rules: set}}
 """
+_INTEL = """\
+  - {{name: I_MPI_ADJUST_{upper}, kind: choice, values: [{words}]}}
+"""
 _SEGMENTS = """\
   - name: OMPI_MCA_coll_tuned_{lower}_algorithm_segmentsize
     kind: bytes
@@ -97,6 +101,12 @@ _OPENMPI_WORDS = {
     "allgather": "linear, bruck, recursive_doubling, ring, neighbor, sparbit",
     "reduce-scatter": "basic_linear, recursive_doubling, recursive_halving, butterfly",
 }
+#: Numbers that impi_info 2021.18.1 allows; 0 is the library's basic logic.
+_INTEL_WORDS = {
+    name: ", ".join(f'"{number}"' for number in range(most + 1))
+    for name, most in (("allreduce", 32), ("broadcast", 22), ("alltoall", 18), ("allgather", 6))
+}
+_WORDS = {"mpich": _MPICH_WORDS, "openmpi": _OPENMPI_WORDS, "intel-mpi": _INTEL_WORDS}
 _SEGMENTED = {"allreduce": "segmented_ring", "broadcast": "chain, pipeline, binomial"}
 _NAMES = {"broadcast": "bcast", "reduce-scatter": "reduce_scatter_block"}
 _Logs = dict[str, dict[int, list[float]]]
@@ -111,7 +121,7 @@ def space(library: str, operation: str, algorithms: str) -> str:
     Raises:
         SystemExit: nothing is known of this operation in the library.
     """
-    words = (_MPICH_WORDS if library == "mpich" else _OPENMPI_WORDS).get(operation)
+    words = _WORDS[library].get(operation)
     if words is None:
         raise SystemExit(f"no algorithms of {library} are known here for {operation}")
     words = algorithms or words
@@ -119,7 +129,8 @@ def space(library: str, operation: str, algorithms: str) -> str:
     segmented = [
         word for word in _SEGMENTED.get(operation, "").split(", ") if word in words.split(", ")
     ]
-    own = _MPICH if library == "mpich" else _OPENMPI + (_SEGMENTS if segmented else "")
+    by_library = {"mpich": _MPICH, "intel-mpi": _INTEL}
+    own = by_library.get(library) or _OPENMPI + (_SEGMENTS if segmented else "")
     return _SPACE.format(library=library) + own.format(
         upper=name.upper(), lower=name, words=words, segmented=", ".join(segmented)
     )
@@ -146,7 +157,7 @@ def tune_and_export(
     """
     (folder / "space.yaml").write_text(space(library, str(asked["operation"]), algorithms))
     (folder / "campaign.yaml").write_text(
-        _CAMPAIGN.format(name=folder.name, library=library, **asked)
+        _CAMPAIGN.format(name=folder.name, wheel=_WHEELS.get(library, library), **asked)
     )
     url = f"sqlite:///{folder}/c.db"
     spec, mpi = tuning.prepare_campaign(load_campaign(folder / "campaign.yaml"), url)
@@ -294,7 +305,11 @@ def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--library", choices=list(_FORMATS), default="mpich")
-    parser.add_argument("--operation", choices=list(_OPENMPI_WORDS), default="allreduce")
+    parser.add_argument(
+        "--operation",
+        choices=sorted({name for words in _WORDS.values() for name in words}),
+        default="allreduce",
+    )
     parser.add_argument("--sizes", default="8..4MiB")
     parser.add_argument("--algorithms", default="", help="of these only, by commas")
     parser.add_argument("--ranks", type=int, default=2)

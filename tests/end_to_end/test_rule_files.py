@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import CACHE, ROOT, CommandLine
 from components import require_component
-from rule_campaigns import KIB, MPICH, OPENMPI, Made, make
+from rule_campaigns import KIB, MPICH, OPENMPI, WHEELS, Made, make
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules
@@ -20,10 +20,10 @@ from commtune.commands.profiles.verify import verify_command
 from commtune.errors import ExportRefused, UserError
 
 
-@pytest.fixture(params=["openmpi", "mpich"])
+@pytest.fixture(params=["openmpi", "mpich", "intel-mpi"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     """A campaign of 3 ranks."""
-    traced_on(request.param, tmp_path / "unused")  # builds, or skips
+    traced_on(WHEELS[request.param], tmp_path / "unused")  # builds, or skips
     return make(request.param, tmp_path)
 
 
@@ -35,19 +35,51 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("library", "operation"),
-    [("mpich", "allreduce"), ("openmpi", "allreduce"), ("openmpi", "broadcast")],
+    [
+        ("mpich", "allreduce"),
+        ("openmpi", "allreduce"),
+        ("openmpi", "broadcast"),
+        ("intel-mpi", "allreduce"),
+    ],
 )
 def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     library: str, operation: str, tmp_path: Path
 ) -> None:
     """Seen by the order of sums, or by the messages that Open MPI counts."""
-    traced_on(library, tmp_path / "unused")
+    traced_on(WHEELS[library], tmp_path / "unused")
     proof = make(library, tmp_path, operation).prove()
     ruled = {2 * KIB, 4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB}
     assert {*proof.executed, *proof.alike} == ruled
     # One order of sums may be two algorithms'; at each border both sides are told apart.
     assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
     assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
+    assert proof.replaced == ()
+
+
+def test_where_intel_mpi_s_own_table_is_replaced_it_is_told(tmp_path: Path) -> None:
+    """With 4 ranks its table has another algorithm for 1 KiB than its basic logic takes."""
+    traced_on("impi", tmp_path / "unused")
+    made = make("intel-mpi", tmp_path, ranks=4)
+    assert "other sizes, get I_MPI_ADJUST_ALLREDUCE=0: the file takes" in made.file.read_text()
+    proof = made.prove()
+    assert {*proof.executed} == {2 * KIB, 4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB}
+    assert proof.left == (2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
+    assert proof.replaced == (KIB,)
+
+
+@pytest.mark.parametrize("made", ["intel-mpi"], indirect=True)
+def test_what_keeps_intel_mpi_from_its_rules_is_named(
+    made: Made, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("I_MPI_TUNING", "/other")
+    with pytest.raises(UserError, match="your environment sets I_MPI_TUNING=/other"):
+        made.prove()
+    monkeypatch.delenv("I_MPI_TUNING")
+    monkeypatch.setenv("I_MPI_ADJUST_ALLREDUCE", "2")
+    with pytest.raises(UserError, match="sets I_MPI_ADJUST_ALLREDUCE, which chooses for all"):
+        made.prove()
+    with pytest.raises(ExportRefused, match=r"algorithms of intel-mpi 2021.18.1, and .* openmpi"):
+        prepare_rules("small", "intel-json", db=made.database, mpi="wheel:openmpi")
 
 
 def test_mpich_executes_what_its_third_file_says(tmp_path: Path) -> None:
@@ -131,7 +163,14 @@ def _cut(text: str) -> str:
         (_cut, "is cut off in line"),
         (lambda text: text.replace("\n", "\r\n"), r"line ends of Windows \(CRLF\)"),
         (lambda text: text.replace("3 ranks", "5 ranks", 1), "is not what the export writes"),
-        (lambda text: text.replace("mpich-json", "json").replace("openmpi-", ""), "not begin"),
+        (
+            lambda text: (
+                text.replace("mpich-json", "json")
+                .replace("intel-json", "json")
+                .replace("openmpi-", "")
+            ),
+            "not begin",
+        ),
         (lambda text: text.replace("campaign small", "campaign large", 1), "no campaign large"),
     ],
 )
@@ -196,6 +235,7 @@ def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> No
         "executed": [],
         "alike": found["rules"]["alike"],
         "left": found["rules"]["left"],
+        "replaced": [],
     }
     assert "which algorithm of allreduce it took is not seen" in said.err
     rules = [line for line in said.err.splitlines() if line.startswith("  from ")]
@@ -212,6 +252,19 @@ def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> No
         str(made.folder / "rules-2.txt"),
         str(made.file),
     ]
+
+
+def test_sizes_without_a_rule_are_measured_where_the_library_s_table_is_replaced(
+    tmp_path: Path,
+) -> None:
+    traced_on("impi", tmp_path / "unused")
+    made = make("intel-mpi", tmp_path, ranks=2)
+    line = CommandLine(made.folder, {"COMMTUNE_DB": made.database})
+    said = line("verify", "--export", "rules.txt", "--time", "1s", "--json")
+    found = json.loads(said.out)
+    assert [size["bytes"] for size in found["sizes"]] == [n * KIB for n in (1, 2, 4, 16, 64)]
+    assert found["configuration"] == {"I_MPI_TUNING": str(made.file)}
+    assert found["failures"] == {}
 
 
 @pytest.mark.parametrize(("profile", "file"), [(None, None), ("small/x", Path("rules.txt"))])

@@ -18,7 +18,7 @@ from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, render_rules
 from commtune.export.rules.rccl import copied_from
-from commtune.export.rules.rule_file import RuleExport, RuleFormat
+from commtune.export.rules.rule_file import RuleExport, RuleFormat, describe_unruled
 from commtune.export.rules.table import RuleTable
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.spaces.loading import is_version_in
@@ -82,9 +82,9 @@ def prepare_rules(
         accept_likely=accept_likely,
     )
     library = library_rules
-    if chosen.copies and chosen.library == table.library:
+    if chosen.release_bound and chosen.library == table.library:
         found = find_library(stored, mpi)
-        _refuse_other_release(table, found)
+        _refuse_other_release(chosen, table, found)
         library = found.prefix
     export = render_rules(chosen, table, library)
     behind = {document.profile.name for document in table.documents}
@@ -123,10 +123,10 @@ def find_library(stored: CampaignDescription, mpi: str | None) -> MpiInstallatio
     return benchmark_setup.find_named_mpi(mpi or stored.settings.get("mpi") or "auto")
 
 
-def _refuse_other_release(table: RuleTable, mpi: MpiInstallation) -> None:
+def _refuse_other_release(format: RuleFormat, table: RuleTable, mpi: MpiInstallation) -> None:
     if (mpi.flavour.library, mpi.version) != (table.library, table.version):
         raise ExportRefused(
-            f"the file copies {table.library} {table.version}, and the MPI found is "
+            f"{format.release_bound} {table.library} {table.version}, and the MPI found is "
             f"{mpi.flavour.library} {mpi.version}",
             hint="export where that is, or name it: --mpi PREFIX",
         )
@@ -150,9 +150,11 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
     paths = rules.export.paths(file)
     for one, path in zip(files, paths, strict=True):
         write_text(path, one.text)
+    unruled = describe_unruled(rules.table, rules.format)
     untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
+    warning = unruled and f"warning: other ranks and other sizes {unruled}\n"
     wrote = "".join(f"wrote {path}\n" for path in paths)
-    return wrote + untried + _load_lines(rules.load(file))
+    return wrote + untried + warning + _load_lines(rules.load(file))
 
 
 def _load_lines(load: Mapping[str, str]) -> str:

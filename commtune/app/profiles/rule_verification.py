@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from commtune.errors import UserError
 from commtune.export.rules.table import Span
 from commtune.formatting import format_size
 from commtune.model import (
+    Backend,
     Configuration,
     Execution,
     JobScheduler,
@@ -47,8 +49,8 @@ from commtune.tuner.effective.settings import Told, settings_of
 from commtune.tuner.ports import Reporter
 from commtune.wiring.space_fitting import library_words
 
-#: How the names of variables end that choose an algorithm for the whole process.
-_FORCING = ("algorithm", "_algo", "_proto")
+#: Names of variables that choose an algorithm for the whole process.
+_FORCING = re.compile(r"(algorithm|_algo|_proto)$|^I_MPI_ADJUST_", flags=re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -60,12 +62,14 @@ class RuleProof:
             and not as by default.
         alike: sizes with a rule at which it is as by default too.
         left: sizes that are left to the library, which does there what it does without the file.
-            All are empty where nothing shows the algorithm.
+        replaced: sizes without a rule, at which the library does not do what it does without the
+            file. All are empty where nothing shows the algorithm.
     """
 
     executed: tuple[int, ...] = ()
     alike: tuple[int, ...] = ()
     left: tuple[int, ...] = ()
+    replaced: tuple[int, ...] = ()
 
 
 def verify_rules(
@@ -161,7 +165,7 @@ def _refuse_overridden(
         name
         for operation in rules.table.operations
         for name in sorted(rules.format.expressible(operation) - load.keys())
-        if name in environment and name.lower().endswith(_FORCING)
+        if name in environment and _FORCING.search(name)
     ]
     if forcing:
         raise UserError(
@@ -187,17 +191,23 @@ def _prove(
     _refuse_unheld(file, load, own, library)
     if rules.format.library == "nccl":
         refuse_untaken(file, own, library)
-    forced = [Configuration({**process, **span.settings}) for span in spans]
+    unruled = rules.format.unruled(str(workload.operation))
+    forced = [Configuration({**process, **(span.settings or unruled)}) for span in spans]
     others = list(dict.fromkeys([Configuration(process), *forced]))
     seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
     shown_by = {c: _shown(execution, rules, asked) for c, execution in seen.items()}
     shown_by_file = _shown(own, rules, asked)
-    found: dict[str, list[int]] = {"executed": [], "alike": [], "left": [], "wrong": []}
+    found: dict[str, list[int]] = {
+        kind: [] for kind in ("executed", "alike", "left", "replaced", "wrong")
+    }
     for size, settings in sorted(expected.items()):
         shown = shown_by_file.get(size, "")
-        rule = shown_by[Configuration({**process, **settings})].get(size, "")
+        rule = shown_by[Configuration({**process, **(settings or unruled)})].get(size, "")
         is_default = is_same_algorithm(shown, shown_by[Configuration(process)].get(size, ""))
-        what = "left" if settings.is_default else "alike" if is_default else "executed"
+        if settings:
+            what = "alike" if is_default else "executed"
+        else:
+            what = "replaced" if is_default is False else "left"
         is_rule = is_same_algorithm(shown, rule)
         if is_rule is not None:
             found[what if is_rule else "wrong"].append(size)
@@ -218,7 +228,10 @@ def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mappi
 
 def _library_words(rules: CampaignRules, mpi: MpiInstallation) -> str:
     """What is verified: ``openmpi 5.0.11``, ``nccl 2.28.9``."""
-    return library_words(str(rules.stored.what["workload"]["backend"]), mpi)
+    backend = str(rules.stored.what["workload"]["backend"])
+    if backend == Backend.XCCL:
+        return library_words(backend, mpi)
+    return f"{mpi.flavour.library} {mpi.version}"
 
 
 def _user_settings(rules: CampaignRules, load: Mapping[str, str]) -> dict[str, str]:
@@ -289,6 +302,7 @@ def _describe_proof(
             "executed": proof.executed,
             "as by default too": proof.alike,
             "the library's own choice": proof.left,
+            f"{rules.format.unruled(operation)} and not the library's own choice": proof.replaced,
         }
         inside = {
             what: [n for n in sizes if span.first <= n <= last] for what, sizes in seen.items()
@@ -307,6 +321,10 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     """All rules as one profile, whose configuration is what loads the file."""
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
+    # Sizes without a rule may be slower where the file takes the place of the library's own table.
+    unruled = any(rules.format.unruled(operation) for operation in rules.table.operations)
+    workload = rules.stored.what["workload"]
+    further = Workload.of_plain(workload).sizes if unruled else ()
     points = tuple(
         point
         for one in profiles
@@ -317,8 +335,8 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     whole: Profile = replace(
         first.profile,
         name=rules.format.name,
-        bytes_low=min(one.bytes_low for one in profiles),
-        bytes_high=max(one.bytes_high for one in profiles),
+        bytes_low=min((*further, *(one.bytes_low for one in profiles))),
+        bytes_high=max((*further, *(one.bytes_high for one in profiles))),
         configuration=load,
         verdict=Verdict.LIKELY if is_likely else Verdict.FASTER,
         points=points,

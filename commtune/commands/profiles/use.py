@@ -27,7 +27,7 @@ def export_command(
             "--format",
             help="env, sh, csh, fish, json, task-prolog, lmod or tcl; a library's file: "
             "nccl-conf, rccl-conf, ucx-conf, mca-params; rules by size: openmpi-rules, "
-            "openmpi-json, mpich-json, nccl-tuner, rccl-tuner",
+            "openmpi-json, mpich-json, intel-json, nccl-tuner, rccl-tuner",
         ),
     ] = "sh",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="file [stdout]")] = None,

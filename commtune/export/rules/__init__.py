@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from commtune.errors import ExportRefused
+from commtune.export.rules.intel_mpi import INTEL_MPI
 from commtune.export.rules.mpich import MPICH
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.openmpi import OPENMPI
@@ -23,7 +24,7 @@ from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration
 from commtune.spaces.loading import is_version_in
 
-_ALL = (OPENMPI, OPENMPI_JSON, MPICH, NCCL_TUNER, RCCL_TUNER)
+_ALL = (OPENMPI, OPENMPI_JSON, MPICH, INTEL_MPI, NCCL_TUNER, RCCL_TUNER)
 RULE_FORMATS = {chosen.name: chosen for chosen in _ALL}
 
 
@@ -51,6 +52,11 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
     rules = [replace(rule, settings=_without(rule.settings, process)) for rule in table.rules]
     by_size = replace(table, rules=tuple(rules))
     refuse_inexpressible(by_size, format)
+    if not by_size.operations:
+        raise ExportRefused(
+            f"{format.name} can't say by size any of what the profiles set: {', '.join(process)}",
+            hint="export a profile by itself: --format sh",
+        )
     environment = {**table.documents[0].pinned, **process, **format.switches}
     draft = RuleExport(tuple(format.write(by_size, [], library)), environment)
     remarks = rule_remarks(table, format, draft.load(Path("FILE")))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.errors import ExportRefused, MissingComponent
-from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
 from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration
 
@@ -101,7 +101,7 @@ def _replace_operation(tree: _Tree, table: RuleTable, operation: str, leaf: Any)
     if key not in tree:
         return
     own = tree[key]["comm_type=intra"]
-    ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
+    ranks = table.ranks(operation)
     _refuse_odd_doubling(table, operation, ranks)
     usual = _for_ranks(own, ranks)
     spans = table.spans(operation)
@@ -228,8 +228,7 @@ _FILES = {
 
 
 def _file(variable: str, tree: _Tree, remarks: list[str]) -> RuleFile:
-    head = "".join(f"// {line}".rstrip() + "\n" for line in remarks)
-    text = head + json.dumps(tree, indent=1) + "\n"
+    text = "\n".join([*comments(remarks, "//"), json.dumps(tree, indent=1)]) + "\n"
     # MPICH maps the file and reads on to a zero byte. One that fills its last page has none.
     return RuleFile(variable, text if len(text.encode()) % _PAGE else text + "\n")
 
@@ -266,5 +265,5 @@ MPICH = RuleFormat(
     _write,
     {},
     "MPICH makes one operation of several, on communicators of other sizes",
-    copies=True,
+    release_bound="the file copies",
 )

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from commtune.errors import ExportRefused
-from commtune.export.rules.rule_file import RuleFile, RuleFormat
+from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
 from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_size
 from commtune.model import Configuration
@@ -80,14 +80,14 @@ def expressible(operation: str) -> frozenset[str]:
 
 
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
-    lines = [*(f"# {line}".rstrip() for line in remarks), f"{len(table.operations)} # collectives"]
+    lines = [*comments(remarks, "#"), f"{len(table.operations)} # collectives"]
     for operation in table.operations:
         lines += _collective(operation, table)
     return [RuleFile(FILENAME, "\n".join(lines) + "\n")]
 
 
 def _collective(operation: str, table: RuleTable) -> Iterator[str]:
-    ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
+    ranks = table.ranks(operation)
     yield f"{COLLECTIVES[operation][0]} # {operation}"
     yield "3 # sizes of communicators"
     yield from _left_alone(0)

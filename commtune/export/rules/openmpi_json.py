@@ -48,7 +48,7 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
 
 
 def _communicators(operation: str, table: RuleTable) -> dict[str, Any]:
-    ranks = next(rule.ranks for rule in table.rules if rule.operation == operation)
+    ranks = table.ranks(operation)
     return {
         "comm_size_min": ranks,
         "comm_size_max": ranks,

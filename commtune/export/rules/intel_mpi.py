@@ -1,0 +1,97 @@
+"""Intel MPI's rules in JSON, for I_MPI_TUNING.
+
+Of a collective that is in the file, the file takes the place of Intel MPI's own table: at all
+sizes, for all numbers of ranks. Nothing in a file brings the table back. Algorithm 0 is the
+library's basic logic, which may take another algorithm than the table has. Numbers of ranks and
+sizes are upper bounds, and -1 is none. Sizes are those of one rank's block. Seen with 2021.18.1.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from commtune.errors import ExportRefused
+from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
+from commtune.export.rules.table import RuleTable
+from commtune.model import DEFAULT, Configuration
+
+_COLLECTIVES = {
+    "allgather": "Allgather",
+    "allreduce": "Allreduce",
+    "alltoall": "Alltoall",
+    "broadcast": "Bcast",
+    "reduce": "Reduce",
+    "reduce-scatter": "Reduce_scatter_block",
+}
+#: Whose sizes are of all ranks together to commtune.
+_TOTAL = ("allgather", "alltoall", "reduce-scatter")
+_BASIC = "0"
+_ANY = -1
+
+
+def _variable(operation: str) -> str:
+    return f"I_MPI_ADJUST_{_COLLECTIVES[operation].upper()}"
+
+
+def _expressible(operation: str) -> frozenset[str]:
+    return frozenset({_variable(operation)} if operation in _COLLECTIVES else ())
+
+
+def _unruled(operation: str) -> Configuration:
+    if operation not in _COLLECTIVES:
+        return DEFAULT
+    return Configuration({_variable(operation): _BASIC})
+
+
+def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
+    tree = {
+        f"coll={_COLLECTIVES[operation]}": _by_ranks(table, operation)
+        for operation in table.operations
+    }
+    text = "\n".join([*comments(remarks, "//"), json.dumps(tree, indent=1)]) + "\n"
+    return [RuleFile("I_MPI_TUNING", text)]
+
+
+def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:
+    ranks = table.ranks(operation)
+    other = {"comm_id=-1": {f"msg_size={_ANY}": _leaf(operation, DEFAULT)}}
+    by_size: dict[str, Any] = {}
+    for span in table.spans(operation):
+        # A span between two whole blocks has the bound of the one before.
+        bound = f"msg_size={_bound(span.last, operation, ranks)}"
+        by_size.setdefault(bound, _leaf(operation, span.settings))
+    ruled = {
+        f"comm_size={ranks - 1}": other,
+        f"comm_size={ranks}": {"comm_id=-1": by_size},
+        f"comm_size={_ANY}": other,
+    }
+    return {f"ppn={ranks}": ruled, f"ppn={_ANY}": {f"comm_size={_ANY}": other}}
+
+
+def _bound(last: int | None, operation: str, ranks: int) -> int:
+    if last is None:
+        return _ANY
+    return last // ranks if operation in _TOTAL else last
+
+
+def _leaf(operation: str, settings: Configuration) -> dict[str, Any]:
+    name = _variable(operation)
+    number = settings.get(name, _BASIC)
+    if not (number.isascii() and number.isdigit()):
+        raise ExportRefused(f"a rule needs one algorithm by its number: {name}={number}")
+    return {f"{_COLLECTIVES[operation].upper()}={number}": {}}
+
+
+INTEL_MPI = RuleFormat(
+    "intel-json",
+    "intel-mpi",
+    ">=2021.18,<2021.19",
+    _expressible,
+    _write,
+    {},
+    "Intel MPI's rules were not tried",
+    release_bound="the file has numbers of algorithms of",
+    unruled=_unruled,
+)
