@@ -30,7 +30,6 @@ RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 
 #: Operations whose sizes hold a block for every rank.
-_TOTALS = (Operation.ALLTOALL, Operation.ALLGATHER, Operation.REDUCE_SCATTER)
 
 #: Keys that the shape of a pattern takes as they are written.
 _OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "direction",
@@ -106,7 +105,7 @@ def rounded_words(workload: Workload) -> str:
 def bytes_of_one_more(workload: Workload) -> int:
     """What one element more adds to a size, bytes: of a total, one for every rank."""
     element = _element_bytes(workload.dtype, Backend(workload.backend))
-    return element * (workload.ranks if workload.operation in _TOTALS else 1)
+    return element * (workload.ranks if workload.operation.is_total else 1)
 
 
 def _element_bytes(dtype: str, backend: Backend) -> int:

@@ -64,6 +64,16 @@ class Operation(StrEnum):
         return self in _COLLECTIVES
 
     @property
+    def mpi_name(self) -> str:
+        """What MPI calls a collective, in lower case: ``bcast``; empty for what is none."""
+        return _COLLECTIVES.get(self, "")
+
+    @property
+    def is_total(self) -> bool:
+        """Whether its size is that of all ranks' blocks together."""
+        return self in _TOTALS
+
+    @property
     def is_pattern(self) -> bool:
         """Whether it needs more than a size and ranks, or is no single operation: no guard."""
         return self in _PATTERNS
@@ -72,16 +82,15 @@ class Operation(StrEnum):
 _OWN = re.compile(r"own:[A-Za-z0-9][A-Za-z0-9._-]{0,58}")
 
 
-_COLLECTIVES = frozenset(
-    {
-        Operation.ALLREDUCE,
-        Operation.ALLTOALL,
-        Operation.ALLGATHER,
-        Operation.REDUCE_SCATTER,
-        Operation.BROADCAST,
-        Operation.REDUCE,
-    }
-)
+_COLLECTIVES = {
+    Operation.ALLREDUCE: "allreduce",
+    Operation.ALLTOALL: "alltoall",
+    Operation.ALLGATHER: "allgather",
+    Operation.REDUCE_SCATTER: "reduce_scatter_block",
+    Operation.BROADCAST: "bcast",
+    Operation.REDUCE: "reduce",
+}
+_TOTALS = (Operation.ALLTOALL, Operation.ALLGATHER, Operation.REDUCE_SCATTER)
 
 #: What the benchmark in Python does, in the order in which it says so.
 IN_PYTHON = (

@@ -16,12 +16,11 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import ExportRefused, UserError
-from commtune.export.rules import RULE_FORMATS, render_rules
+from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import RuleExport, RuleFormat, describe_unruled
 from commtune.export.rules.table import RuleTable
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
-from commtune.spaces.loading import is_version_in
 from commtune.wiring import benchmark_setup
 
 _FIRST_LINE = re.compile(r"\W*commtune rules of campaign (\S+) \(([\w-]+)\): .*")
@@ -99,9 +98,8 @@ def rule_format_of(campaign: str, db: str | None = None) -> str:
         ExportRefused: there is none.
     """
     library, version = _library(describe_campaign(database_url(db), campaign))
-    for name, chosen in RULE_FORMATS.items():
-        if chosen.library == library and is_version_in(version, chosen.versions):
-            return name
+    if found := formats_for(library, version):
+        return found[0]
     raise ExportRefused(f"{library} {version} reads no file of rules that commtune writes")
 
 

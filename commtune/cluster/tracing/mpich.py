@@ -14,20 +14,12 @@ from pathlib import Path
 
 from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, TraceVerdict
 from commtune.formatting import format_size
-from commtune.model import Operation
 
 _PREFIX = "MPIR_CVAR_"
 #: Further beginnings under which MPICH looks for the same variable.
 _ALIASES = ("MPICH_", "MPIR_PARAM_")
 _FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
 _NOT_USABLE = "User set collective algorithm is not usable for the provided arguments"
-_COLLECTIVES = {
-    Operation.ALLREDUCE: "allreduce",
-    Operation.ALLTOALL: "alltoall",
-    Operation.ALLGATHER: "allgather",
-    Operation.REDUCE_SCATTER: "reduce_scatter_block",
-    Operation.BROADCAST: "bcast",
-}
 _COMPOSITIONS = {"1": "alpha", "2": "beta", "3": "gamma", "4": "delta"}
 
 
@@ -92,8 +84,8 @@ def _complaints(lines: list[str]) -> Iterator[set[str]]:
 
 def _blamed(evidence: TraceEvidence, words: set[str]) -> Iterator[str]:
     """Variables that chose this algorithm for the operation that is traced."""
-    collective = _COLLECTIVES.get(evidence.operation)
-    if collective is None or collective not in words:
+    collective = evidence.operation.mpi_name
+    if collective not in words:
         return
     pattern = re.compile(
         rf"(MPIR_CVAR|MPICH|MPIR_PARAM)_{collective.upper()}_((POSIX_)?INTRA_ALGORITHM|COMPOSITION)"

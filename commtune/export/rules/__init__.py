@@ -67,15 +67,20 @@ def _without(settings: Configuration, names: Collection[str]) -> Configuration:
     return Configuration({name: value for name, value in settings.items() if name not in names})
 
 
-def _refuse_another_library(format: RuleFormat, table: RuleTable) -> None:
-    measured = f"{table.library} {table.version}"
-    if table.library == format.library and is_version_in(table.version, format.versions):
-        return
-    fitting = [
+def formats_for(library: str, version: str) -> list[str]:
+    """Names of the formats that a library reads."""
+    return [
         name
         for name, one in RULE_FORMATS.items()
-        if one.library == table.library and is_version_in(table.version, one.versions)
+        if one.library == library and is_version_in(version, one.versions)
     ]
+
+
+def _refuse_another_library(format: RuleFormat, table: RuleTable) -> None:
+    fitting = formats_for(table.library, table.version)
+    if format.name in fitting:
+        return
+    measured = f"{table.library} {table.version}"
     raise ExportRefused(
         f"{format.name} is for {format.library} {format.versions}; the campaign measured "
         f"{measured}",

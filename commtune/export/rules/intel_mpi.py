@@ -15,39 +15,27 @@ from typing import Any
 from commtune.errors import ExportRefused
 from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
 from commtune.export.rules.table import RuleTable
-from commtune.model import DEFAULT, Configuration
+from commtune.model import DEFAULT, Configuration, Operation
 
-_COLLECTIVES = {
-    "allgather": "Allgather",
-    "allreduce": "Allreduce",
-    "alltoall": "Alltoall",
-    "broadcast": "Bcast",
-    "reduce": "Reduce",
-    "reduce-scatter": "Reduce_scatter_block",
-}
-#: Whose sizes are of all ranks together to commtune.
-_TOTAL = ("allgather", "alltoall", "reduce-scatter")
 _BASIC = "0"
 _ANY = -1
 
 
 def _variable(operation: str) -> str:
-    return f"I_MPI_ADJUST_{_COLLECTIVES[operation].upper()}"
+    return f"I_MPI_ADJUST_{Operation(operation).mpi_name.upper()}"
 
 
 def _expressible(operation: str) -> frozenset[str]:
-    return frozenset({_variable(operation)} if operation in _COLLECTIVES else ())
+    return frozenset({_variable(operation)} if Operation(operation).mpi_name else ())
 
 
 def _unruled(operation: str) -> Configuration:
-    if operation not in _COLLECTIVES:
-        return DEFAULT
-    return Configuration({_variable(operation): _BASIC})
+    return Configuration(dict.fromkeys(_expressible(operation), _BASIC))
 
 
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
     tree = {
-        f"coll={_COLLECTIVES[operation]}": _by_ranks(table, operation)
+        f"coll={Operation(operation).mpi_name.capitalize()}": _by_ranks(table, operation)
         for operation in table.operations
     }
     text = "\n".join([*comments(remarks, "//"), json.dumps(tree, indent=1)]) + "\n"
@@ -73,7 +61,7 @@ def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:
 def _bound(last: int | None, operation: str, ranks: int) -> int:
     if last is None:
         return _ANY
-    return last // ranks if operation in _TOTAL else last
+    return last // ranks if Operation(operation).is_total else last
 
 
 def _leaf(operation: str, settings: Configuration) -> dict[str, Any]:
@@ -81,7 +69,7 @@ def _leaf(operation: str, settings: Configuration) -> dict[str, Any]:
     number = settings.get(name, _BASIC)
     if not (number.isascii() and number.isdigit()):
         raise ExportRefused(f"a rule needs one algorithm by its number: {name}={number}")
-    return {f"{_COLLECTIVES[operation].upper()}={number}": {}}
+    return {f"{Operation(operation).mpi_name.upper()}={number}": {}}
 
 
 INTEL_MPI = RuleFormat(

@@ -16,20 +16,10 @@ from typing import Any
 from commtune.errors import ExportRefused, MissingComponent
 from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
 from commtune.export.rules.table import RuleTable
-from commtune.model import Configuration
+from commtune.model import Configuration, Operation
 
 _Tree = dict[str, Any]
 _PREFIX = "MPIR_CVAR_"
-_WORDS = {
-    "allgather": "allgather",
-    "allreduce": "allreduce",
-    "alltoall": "alltoall",
-    "broadcast": "bcast",
-    "reduce": "reduce",
-    "reduce-scatter": "reduce_scatter_block",
-}
-#: How MPICH counts bytes as commtune does: allgather and its like by all ranks' together.
-_TOTAL = ("allgather", "alltoall", "reduce-scatter")
 _REDUCTIONS = ("allreduce", "reduce", "reduce-scatter")
 _SHARED = ("allreduce", "broadcast", "reduce")
 #: How an operation is split between shared memory and network: names by number from 1 on, and the
@@ -61,7 +51,7 @@ _PAGE = 4096
 
 
 def _own_prefix(operation: str) -> str:
-    return f"{_PREFIX}{_WORDS[operation].upper()}_"
+    return f"{_PREFIX}{Operation(operation).mpi_name.upper()}_"
 
 
 def _posix_name(operation: str) -> str:
@@ -69,7 +59,7 @@ def _posix_name(operation: str) -> str:
 
 
 def _expressible(operation: str) -> frozenset[str]:
-    if operation not in _WORDS:
+    if not Operation(operation).mpi_name:
         return frozenset()
     own = _own_prefix(operation)
     names = {
@@ -97,7 +87,7 @@ def _write(table: RuleTable, remarks: list[str], folder: Path | None) -> list[Ru
 
 
 def _replace_operation(tree: _Tree, table: RuleTable, operation: str, leaf: Any) -> None:
-    key = f"collective={_WORDS[operation]}"
+    key = f"collective={Operation(operation).mpi_name}"
     if key not in tree:
         return
     own = tree[key]["comm_type=intra"]
@@ -108,7 +98,7 @@ def _replace_operation(tree: _Tree, table: RuleTable, operation: str, leaf: Any)
     said = [leaf(operation, span.settings, usual) for span in spans]
     if all(one == usual for one in said):
         return
-    kind = "total_msg_size" if operation in _TOTAL else "avg_msg_size"
+    kind = "total_msg_size" if Operation(operation).is_total else "avg_msg_size"
     by_size = {
         f"{kind}=any" if span.last is None else f"{kind}<={span.last}": one
         for span, one in zip(spans, said, strict=True)
@@ -159,7 +149,8 @@ def _main_leaf(operation: str, settings: Configuration, usual_tree: _Tree) -> _T
         )
     if word is None:
         return usual_tree
-    name = f"{_WORDS[operation].capitalize()}_{'allcomm' if word == 'nb' else 'intra'}_{word}"
+    kind = "allcomm" if word == "nb" else "intra"
+    name = f"{Operation(operation).mpi_name.capitalize()}_{kind}_{word}"
     values = [(key, settings.get(own + variable, usual)) for key, variable, usual in parameters]
     leaf: _Tree = {
         f"algorithm=MPIR_{name}": {f"{key}={_TRUTH.get(v.lower(), v)}": {} for key, v in values}
@@ -186,7 +177,7 @@ def _posix_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree:
     if word != "mpir":
         raise ExportRefused(f"mpich-json can't say {_posix_name(operation)}={word}")
     # A condition that never holds: then shared memory is left out, and the main file decides.
-    name = f"algorithm=MPIDI_POSIX_mpi_{_WORDS[operation]}_release_gather"
+    name = f"algorithm=MPIDI_POSIX_mpi_{Operation(operation).mpi_name}_release_gather"
     return {"is_multi_threaded=yes": {"is_multi_threaded=no": {name: {}}}}
 
 
@@ -199,12 +190,9 @@ def _device_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree
     name, flat_name = known.get(_number(word), ""), _FLAT.get(operation, "beta")
     if not name:
         raise ExportRefused(f"mpich-json can't say {own}={word}")
-    leaf: _Tree
-    flat: _Tree
-    leaf, flat = (
-        {f"composition=MPIDI_{_WORDS[operation].capitalize()}_intra_composition_{one}": {}}
-        for one in (name, flat_name)
-    )
+    base = f"composition=MPIDI_{Operation(operation).mpi_name.capitalize()}_intra_composition"
+    leaf: _Tree = {f"{base}_{name}": {}}
+    flat: _Tree = {f"{base}_{flat_name}": {}}
     if name == flat_name:
         return leaf
     if name == "gamma":

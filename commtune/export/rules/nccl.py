@@ -17,13 +17,7 @@ from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_sizes
 from commtune.model import Configuration
 
-_COLLECTIVES = {
-    "allgather": "allgather",
-    "allreduce": "allreduce",
-    "broadcast": "broadcast",
-    "reduce": "reduce",
-    "reduce-scatter": "reducescatter",
-}
+_COLLECTIVES = ("allgather", "allreduce", "broadcast", "reduce", "reduce-scatter")
 _ALGORITHM, _PROTOCOL = "NCCL_ALGO", "NCCL_PROTO"
 _ALGORITHMS = {
     "collnetchain": "collnet_chain",
@@ -103,7 +97,7 @@ def _rows(operation: str, table: RuleTable, any_channels: int) -> Iterator[str]:
         if span.settings:
             last = _LAST_SIZE if span.last is None else span.last
             choice = _choice(operation, span, table.documents[0].pinned, any_channels)
-            fields = (_COLLECTIVES[operation], span.first, last, *choice, *where)
+            fields = (operation.replace("-", ""), span.first, last, *choice, *where)
             yield ",".join(map(str, fields))
 
 

@@ -16,32 +16,27 @@ from commtune.errors import ExportRefused
 from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
 from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_size
-from commtune.model import Configuration
+from commtune.model import Configuration, Operation
 
 SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _PREFIX = "OMPI_MCA_coll_tuned_"
 FILENAME = f"{_PREFIX}dynamic_rules_filename"
-#: Number in the file, name in variables, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
-COLLECTIVES: dict[str, tuple[int, str, tuple[str, ...]]] = {
+#: Number in the file, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
+COLLECTIVES: dict[str, tuple[int, tuple[str, ...]]] = {
     "allgather": (
         0,
-        "allgather",
         ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc", "sparbit"),
     ),
     "allreduce": (
         2,
-        "allreduce",
         (
             "basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring",
             "rabenseifner",
         ),
     ),
-    "alltoall": (
-        3, "alltoall", ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc")
-    ),
+    "alltoall": (3, ("linear", "pairwise", "modified_bruck", "linear_sync", "two_proc")),
     "broadcast": (
         7,
-        "bcast",
         (
             "basic_linear", "chain", "pipeline", "split_binary_tree", "binary_tree", "binomial",
             "knomial", "scatter_allgather", "scatter_allgather_ring",
@@ -49,16 +44,13 @@ COLLECTIVES: dict[str, tuple[int, str, tuple[str, ...]]] = {
     ),
     "reduce": (
         11,
-        "reduce",
         (
             "linear", "chain", "pipeline", "binary", "binomial", "in-order_binary",
             "rabenseifner",
         ),
     ),
     "reduce-scatter": (
-        13,
-        "reduce_scatter_block",
-        ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly"),
+        13, ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly")
     ),
 }  # fmt: skip
 #: What a chain has without its variable; 0 in a file would make it one chain.
@@ -68,7 +60,7 @@ _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 def _names(operation: str) -> tuple[str, str, str]:
     """The variables of an operation's algorithm, its segments, and its chains."""
-    base = f"{_PREFIX}{COLLECTIVES[operation][1]}_algorithm"
+    base = f"{_PREFIX}{Operation(operation).mpi_name}_algorithm"
     return base, f"{base}_segmentsize", f"{base}_chain_fanout"
 
 
@@ -104,7 +96,7 @@ def _sizes(operation: str, spans: Sequence[Span]) -> Iterator[str]:
     yield f"{len(spans)} # sizes of messages: from bytes, algorithm, chains, segment"
     for span in spans:
         words = str(span.settings) if span.settings else "Open MPI's own choice"
-        chosen = choose_algorithm(operation, span.settings, COLLECTIVES[operation][2])
+        chosen = choose_algorithm(operation, span.settings, COLLECTIVES[operation][1])
         numbers = " ".join(map(str, (span.first, *chosen)))
         yield f"{numbers} # from {format_size(span.first)}: {words}"
 

@@ -22,6 +22,7 @@ from commtune.export.rules.openmpi import (
 )
 from commtune.export.rules.rule_file import RuleFile, RuleFormat
 from commtune.export.rules.table import RuleTable
+from commtune.model import Operation
 
 #: Those that are not as in 5.x, from 1 on.
 _ALGORITHMS = {
@@ -29,8 +30,8 @@ _ALGORITHMS = {
         "linear", "bruck-k-fanout", "recursive_doubling", "ring", "neighbor", "two_proc",
         "sparbit", "direct-messaging",
     ),
-    "allreduce": (*COLLECTIVES["allreduce"][2], "allgather_reduce"),
-    "reduce": (*COLLECTIVES["reduce"][2], "knomial"),
+    "allreduce": (*COLLECTIVES["allreduce"][1], "allgather_reduce"),
+    "reduce": (*COLLECTIVES["reduce"][1], "knomial"),
 }  # fmt: skip
 
 
@@ -40,7 +41,7 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
         "rule_file_version": 3,
         "module": "tuned",
         "collectives": {
-            COLLECTIVES[operation][1]: [_communicators(operation, table)]
+            Operation(operation).mpi_name: [_communicators(operation, table)]
             for operation in table.operations
         },
     }
@@ -58,7 +59,7 @@ def _communicators(operation: str, table: RuleTable) -> dict[str, Any]:
 
 
 def _sizes(operation: str, table: RuleTable) -> Iterator[dict[str, Any]]:
-    algorithms = _ALGORITHMS.get(operation, COLLECTIVES[operation][2])
+    algorithms = _ALGORITHMS.get(operation, COLLECTIVES[operation][1])
     for span in table.spans(operation):
         if span.settings:
             number, chains, segment = choose_algorithm(operation, span.settings, algorithms)
