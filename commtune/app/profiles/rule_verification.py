@@ -322,9 +322,8 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
     # Sizes without a rule may be slower where the file takes the place of the library's own table.
-    unruled = any(rules.format.unruled(operation) for operation in rules.table.operations)
-    workload = rules.stored.what["workload"]
-    further = Workload.of_plain(workload).sizes if unruled else ()
+    workload = Workload.of_plain(rules.stored.what["workload"])
+    further = workload.sizes if rules.format.unruled(first.profile.operation) else ()
     points = tuple(
         point
         for one in profiles
