@@ -2,6 +2,7 @@
 
     python benchmarks/rule_gains.py --library mpich
     python benchmarks/rule_gains.py --library openmpi --operation reduce-scatter
+    python benchmarks/rule_gains.py --library intel-mpi --operation alltoall
     python benchmarks/rule_gains.py --sizes "8..4MiB x4" --algorithms "recursive_doubling, ring"
     python benchmarks/rule_gains.py --ranks 4 --single "MPIR_CVAR_REDUCE_INTRANODE_NUM_CELLS=8"
     python benchmarks/rule_gains.py --campaign nccl.yaml --file rules.csv --db sqlite:///c.db
