@@ -32,6 +32,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+#: How writing fails on a full disk, or where a quota is reached.
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
 #: Writes a key with its value: ``mode: batched``, or ``--mode batched``.
 WriteKey = Callable[[str, str], str]
 

@@ -5,12 +5,13 @@ Standard library only: what answers from the shell imports this.
 
 from __future__ import annotations
 
-import errno
 import mmap
 import os
 import re
 from contextlib import suppress
 from pathlib import Path, PurePath
+
+from commtune.errors import NO_ROOM
 
 #: Linux's table of what is mounted where, for this process.
 MOUNTINFO = Path("/proc/self/mountinfo")
@@ -25,8 +26,6 @@ _NETWORK = frozenset(
     )
 )
 
-#: How writing fails on a full disk, or where a quota is reached.
-NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 #: What a run writes, with much to spare, bytes.
 _ROOM = 2**18
 

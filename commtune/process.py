@@ -24,8 +24,7 @@ from typing import IO, NoReturn
 
 import psutil
 
-from commtune.errors import EnvironmentFault, MissingComponent, UserError
-from commtune.filesystems import NO_ROOM
+from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UserError
 from commtune.interrupts import Interrupts
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TextIO
 
-from commtune.filesystems import NO_ROOM
+from commtune.errors import NO_ROOM
 
 #: What a terminal acts upon or hides: control characters but for ends of lines and tabs, marks of
 #: direction, characters without width, and halves of characters.

@@ -45,7 +45,7 @@ def test_blocks_end_and_a_job_of_somebody_else_does_not(campaign: OnCluster) -> 
 def test_an_allocation_and_the_one_that_waits_for_it(campaign: OnCluster) -> None:
     # Long enough not to be over before it is cancelled.
     text = with_long_runs(ONE_CANDIDATE, 0.2)
-    campaign.write(text.replace("confirmation: 1s", "confirmation: 12s"))
+    campaign.write(text.replace("confirmation: 1s", "confirmation: 40s"))
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(lambda: len(campaign.jobs()) == 2, "the next allocation")
     # What lasts less than a second has no node-hours: schedulers count whole ones.
