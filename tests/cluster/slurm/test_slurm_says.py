@@ -23,7 +23,7 @@ from commtune.cluster.slurm.allocation import _position_from_address, read_topol
 from commtune.cluster.slurm.client import SlurmScheduler, _leader_of
 from commtune.cluster.slurm.command_output import classify_reason, read_accounts, read_queue
 from commtune.cluster.slurm.faults import SlurmError, SlurmFault, classify_error
-from commtune.cluster.slurm.site import explain_silent_accounts
+from commtune.cluster.slurm.site import explain_silence, explain_silent_accounts
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
@@ -223,6 +223,8 @@ def test_why_accounts_do_not_answer(
 ) -> None:
     environment = cluster.variant(f"accounts-{trouble.name}", **changes)
     assert explain_silent_accounts(environment) == told
+    meaning = "('sacct'): node-hours are taken from the jobs' own times"
+    assert explain_silence(environment) == (f"{told} {meaning}" if told else "")
     accounting = SlurmScheduler(environment)
     with pytest.raises(SlurmFault) as caught:
         accounting.account(["1"], time.time())
