@@ -64,7 +64,6 @@ DtypeOption = Annotated[str, typer.Option(help="float32, float64, int32 or uint8
 TakeOverOption = Annotated[
     bool, typer.Option("--take-over", help="take over the lock of a controller that died")
 ]
-ProfileArgument = Annotated[str, typer.Argument(help="CAMPAIGN/PROFILE, name, or number")]
 
 #: No user's command: only campaigns describe one.
 _BACKENDS = [backend for backend in Backend if backend is not Backend.COMMAND]

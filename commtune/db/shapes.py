@@ -88,7 +88,7 @@ class Space(TypedDict):
     cut_to: dict[str, str]
 
 
-class Concluded(TypedDict):
+class _Concluded(TypedDict):
     """Of ``conclusions.conclusion`` what is read without all of it."""
 
     detectable: dict[str, float | None]
@@ -149,7 +149,7 @@ _NAMES: Mapping[Any, str] = {
     Timing: "timing",
     Verdict: "verdict",
     Workload: "workload",
-    Concluded: "conclusion",
+    _Concluded: "conclusion",
     Details: "details",
     Footer | None: "footer",
     Header | None: "header",

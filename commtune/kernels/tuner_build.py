@@ -30,7 +30,7 @@ from commtune.progress import ON_STEP
 PLUGIN_VARIABLE = "NCCL_TUNER_PLUGIN"
 #: What ours calls itself.
 OWN_PLUGIN = "commtune"
-TUNER_LIBRARY = "libnccl-tuner-commtune.so"
+_TUNER_LIBRARY = "libnccl-tuner-commtune.so"
 #: What a plugin's tables of functions begin with is its name. NCCL takes the newest that it knows.
 _ASKING = """\
 import ctypes, sys
@@ -65,7 +65,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
         EnvironmentFault: the cache can't be written, or is full.
         UserError: the log can't be written.
     """
-    library = cache / f"tuner-{_key()}" / TUNER_LIBRARY
+    library = cache / f"tuner-{_key()}" / _TUNER_LIBRARY
     if library.is_file() and not again:
         require_private(library, "the tuner plugin")
         return library
@@ -80,7 +80,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
         steps.run([*configuring, f"-DCMAKE_MAKE_PROGRAM={ninja}"])
         steps.run([cmake, "--build", str(made)])
         make_private_folder(library.parent)
-        (made / TUNER_LIBRARY).replace(library)
+        (made / _TUNER_LIBRARY).replace(library)
     ON_STEP.get()(_WORDS, 1, 1)
     return library
 

@@ -110,10 +110,10 @@ def _campaigns(db: str, _: _Values) -> Reply:
 
 def _campaign(db: str, values: _Values) -> Reply:
     found = read_progress(values["campaign"], db)
-    return json_reply(progress_data(found, db))
+    return json_reply(_progress_data(found, db))
 
 
-def progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
+def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
     """A campaign's state, with its phases and what is left of their budgets."""
     share = Share.of_best(found.summary, db)
     budget = stored.node_hours_budget(found.summary.settings)

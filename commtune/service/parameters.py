@@ -55,7 +55,7 @@ def word_parameter(
     return Parameter(name, help, read, required, {"type": "string", "enum": list(words)})
 
 
-def number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
+def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
     """A whole number from ``low`` to ``high``."""
 
     def read(written: str) -> int:
@@ -76,7 +76,7 @@ def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter
     return Parameter(name, help, required=required, schema=schema)
 
 
-def size_parameter(name: str, help: str) -> Parameter:
+def _size_parameter(name: str, help: str) -> Parameter:
     """A message size, bytes."""
 
     def read(written: str) -> int:
@@ -89,54 +89,67 @@ def size_parameter(name: str, help: str) -> Parameter:
 
 
 OPERATION = word_parameter("operation", "the operation", list(Operation), required=True)
-BYTES = size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes")
-RANKS = number_parameter("ranks", "measured with this many ranks", 1)
-NODES = number_parameter("nodes", "measured on this many nodes", 1)
+BYTES = _size_parameter("bytes", "message size: 8, 64KiB, 1MiB; without it, all sizes")
+_RANKS = _number_parameter("ranks", "measured with this many ranks", 1)
+NODES = _number_parameter("nodes", "measured on this many nodes", 1)
 SYSTEM = text_parameter("system", "part of a system's name, or its fingerprint")
-STACK = text_parameter("stack", "part of the software's name, or its fingerprint")
-BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
+_STACK = text_parameter("stack", "part of the software's name, or its fingerprint")
+_BACKEND = word_parameter("backend", "what ranks communicated by", list(Backend))
 CAMPAIGN = text_parameter("campaign", "only from this campaign")
-OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
-MIN_PAIRS = number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
-MIN_DAYS = number_parameter("min_days", "confirmed on so many days, at least", 1)
-MIN_SESSIONS = number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
-MIN_NODES = number_parameter("min_nodes", "confirmed on so many different nodes, at least", 1)
+_OTHERS = word_parameter("others", "explained: they come with what explains them", ["explained"])
+_MIN_PAIRS = _number_parameter("min_pairs", "with so many pairs at each size, at least", 1)
+_MIN_DAYS = _number_parameter("min_days", "confirmed on so many days, at least", 1)
+_MIN_SESSIONS = _number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
+_MIN_NODES = _number_parameter("min_nodes", "confirmed on so many different nodes, at least", 1)
 #: What answers are picked by, where they are read.
-FILTERS = (RANKS, NODES, SYSTEM, BACKEND, CAMPAIGN, MIN_PAIRS, MIN_DAYS, MIN_SESSIONS, MIN_NODES)
-BEST = (OPERATION, BYTES, STACK, OTHERS, *FILTERS)
+FILTERS = (
+    _RANKS,
+    NODES,
+    SYSTEM,
+    _BACKEND,
+    CAMPAIGN,
+    _MIN_PAIRS,
+    _MIN_DAYS,
+    _MIN_SESSIONS,
+    _MIN_NODES,
+)
+BEST = (OPERATION, BYTES, _STACK, _OTHERS, *FILTERS)
 
 #: In a path.
-NUMBER = number_parameter("number", "a profile's number (id)", 1)
+NUMBER = _number_parameter("number", "a profile's number (id)", 1)
 
 #: What of a table is shown.
-ZOOM = (size_parameter("from", "only sizes from here up"), size_parameter("to", "only up to here"))
+ZOOM = (
+    _size_parameter("from", "only sizes from here up"),
+    _size_parameter("to", "only up to here"),
+)
 
 _SIDE = "campaign:NAME, or system:FINGERPRINT"
-COMPARED = word_parameter("operation", "the operation", list(Operation))
-COMPARE = (text_parameter("left", _SIDE), text_parameter("right", _SIDE), COMPARED, RANKS, NODES,
+_COMPARED = word_parameter("operation", "the operation", list(Operation))
+COMPARE = (text_parameter("left", _SIDE), text_parameter("right", _SIDE), _COMPARED, _RANKS, NODES,
            *ZOOM)  # fmt: skip
 
-BEFORE = number_parameter("before", "only runs older than the one of this id: the next page", 1)
-LIMIT = number_parameter("limit", "at most so many; 100 by default", 1, 1000)
+_BEFORE = _number_parameter("before", "only runs older than the one of this id: the next page", 1)
+LIMIT = _number_parameter("limit", "at most so many; 100 by default", 1, 1000)
 PHASE = word_parameter("phase", "only runs of this phase", list(Phase))
 OUTCOME = word_parameter("outcome", "only runs that ended so", list(Outcome))
-RUNS = (BEFORE, LIMIT, PHASE, OUTCOME)
-FIRST = number_parameter("first", "from this number on; 0, the default, is the default's", 0)
+RUNS = (_BEFORE, LIMIT, PHASE, OUTCOME)
+FIRST = _number_parameter("first", "from this number on; 0, the default, is the default's", 0)
 TRIALS = (FIRST, LIMIT)
 
 NAME = text_parameter(
     "name", "CAMPAIGN/PROFILE, its name where only one has it, or its number", required=True
 )
-AFTER = number_parameter("after", "only runs behind this number: the `next` of a page", 0)
-NEWEST = number_parameter("newest", "only runs up to this number: that of the first page", 0)
-PAGE = number_parameter("limit", "of at most so many runs; 200 by default", 1, 1000)
-RESULTS = (AFTER, NEWEST, PAGE)
+_AFTER = _number_parameter("after", "only runs behind this number: the `next` of a page", 0)
+NEWEST = _number_parameter("newest", "only runs up to this number: that of the first page", 0)
+PAGE = _number_parameter("limit", "of at most so many runs; 200 by default", 1, 1000)
+RESULTS = (_AFTER, NEWEST, PAGE)
 
-ACCEPT = word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"])
-UNGUARDED = word_parameter(
+_ACCEPT = word_parameter("accept", "likely: write it though its speedup is not proven", ["likely"])
+_UNGUARDED = word_parameter(
     "allow_unguarded", "true: a module file without guard operations", ["true"]
 )
-EXPORT = (ACCEPT, UNGUARDED)
+EXPORT = (_ACCEPT, _UNGUARDED)
 
 
 def read_parameters(

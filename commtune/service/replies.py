@@ -13,7 +13,7 @@ from commtune.errors import CODES, CommtuneError
 from commtune.formatting import without_infinities
 
 #: Nothing but our own files, and no inline script or style: stored text can't run.
-POLICY = (
+_POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
@@ -24,7 +24,7 @@ REPORT_POLICY = (
 )
 
 _HEADERS = {
-    "content-security-policy": POLICY,
+    "content-security-policy": _POLICY,
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",

@@ -72,7 +72,7 @@ def measure_effects(
     return Effects({size: mean for size, mean in means.items() if mean is not None})
 
 
-def effects_by_size(
+def _effects_by_size(
     blocks: Blocks,
     slow: Configuration,
     fast: Configuration,
@@ -102,8 +102,8 @@ def describe_variables(
     found = []
     for name, lacking in space.parameter_units(before).items():
         stayed = name in small
-        points = effects_by_size(blocks, small[name], after, speeds) if stayed else ()
-        points = points or effects_by_size(blocks, lacking, before, speeds)
+        points = _effects_by_size(blocks, small[name], after, speeds) if stayed else ()
+        points = points or _effects_by_size(blocks, lacking, before, speeds)
         found.append(describe_variable(space, before, name, points, kept=stayed))
     return tuple(found)
 

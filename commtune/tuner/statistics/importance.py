@@ -78,7 +78,7 @@ def variable_importance(
     spoken_of = {name: values for name, values in columns.items() if len(values) > 1}
     if not spoken_of or len(log_times) < _FEWEST_ROWS:
         return []
-    design, index = design_of(assignments)
+    design, index = _design_of(assignments)
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
     effects, residuals = _robust(design, observed)
@@ -102,7 +102,7 @@ def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
     return found
 
 
-def design_of(
+def _design_of(
     assignments: Sequence[_Assignment],
 ) -> tuple[_Array, dict[tuple[str, str | None], int]]:
     """One centred column for each value that occurs, and where it is."""
@@ -131,10 +131,10 @@ def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
     """
     fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        residuals = drawn_in(observed - fitted)
+        residuals = _drawn_in(observed - fitted)
         effects = _fit(design, (fitted + residuals)[:, None])
         fitted = (design @ effects)[:, 0]
-    return effects, drawn_in(observed - fitted) * _widening(design)
+    return effects, _drawn_in(observed - fitted) * _widening(design)
 
 
 def _widening(design: _Array) -> float:
@@ -148,7 +148,7 @@ def _widening(design: _Array) -> float:
     return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 
-def drawn_in(residuals: _Array) -> _Array:
+def _drawn_in(residuals: _Array) -> _Array:
     """Values with those far from the middle, by robust standard deviations, drawn in to there."""
     middle = float(np.median(residuals))
     reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))

@@ -13,7 +13,7 @@ from commtune.tuner.statistics.intervals import SITTING_SPREAD, Estimate
 
 #: Fewer sittings than this say nothing of their spread; and as many more are taken to have had the
 #: usual one, since five know it badly.
-FEWEST_SITTINGS = 5
+_FEWEST_SITTINGS = 5
 #: Smaller gains (logarithms) don't tell what share of them differs.
 _LEAST_GAIN = math.log(1.1)
 
@@ -33,7 +33,7 @@ class SittingSpread:
     def __str__(self) -> str:
         basis = f"measured in {self.sittings} verifications"
         if not self.sittings:
-            basis = f"assumed: it takes {FEWEST_SITTINGS} verifications to measure it"
+            basis = f"assumed: it takes {_FEWEST_SITTINGS} verifications to measure it"
         return f"{100 * self.share:.2g} % of a speedup's logarithm ({basis})"
 
 
@@ -48,13 +48,13 @@ def measure_spread(sittings: Sequence[Mapping[int, Estimate | None]]) -> Sitting
     if not told:
         return SittingSpread()
     count = len(sittings)
-    usual = FEWEST_SITTINGS * SITTING_SPREAD**2
-    share = math.sqrt((usual + count * max(0.0, fmean(told))) / (FEWEST_SITTINGS + count))
+    usual = _FEWEST_SITTINGS * SITTING_SPREAD**2
+    share = math.sqrt((usual + count * max(0.0, fmean(told))) / (_FEWEST_SITTINGS + count))
     return SittingSpread(share, count)
 
 
 def _tells(found: Sequence[Estimate]) -> bool:
-    enough = len(found) >= FEWEST_SITTINGS
+    enough = len(found) >= _FEWEST_SITTINGS
     return enough and abs(fmean(one.mean for one in found)) >= _LEAST_GAIN
 
 
