@@ -168,6 +168,33 @@ def test_the_command_itself(tmp_path: Path) -> None:
     )
 
 
+def test_a_library_is_told_by_a_line_for_each_of_its_variables(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("intel-mpi", "Intel MPI"):
+        explain.spaces_explain_command(name, json_output=False)
+        header, *rows, blank, last = capsys.readouterr().out.splitlines()
+        assert header.split()[:3] == ["variable", "default", "mind"]
+        file = load_catalogue("intel-mpi")
+        assert [row.split()[0] for row in rows] == list(file.variables)
+        assert blank == ""
+        assert last.startswith(f"{len(file.variables)} variables of Intel MPI;")
+
+
+def test_a_pattern_is_told_by_a_line_for_each_name_that_fits(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    text = said("ucx_*rndv_sch*", capsys)
+    assert "UCX_RNDV_SCHEME auto caution How the data of a rendezvous moves" in text
+    assert "1 variable of UCX" in text
+    assert "variable library default" in said("*BUFFSIZE", capsys)
+    explain.spaces_explain_command("UCX_*RNDV_SCH*", json_output=True)
+    (one,) = json.loads(capsys.readouterr().out)
+    assert (one["name"], one["library"], one["default"]) == ("UCX_RNDV_SCHEME", "ucx", "auto")
+    with pytest.raises(UnknownName, match="no variable 'UCX_NOTHING\\*'"):
+        explain.spaces_explain_command("UCX_NOTHING*", json_output=False)
+
+
 def test_a_setting_is_told_as_its_variable(capsys: pytest.CaptureFixture[str]) -> None:
     for setting in ("UCX_RNDV_SCHEME=get_zcopy", "export UCX_RNDV_SCHEME=x"):
         assert said(setting, capsys).startswith("UCX_RNDV_SCHEME (UCX)")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
@@ -11,18 +12,25 @@ import typer
 from commtune.commands.options import JsonOption
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
-from commtune.formatting import wrap_text
+from commtune.formatting import format_count, format_table, wrap_text
 from commtune.spaces.catalogue import loading, wording
 from commtune.spaces.catalogue.schema import Interaction
 from commtune.spaces.loading import list_presets, load_space, preset_text
 from commtune.spaces.space import Space
 
+_HEADER = ("variable", "library", "default", "mind", "what it does")
+_LONGEST = 24  # letters of a default that a table shows
 _INDENT = 14  # of what stands beside a label
 
 
 def _unknown(name: str) -> UnknownName:
     near = loading.nearest_names(name)
-    hint = f"nearest: {', '.join(near)}" if near else "name an environment variable"
+    hint = (
+        f"nearest: {', '.join(near)}"
+        if near
+        else "name an environment variable, several ('UCX_*RNDV*'), or a library: "
+        + ", ".join(loading.list_libraries())
+    )
     return UnknownName(f"the catalogue knows no variable {quote_value(name)}", hint=hint)
 
 
@@ -126,12 +134,74 @@ def _entry(entry: loading.KnownVariable) -> dict[str, Any]:
     }
 
 
+def _find_described(asked: str) -> list[loading.KnownVariable]:
+    """The described variables that a library's name or a pattern with ``*`` means."""
+    if "*" in asked:
+        return [entry for entry in _all() if fnmatchcase(entry.name.upper(), asked.upper())]
+    wanted = _letters(asked)
+    return [
+        entry
+        for entry in _all()
+        if wanted in (_letters(entry.catalogue.library), _letters(entry.catalogue.title))
+    ]
+
+
+def _list_variables(found: list[loading.KnownVariable], *, json_output: bool) -> None:
+    if json_output:
+        print(json.dumps([_brief(entry) for entry in found], indent=2))
+        return
+    titles = list(dict.fromkeys(entry.catalogue.title for entry in found))
+    rows = [_brief_row(entry) for entry in found]
+    columns = [i for i, name in enumerate(_HEADER) if name != "library" or len(titles) > 1]
+    header, *shown = [tuple(row[i] for i in columns) for row in (_HEADER, *rows)]
+    print(format_table(header, shown))
+    count = format_count(len(found), "variable")
+    print(f"\n{count} of {', '.join(titles)}; details of one: spaces explain NAME")
+
+
+def _all() -> Iterator[loading.KnownVariable]:
+    for library in loading.list_libraries():
+        file = loading.load_catalogue(library)
+        for name, variable in file.variables.items():
+            yield loading.KnownVariable(file, name, variable)
+
+
+def _letters(name: str) -> str:
+    return name.casefold().replace(" ", "").replace("-", "").replace("_", "")
+
+
+def _brief_row(entry: loading.KnownVariable) -> tuple[str, ...]:
+    default = entry.variable.default or ""
+    shown = default if len(default) <= _LONGEST else f"{default[: _LONGEST - 3]}..."
+    variable = entry.variable
+    return (
+        entry.name,
+        entry.catalogue.library,
+        shown,
+        wording.summarize_care(variable),
+        wording.summarize_meaning(variable),
+    )
+
+
+def _brief(entry: loading.KnownVariable) -> dict[str, object]:
+    variable = entry.variable
+    return {
+        "name": entry.name,
+        "library": entry.catalogue.library,
+        "type": str(variable.type),
+        "default": variable.default,
+        "level": str(variable.level),
+        "role": str(variable.role),
+        "meaning": variable.meaning,
+    }
+
+
 def spaces_explain_command(
     name: Annotated[
         str,
         typer.Argument(
             metavar="VARIABLE",
-            help="a name, such as NCCL_PROTO",
+            help="a name (NCCL_PROTO), a pattern ('UCX_*RNDV*') or a library (ucx)",
         ),
     ],
     json_output: JsonOption = False,
@@ -143,7 +213,11 @@ def spaces_explain_command(
     names = dict.fromkeys([name, *(entry.name for entry in answer.known)])
     searched = [found for spelled in names for found in _searched(spelled)]
     if not answer and not searched:
-        raise _unknown(name)
+        several = _find_described(name)
+        if not several:
+            raise _unknown(name)
+        _list_variables(several, json_output=json_output)
+        return
     if json_output:
         print(json.dumps(_plain(answer, searched), indent=2))
         return
