@@ -54,12 +54,14 @@ _NO_PAIRS = (covariance._START[0], 0.0, 0.0, *covariance._START[3:])
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
 PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
-    "smaller variants are tried": ((phase, "list_smaller_variants", _list_nothing),),
+    "halves of the best are tried": tuple(
+        (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
+    ),
     "what was ahead once is run again": ((model.TableModel, "lucky_ones", _list_nothing),),
     "re-runs beside new configurations": ((phase.SearchPhase, "_reruns", _list_nothing),),
     "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
     "single values at first": ((table_gp, "_ALONE", 0),),
-    "random configurations at first": ((table_gp, "_STARTUP", 0),),
+    "each value is met at first": ((table_gp, "_draw_balanced", _list_nothing),),
     "slow ones count less": ((model, "_draw_in", lambda values: values),),
     "pairs and triples of variables": (
         (covariance, "_START", _NO_PAIRS),

@@ -146,28 +146,34 @@ class Covariance:
     def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
         """The parameters without which what was observed is about as likely.
 
-        The least supported go first: of two that tell the same, one stays.
+        What makes it likeliest is taken first, and the rest judged beside it: of many that came
+        together, leaving out one after the other may drop the one that matters.
 
         Args:
             is_last_test: no ablation follows, so that more has to speak for a parameter.
         """
         least = _SUPPORT_ALONE if is_last_test else _SUPPORT
-        before, weights = self.values.copy(), self.values[_WEIGHTS:]
+        before = self.values.copy()
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
-        whole = Posterior(self, observed).log_likelihood
+        known, weights = before[_WEIGHTS:], self.values[_WEIGHTS:]
+        weights[:] = 0.0
+        reached = Posterior(self, observed).log_likelihood
 
-        def likelihood_without(place: int) -> float:
-            kept, weights[place] = weights[place], 0.0
+        def likelihood_with(place: int) -> float:
+            weights[place] = known[place]
             found = Posterior(self, observed).log_likelihood
-            weights[place] = kept
+            weights[place] = 0.0
             return found
 
-        idle: list[int] = []
-        for place in sorted(range(len(weights)), key=likelihood_without, reverse=True):
-            found = likelihood_without(place)
-            if whole - found < least:
-                idle.append(place)
-                weights[place], whole = 0.0, found
+        idle = list(range(len(known)))
+        while idle:
+            likely = {place: likelihood_with(place) for place in idle}
+            idle.sort(key=likely.__getitem__, reverse=True)
+            if likely[idle[0]] - reached < least:
+                break
+            reached, weights[idle[0]] = likely[idle[0]], known[idle[0]]
+            del idle[0]
+        idle.reverse()
         self.values[:] = before
         return idle
 

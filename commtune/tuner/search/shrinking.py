@@ -1,12 +1,13 @@
-"""Smaller variants of what is good, without the variables that seem to do nothing.
+"""Halves of what is good: which of its variables matter?
 
-The search meets its best configurations with whatever else they happened to set. The model has
-seen each value in many others, so it can tell what a variable brings. What it makes smaller is
-measured like everything else: only runs count.
+The search meets its best configurations with whatever else they happened to set, and what it
+changes of them keeps most of that. So their variables come together in all that is good, and no
+model can tell which of them matter. Half of them can: one run, and the other half is out.
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -14,31 +15,35 @@ import numpy as np
 from commtune.model import Configuration
 from commtune.tuner.search.model import TableModel
 
-#: All that is left out together may cost so much of the speedup (logarithms), or this share of it.
-_LEAST_LOSS, _LOST_SHARE = 0.01, 0.05
+#: All that is left out together is expected to cost so much of the speedup (logarithms), or this
+#: share of it, at most.
+_LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
 
 
 def list_smaller_variants(model: TableModel) -> list[Configuration]:
-    """Of the configuration that surely gains most at each size, what seems to matter of it.
+    """Of the smallest configuration that may be the best at each size, half of what it gains.
 
-    Those that were tried, or gain nothing, are absent.
+    What gains nothing, and what a single variable gains, has none. Some may have been tried.
     """
     if not model.kept:
         return []
     mean, error = model.predict(model.encoding.rows(model.kept))
-    lower = mean - error
-    best = lower.argmax(axis=0)
-    found: dict[Configuration, None] = {}
-    for index in dict.fromkeys(best.tolist()):
-        sizes = np.flatnonzero((best == index) & (lower[index] > 0)).tolist()
-        if sizes:
-            small = leave_out_idle(model, model.kept[index], sizes)
-            found[small] = None
-    return list(found)
+    least = (mean - error).max(axis=0)
+    lengths = np.array([len(one) for one in model.kept])
+    sizes_of: defaultdict[int, list[int]] = defaultdict(list)
+    for size in np.flatnonzero(least > 0).tolist():
+        good = np.flatnonzero(mean[:, size] >= least[size])
+        sizes_of[min(good.tolist(), key=lambda n: (lengths[n], -mean[n, size]))].append(size)
+    found = [
+        halve(model, model.kept[index], sizes)
+        for index, sizes in sizes_of.items()
+        if lengths[index] > 1
+    ]
+    return list(dict.fromkeys(found))
 
 
-def leave_out_idle(model: TableModel, large: Configuration, sizes: Sequence[int]) -> Configuration:
-    """A configuration without what the model expects to bring nothing at some sizes.
+def halve(model: TableModel, large: Configuration, sizes: Sequence[int]) -> Configuration:
+    """A configuration without what the model expects to bring the lesser half at some sizes.
 
     Args:
         sizes: their places in the model.

@@ -13,35 +13,42 @@ from commtune.spaces.space import Space
 from commtune.tuner.search.encoding import Matrix, Rows
 from commtune.tuner.search.improvement import expected_improvement
 from commtune.tuner.search.model import TableModel
+from commtune.tuner.search.shrinking import list_smaller_variants
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
 
-#: Random configurations before the model is asked; after some of them, every third proposal is a
-#: single value by itself: what a value does alone is what small configurations are made of. All at
-#: once would take a small budget whole.
-_STARTUP, _FIRST_RANDOM, _ALONE, _ALONE_EVERY = 6, 4, 20, 3
+#: Configurations that hold each value about as often as any other come before the model is asked.
+#: Later every third proposal is a single value by itself: what a value does alone is what small
+#: configurations are made of. All at once would take a small budget whole.
+_BALANCED, _ALONE, _ALONE_EVERY = 4, 20, 3
 #: A space of so many is looked through whole; of a larger one so many are drawn at random, and
 #: so many more beside the best.
 _MOST_WHOLE, _DRAWN, _BESIDE = 600, 200, 200
 #: The model is fitted again when this share of new runs has come in.
-_REFIT_SHARE, _REFIT_RUNS = 0.03, 1
+_REFIT_SHARE = 0.03
 #: The share of the candidates beside the best that are crossed, and of two changes each.
 _CROSSED, _EVEN, _CHANGED = 0.3, 0.5, 0.75
 
 
 @dataclass
 class _Field:
-    """What may be proposed until the model is fitted again, and what each is worth."""
+    """What may be proposed until the model is fitted again, and what each is worth.
+
+    Attributes:
+        smaller: parts of the best, which come first.
+    """
 
     rows: Rows
     value: Matrix
+    smaller: list[Configuration]
 
 
 class TableImprovement:
     """Proposes what is expected to improve the table most.
 
-    Candidates are drawn at random, changed from the best at each size, or crossed from two of
+    Once something gains, halves of it come first, to learn which of its variables matter. Other
+    candidates are drawn at random, changed from the best at each size, or crossed from two of
     those. What is told goes into the model, which belongs to the search, before it comes here.
 
     Args:
@@ -53,6 +60,7 @@ class TableImprovement:
         self._numbers = np.random.default_rng(rng.randrange(2**32))
         self._space = model.encoding.space
         self._random = RandomSampling(self._space, rng)
+        self._balanced = _draw_balanced(self._space, rng)
         self._alone = _draw_single_values(self._space, rng)
         self._waiting: dict[Configuration, None] = {}
         self._field: _Field | None = None
@@ -64,17 +72,17 @@ class TableImprovement:
     def ask(self, is_open: IsOpen) -> Proposal | None:
         """The most valuable that is open."""
         begun = self._model.tried + len(self._waiting)
-        while self._alone and begun >= _FIRST_RANDOM and begun % _ALONE_EVERY == 0:
-            configuration = self._alone.pop()
-            if is_open(configuration):
-                return Proposal(configuration, Origin.RANDOM)
-        if begun <= _STARTUP:
-            return self._random.ask(is_open)
+        if begun <= _BALANCED:
+            return _pop_open(self._balanced, is_open) or self._random.ask(is_open)
         # Of an old field all that is any good may be taken: then a new one.
         for _ in range(2):
             if self._field is None:
                 self._field = self._evaluate()
-            found = self._take(self._field, is_open)
+            found = _pop_open(self._field.smaller, is_open)
+            if found is None and begun % _ALONE_EVERY == 0:
+                found = _pop_open(self._alone, is_open)
+            if found is None:
+                found = self._take(self._field, is_open)
             if found is not None:
                 return found
             self._field = None
@@ -90,7 +98,7 @@ class TableImprovement:
         """One more run is in the model."""
         del speedups
         self._waiting.pop(configuration, None)
-        if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at + _REFIT_RUNS:
+        if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at:
             self._field = None
 
     def tell_failed(self, configuration: Configuration) -> None:
@@ -119,7 +127,7 @@ class TableImprovement:
         mean, error = self._model.predict(rows)
         best = known_mean.max(axis=0)
         value = expected_improvement(mean, error, self._model.noise, best, self._weights)
-        found = _Field(rows, value)
+        found = _Field(rows, value, list_smaller_variants(self._model))
         self._discount(found, list(self._waiting))
         return found
 
@@ -170,6 +178,29 @@ class TableImprovement:
             changed = np.arange(rows.shape[1]) == place[:, None]
             rows = np.where(changed & (numbers.random((_BESIDE, 1)) < _CHANGED), drawn, rows)
         return rows
+
+
+def _pop_open(configurations: list[Configuration], is_open: IsOpen) -> Proposal | None:
+    """Takes the last that is open from a list, and what comes after it."""
+    while configurations:
+        configuration = configurations.pop()
+        if is_open(configuration):
+            return Proposal(configuration, Origin.RANDOM)
+    return None
+
+
+def _draw_balanced(space: Space, rng: random.Random) -> list[Configuration]:
+    """Some in which each value of a parameter, unset among them, is as frequent as any other."""
+    columns = []
+    for parameter in space.parameters:
+        values = rng.sample(parameter.values, len(parameter.values))
+        repeated = [values[n % len(values)] for n in range(_BALANCED)]
+        columns.append(rng.sample(repeated, _BALANCED))
+    names = [parameter.name for parameter in space.parameters]
+    drawn = [
+        space.consistent(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)
+    ]
+    return [space.configuration(one) for one in drawn if space.is_allowed(one)]
 
 
 def _draw_single_values(space: Space, rng: random.Random) -> list[Configuration]:
