@@ -47,10 +47,6 @@ def _without_common_noise(table: model.TableModel) -> Floats:
     return np.diag(table.noise**2)
 
 
-#: Where hyperparameters start, without triples, and without pairs as well.
-_NO_TRIPLES = (*covariance._START[:2], 0.0, *covariance._START[3:])
-_NO_PAIRS = (covariance._START[0], 0.0, 0.0, *covariance._START[3:])
-
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
 PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
@@ -62,19 +58,9 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
     "single values at first": ((table_gp, "_ALONE", 0),),
     "each value is met at first": ((table_gp, "_draw_balanced", _list_nothing),),
-    "slow ones count less": ((model, "_draw_in", lambda values: values),),
-    "pairs and triples of variables": (
-        (covariance, "_START", _NO_PAIRS),
-        (covariance, "_LEAST", (covariance._LEAST[0], 0.0, 0.0, *covariance._LEAST[3:])),
-    ),
-    "triples of variables": (
-        (covariance, "_START", _NO_TRIPLES),
-        (covariance, "_LEAST", (*covariance._LEAST[:2], 0.0, *covariance._LEAST[3:])),
-    ),
     "hyperparameters are learnt": ((covariance.Covariance, "learn", _do_nothing),),
     "noise is common to sizes": ((model.TableModel, "_noise", _without_common_noise),),
     "a configuration's own runs count": ((model, "_FORETOLD_RUNS", 1e9),),
-    "wider errors": ((model, "_ALLOWANCE", 1.0),),
     "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD", 0.0),),

@@ -8,7 +8,7 @@ one eigendecomposition of each factor.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +18,10 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
 Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
-_OWN, _REACH, _COMMON, _WEIGHTS = 3, 4, 5, 6
-_START = (1.0, 0.5, 0.2, 0.05, 4.0, 0.3)
-_LEAST = (1e-3, 0.02, 0.005, 0.003, 0.5, 0.05)
-_MOST = (100.0, 20.0, 20.0, 2.0, 50.0, 0.9)
+_OWN, _REACH, _COMMON, _WEIGHTS = 1, 2, 3, 4
+_START = (1.0, 0.05, 4.0, 0.3)
+_LEAST = (1e-3, 0.003, 0.5, 0.05)
+_MOST = (100.0, 2.0, 50.0, 0.9)
 _LEAST_WEIGHT, _MOST_WEIGHT = 0.003, 10.0
 #: Steps of the search for hyperparameters, one sweep over all of them a step.
 _STEPS = (3.0, 1.8)
@@ -39,12 +39,12 @@ class Likeness:
     """How alike the configurations of two lists of rows are, whatever the hyperparameters.
 
     Attributes:
-        left, right: how alike two values are, its square and its cube, summed over parameters,
-            are products of these: a column, or a row, for each value of each parameter.
+        left, right: how alike two values are, summed over parameters, is a product of these: a
+            column, or a row, for each value of each parameter.
         is_equal: whether two are the same, and not the default.
     """
 
-    left: tuple[Matrix, ...]
+    left: Matrix
     right: Matrix
     is_equal: Flags
 
@@ -69,9 +69,9 @@ class Observed:
 class Covariance:
     """Hyperparameters, and the covariances that follow from them.
 
-    Between configurations it is a sum over the parameters that both set, over pairs and over
-    triples of them (a functional ANOVA, by Newton's identities), plus what is a configuration's
-    own. It is zero for the default: a parameter does nothing unless it is seen to.
+    Between configurations it is a sum over the parameters that both set, plus what is a
+    configuration's own: there stands what parameters do only together. It is zero for the default:
+    a parameter does nothing unless it is seen to.
     """
 
     def __init__(self, encoding: Encoding, sizes: Matrix) -> None:
@@ -95,8 +95,7 @@ class Covariance:
         common = left @ right.T
         is_set = np.outer(one.any(axis=1), np.ones(len(other), dtype=bool))
         is_equal: Flags = is_set & (common == one.shape[1])
-        powers = (self._alike, self._alike**2, self._alike * self._alike**2)
-        return Likeness(tuple(left @ power for power in powers), right.T, is_equal)
+        return Likeness(left @ self._alike, right.T, is_equal)
 
     def _indicators(self, rows: Rows) -> Matrix:
         found: Matrix = (rows[:, self._owner] == self._place).astype(np.float64)
@@ -105,22 +104,16 @@ class Covariance:
     def between(self, alike: Likeness) -> Matrix:
         """Between the configurations of two lists of rows."""
         weights = self.values[_WEIGHTS:][self._owner]
-        sums = ((left * weights**n) @ alike.right for n, left in enumerate(alike.left, start=1))
-        return self._sum(sums, alike.is_equal)
+        return self._sum((alike.left * weights) @ alike.right, alike.is_equal)
 
     def within(self, rows: Rows) -> Matrix:
         """Of each configuration with itself: its prior variance."""
-        weights, is_set = self.values[_WEIGHTS:], (rows > 0).astype(np.float64)
-        own = np.asarray(rows.any(axis=1))
-        return self._sum((is_set @ weights**n for n in (1, 2, 3)), own)
+        is_set = (rows > 0).astype(np.float64)
+        return self._sum(is_set @ self.values[_WEIGHTS:], np.asarray(rows.any(axis=1)))
 
-    def _sum(self, powers: Iterable[Matrix], own: Flags) -> Matrix:
-        first, second, third = powers
-        both = first * first
-        pairs = (both - second) / 2
-        triples = (both * first - 3 * first * second + 2 * third) / 6
-        scale, of_pairs, of_triples, of_own = self.values[: _OWN + 1]
-        found: Matrix = scale * (first + of_pairs * pairs + of_triples * triples + of_own * own)
+    def _sum(self, common: Matrix, own: Flags) -> Matrix:
+        scale, of_own = self.values[: _OWN + 1]
+        found: Matrix = scale * (common + of_own * own)
         return found
 
     def sizes(self) -> Matrix:

@@ -14,19 +14,15 @@ from commtune.tuner.search.covariance import Covariance, Observed, Posterior
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.standings import Speedups, Standing
 
-#: Below this logarithm a configuration is too slow to matter, and differences count less: one
-#: that is ten times slower must not decide what the model thinks of its neighbours.
-_KNEE = -0.3
+#: Slower than this (logarithm) counts as this, and so does what fails: how slow it is must not
+#: decide what the model thinks of its neighbours.
+_SLOWEST = -0.7
 #: Speedups of 1 that the default is known to have.
 _DEFAULT_RUNS = 200.0
 #: A priori noise of a run (logarithm), what of it is common to all sizes, and what runs that
 #: prior is worth; deviations are drawn in to so many standard deviations.
 _NOISE, _COMMON_NOISE, _PRIOR_RUNS, _FAR = 0.1, 0.6, 8.0, 3.0
 _LEAST_SCALE = 0.02
-#: The fit takes its hyperparameters for known, which makes errors of standings too small: on
-#: recordings 93 to 95 % of the truths lay within two of them with this, and 96 % with what a
-#: configuration does by itself.
-_ALLOWANCE = 1.25
 #: What a configuration does by itself, and its parts don't foretell, is a priori as large as the
 #: noise in the mean of so many runs: the more runs it has, the more its own are believed.
 _FORETOLD_RUNS = 3.0
@@ -101,7 +97,8 @@ class TableModel:
             return
         places, values = zip(*known, strict=True)
         # What a machine state hid is taken from the sizes beside it.
-        value = _draw_in(np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values))
+        value = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
+        value = np.maximum(value, _SLOWEST)
         small = self.reduce(configuration)
         mean = self._means.setdefault(small, _Mean(0, np.zeros_like(value)))
         if mean.runs:
@@ -209,7 +206,7 @@ class TableModel:
         seen = np.array([self._means[c].value for c in tried])
         mean += runs / (runs + _FORETOLD_RUNS) * (seen - mean)
         own = self.noise / np.sqrt(runs + _FORETOLD_RUNS)
-        error = np.hypot(_ALLOWANCE * error, own)
+        error = np.hypot(error, own)
         return tuple(
             Standing(
                 configuration,
@@ -241,7 +238,7 @@ class TableModel:
         return list(kept[:: math.ceil(len(kept) / _MOST_LEARNT)]) if kept else []
 
     def _observed(self, kept: Sequence[Configuration]) -> Observed:
-        slow = np.full(len(self.sizes), _draw_in(np.array(-1.0)))
+        slow = np.full(len(self.sizes), _SLOWEST)
         unknown = _Mean(1, slow)
         means = [self._means.get(c, unknown) for c in kept]
         values = np.array([np.zeros_like(slow), *(mean.value for mean in means)])
@@ -266,8 +263,3 @@ class TableModel:
         plain = (1 - common) * np.eye(count) + common
         shrunk: Matrix = (alike + plain) / 2 * np.outer(spread, spread)
         return shrunk
-
-
-def _draw_in(values: Matrix) -> Matrix:
-    behind = np.maximum(_KNEE - values, 0.0)
-    return np.where(values < _KNEE, _KNEE - np.log1p(behind), values)
