@@ -8,8 +8,8 @@ one eigendecomposition of each factor.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 from numpy.typing import NDArray
@@ -125,7 +125,7 @@ class Covariance:
     def learn(self, observed: Observed) -> None:
         """Fits the hyperparameters by marginal likelihood, one after the other, coarsely."""
         best = self._plausibility(observed)
-        for place, step in self._moves():
+        for step, place in product(_STEPS, range(len(self.values))):
             before = self.values[place]
             for factor in (step, 1 / step):
                 moved = np.clip(before * factor, self._least[place], self._most[place])
@@ -161,19 +161,13 @@ class Covariance:
         idle = list(range(len(known)))
         while idle:
             likely = {place: likelihood_with(place) for place in idle}
-            idle.sort(key=likely.__getitem__, reverse=True)
-            if likely[idle[0]] - reached < least:
+            idle.sort(key=likely.__getitem__)
+            if likely[idle[-1]] - reached < least:
                 break
-            reached, weights[idle[0]] = likely[idle[0]], known[idle[0]]
-            del idle[0]
-        idle.reverse()
+            place = idle.pop()
+            reached, weights[place] = likely[place], known[place]
         self.values[:] = before
         return idle
-
-    def _moves(self) -> Iterator[tuple[int, float]]:
-        for step in _STEPS:
-            for place in range(len(self.values)):
-                yield place, step
 
     def _plausibility(self, observed: Observed) -> float:
         weights = self.values[_WEIGHTS:]

@@ -166,7 +166,8 @@ class TableModel:
         kept = self._kept()
         self.kept = [c for c in kept if c in self._means]
         if len(self._means) >= _LEARN_AGAIN * self._learnt_at:
-            self._covariance.learn(self._observed(self._thinned(kept)))
+            thinned = kept[:: max(1, math.ceil(len(kept) / _MOST_LEARNT))]
+            self._covariance.learn(self._observed(thinned))
             self._learnt_at = len(self._means)
         self._posterior = Posterior(self._covariance, self._observed(kept))
 
@@ -234,9 +235,6 @@ class TableModel:
         kept |= dict.fromkeys(older[:: max(1, math.ceil(len(older) / max(1, room - room // 2)))])
         return [tried[n] for n in sorted(kept)] + failed
 
-    def _thinned(self, kept: Sequence[Configuration]) -> list[Configuration]:
-        return list(kept[:: math.ceil(len(kept) / _MOST_LEARNT)]) if kept else []
-
     def _observed(self, kept: Sequence[Configuration]) -> Observed:
         slow = np.full(len(self.sizes), _SLOWEST)
         unknown = _Mean(1, slow)
@@ -249,17 +247,5 @@ class TableModel:
             alike=self._covariance.liken(rows, rows),
             means=values / self._scale,
             share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
-            noise=self._noise() / np.outer(self._scale, self._scale),
+            noise=self._scatter / self._freedom / np.outer(self._scale, self._scale),
         )
-
-    def _noise(self) -> Matrix:
-        """Covariance of a run between sizes: half as measured, half with one correlation."""
-        found = self._scatter / self._freedom
-        spread = np.sqrt(np.diag(found))
-        alike = found / np.outer(spread, spread)
-        count = len(spread)
-        common = (alike.sum() - count) / max(1, count * count - count)
-        common = float(np.clip(common, 0.0, 0.95))
-        plain = (1 - common) * np.eye(count) + common
-        shrunk: Matrix = (alike + plain) / 2 * np.outer(spread, spread)
-        return shrunk

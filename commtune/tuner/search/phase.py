@@ -327,10 +327,11 @@ class SearchPhase:
         self._dispatch(next_block, timer)
 
     def _finalists(self) -> list[Configuration]:
-        """Smaller variants, what was ahead in a single run, then the re-runs worth most."""
+        """Halves, what was ahead in a single run, then the re-runs worth most."""
         model = self._search.model
         model.fit()
-        found = self._smaller_variants()
+        trials = self._runner.trials
+        found = [one for one in list_smaller_variants(model) if one not in trials]
         found += model.lucky_ones(_AHEAD)
         most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
         ranked = rank_reruns(model, self._weights, most_runs)
@@ -350,11 +351,6 @@ class SearchPhase:
             self._trial(Proposal(configuration, Origin.SAMPLER))
             self._search.remember(configuration)
         return configuration
-
-    def _smaller_variants(self) -> list[Configuration]:
-        """Of the best, without what seems to do nothing, what was never tried."""
-        found = list_smaller_variants(self._search.model)
-        return [c for c in found if c not in self._runner.trials]
 
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them.

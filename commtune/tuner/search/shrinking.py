@@ -2,7 +2,7 @@
 
 The search meets its best configurations with whatever else they happened to set, and what it
 changes of them keeps most of that. So their variables come together in all that is good, and no
-model can tell which of them matter. Half of them can: one run, and the other half is out.
+model can tell which of them matter. A run of half of them can.
 """
 
 from __future__ import annotations

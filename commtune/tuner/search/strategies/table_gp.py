@@ -60,7 +60,7 @@ class TableImprovement:
         self._numbers = np.random.default_rng(rng.randrange(2**32))
         self._space = model.encoding.space
         self._random = RandomSampling(self._space, rng)
-        self._balanced = _draw_balanced(self._space, rng)
+        self._balanced = self._draw_balanced()
         self._alone = _draw_single_values(self._space, rng)
         self._waiting: dict[Configuration, None] = {}
         self._field: _Field | None = None
@@ -159,6 +159,15 @@ class TableImprovement:
         new = {row.tobytes(): n for n, row in enumerate(found) if row.tobytes() not in tried}
         return found[sorted(new.values())]
 
+    def _draw_balanced(self) -> list[Configuration]:
+        """Some in which each value of a parameter, unset too, is as frequent as any other."""
+        encoding, shuffled = self._model.encoding, self._numbers.permutation
+        columns = [
+            shuffled(np.resize(shuffled(len(values)), _BALANCED)) for values in encoding.values
+        ]
+        drawn = [encoding.assignment_of(row) for row in np.transpose(columns).tolist()]
+        return [self._space.configuration(one) for one in drawn if self._space.is_allowed(one)]
+
     def _draw(self, count: int) -> Rows:
         """At random, legal or not, with more or fewer parameters unset."""
         counts = [len(values) for values in self._model.encoding.values]
@@ -187,20 +196,6 @@ def _pop_open(configurations: list[Configuration], is_open: IsOpen) -> Proposal 
         if is_open(configuration):
             return Proposal(configuration, Origin.RANDOM)
     return None
-
-
-def _draw_balanced(space: Space, rng: random.Random) -> list[Configuration]:
-    """Some in which each value of a parameter, unset among them, is as frequent as any other."""
-    columns = []
-    for parameter in space.parameters:
-        values = rng.sample(parameter.values, len(parameter.values))
-        repeated = [values[n % len(values)] for n in range(_BALANCED)]
-        columns.append(rng.sample(repeated, _BALANCED))
-    names = [parameter.name for parameter in space.parameters]
-    drawn = [
-        space.consistent(dict(zip(names, row, strict=True))) for row in zip(*columns, strict=True)
-    ]
-    return [space.configuration(one) for one in drawn if space.is_allowed(one)]
 
 
 def _draw_single_values(space: Space, rng: random.Random) -> list[Configuration]:
