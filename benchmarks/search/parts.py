@@ -30,7 +30,7 @@ from commtune.tuner.search import covariance, model, phase  # noqa: E402
 from commtune.tuner.search.strategies import table_gp  # noqa: E402
 
 from .__main__ import ALL, load_recording  # noqa: E402
-from .halves import split_grid  # noqa: E402
+from .halves import Floats, split_grid  # noqa: E402
 from .idle_variables import count_idle  # noqa: E402
 from .ours import profile_at, run_whole_campaign  # noqa: E402
 
@@ -41,6 +41,10 @@ def _do_nothing(*_args: object, **_options: object) -> None:
 
 def _list_nothing(*_args: object) -> list[Any]:
     return []
+
+
+def _without_common_noise(table: model.TableModel) -> Floats:
+    return np.diag(table.noise**2)
 
 
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
@@ -55,6 +59,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "single values at first": ((table_gp, "_ALONE", 0),),
     "each value is met at first": ((table_gp.TableImprovement, "_draw_balanced", _list_nothing),),
     "hyperparameters are learnt": ((covariance.Covariance, "learn", _do_nothing),),
+    "noise is common to sizes": ((model.TableModel, "_noise", _without_common_noise),),
     "a configuration's own runs count": ((model, "_FORETOLD_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),

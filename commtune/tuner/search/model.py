@@ -62,8 +62,8 @@ class TableModel:
     def forget_all(self) -> None:
         """Forgets what was observed; how parameters matter stays."""
         count = len(self.sizes)
-        prior = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
-        self._scatter = _PRIOR_RUNS * _NOISE**2 * prior
+        self._alike = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
+        self._scatter = _PRIOR_RUNS * _NOISE**2 * self._alike
         self._freedom = _PRIOR_RUNS
         self._means: dict[Configuration, _Mean] = {}
         self._failed: dict[Configuration, None] = {}
@@ -247,5 +247,11 @@ class TableModel:
             alike=self._covariance.liken(rows, rows),
             means=values / self._scale,
             share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
-            noise=self._scatter / self._freedom / np.outer(self._scale, self._scale),
+            noise=self._noise() / np.outer(self._scale, self._scale),
         )
+
+    def _noise(self) -> Matrix:
+        """Covariance of a run between sizes: half as measured, half with the usual correlation."""
+        usual = np.outer(self.noise, self.noise) * self._alike
+        shrunk: Matrix = (self._scatter / self._freedom + usual) / 2
+        return shrunk

@@ -34,12 +34,8 @@ def list_smaller_variants(model: TableModel) -> list[Configuration]:
     for size in np.flatnonzero(least > 0).tolist():
         good = np.flatnonzero(mean[:, size] >= least[size])
         sizes_of[min(good.tolist(), key=lambda n: (lengths[n], -mean[n, size]))].append(size)
-    found = [
-        halve(model, model.kept[index], sizes)
-        for index, sizes in sizes_of.items()
-        if lengths[index] > 1
-    ]
-    return list(dict.fromkeys(found))
+    large = [(model.kept[n], sizes) for n, sizes in sizes_of.items() if lengths[n] > 1]
+    return list(dict.fromkeys(halve(model, one, sizes) for one, sizes in large))
 
 
 def halve(model: TableModel, large: Configuration, sizes: Sequence[int]) -> Configuration:

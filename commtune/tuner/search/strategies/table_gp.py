@@ -33,11 +33,7 @@ _CROSSED, _EVEN, _CHANGED = 0.3, 0.5, 0.75
 
 @dataclass
 class _Field:
-    """What may be proposed until the model is fitted again, and what each is worth.
-
-    Attributes:
-        smaller: parts of the best, which come first.
-    """
+    """Until the model is fitted again: parts of the best, then rows with what each is worth."""
 
     rows: Rows
     value: Matrix
