@@ -62,8 +62,8 @@ class TableModel:
     def forget_all(self) -> None:
         """Forgets what was observed; how parameters matter stays."""
         count = len(self.sizes)
-        self._alike = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
-        self._scatter = _PRIOR_RUNS * _NOISE**2 * self._alike
+        prior = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
+        self._scatter = _PRIOR_RUNS * _NOISE**2 * prior
         self._freedom = _PRIOR_RUNS
         self._means: dict[Configuration, _Mean] = {}
         self._failed: dict[Configuration, None] = {}
@@ -251,7 +251,11 @@ class TableModel:
         )
 
     def _noise(self) -> Matrix:
-        """Covariance of a run between sizes: half as measured, half with the usual correlation."""
-        usual = np.outer(self.noise, self.noise) * self._alike
-        shrunk: Matrix = (self._scatter / self._freedom + usual) / 2
+        """Covariance of a run between sizes: half as measured, half with one correlation."""
+        found, spread = self._scatter / self._freedom, np.outer(self.noise, self.noise)
+        count = len(found)
+        common = ((found / spread).sum() - count) / max(1, count * count - count)
+        common = float(np.clip(common, 0.0, 0.95))
+        plain = (1 - common) * np.eye(count) + common
+        shrunk: Matrix = (found + plain * spread) / 2
         return shrunk

@@ -158,9 +158,7 @@ class TableImprovement:
     def _draw_balanced(self) -> list[Configuration]:
         """Some in which each value of a parameter, unset too, is as frequent as any other."""
         encoding, shuffled = self._model.encoding, self._numbers.permutation
-        columns = [
-            shuffled(np.resize(shuffled(len(values)), _BALANCED)) for values in encoding.values
-        ]
+        columns = [shuffled(np.resize(shuffled(len(v)), _BALANCED)) for v in encoding.values]
         drawn = [encoding.assignment_of(row) for row in np.transpose(columns).tolist()]
         return [self._space.configuration(one) for one in drawn if self._space.is_allowed(one)]
 
