@@ -1,16 +1,15 @@
 """The tables. Times of day are seconds since 1970 (UTC), durations seconds, sizes bytes.
 
-What a column holds is said by its name, in ``shapes``. A new database is made from this file, and
-from ``views``; migrations change older ones.
+A new database is made from this file, and from ``views``; migrations change older ones.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import sqlalchemy as sa
 
-from commtune.db.checked_columns import checked_type
+from commtune.db.checked_columns import check_columns
 
 #: Constraints get names, so that migrations can refer to them.
 METADATA = sa.MetaData(
@@ -23,142 +22,167 @@ METADATA = sa.MetaData(
 )
 
 #: SQLite numbers rows by itself only in a column declared INTEGER.
-_ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-#: What a column with the number of another table's row refers to.
-_OTHERS = {
-    "campaign_id": "campaigns.id",
-    "configuration_id": "configurations.id",
-    "profile_id": "profiles.id",
-    "stack_id": "stacks.id",
-    "system_id": "systems.id",
-    "trial_id": "trials.id",
-}
-
-
-def _table(
-    name: str,
-    columns: str,
-    *constraints: sa.UniqueConstraint | sa.Index,
-    key: str = "id",
-    empty: str = "",
-    **options: Any,
-) -> sa.Table:
-    """A table.
-
-    Args:
-        columns: their names, with blanks between, as are those of ``key`` and ``empty``.
-        key: columns that name a row; the database numbers rows where it is ``id``.
-        empty: columns that may be.
-    """
-    made = [
-        _column(name, column, is_key=column in key.split(), may_be_empty=column in empty.split())
-        for column in columns.split()
-    ]
-    return sa.Table(name, METADATA, *made, *constraints, **options)
-
-
-def _column(table: str, name: str, *, is_key: bool, may_be_empty: bool) -> sa.Column[Any]:
-    if name == "id":
-        # SQLite numbers rows by itself only in a column declared INTEGER.
-        return sa.Column(
-            name, sa.BigInteger().with_variant(sa.Integer, "sqlite"), primary_key=True
-        )
-    other = "runs.id" if (table, name) == ("measurements", "run_id") else _OTHERS.get(name)
-    return sa.Column(
-        name,
-        checked_type(table, name),
-        *([sa.ForeignKey(other)] if other else ()),
-        primary_key=is_key,
-        autoincrement=False,
-        nullable=may_be_empty,
-    )
-
+_Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
+_JSON = sa.JSON(none_as_null=True)
+#: Others may be empty.
+_column = partial(sa.Column, nullable=False)
+#: Numbers that others give.
+_key = partial(_column, primary_key=True, autoincrement=False)
 
 #: A machine: what its fingerprint was made of.
-SYSTEMS = _table(
+SYSTEMS = sa.Table(
     "systems",
-    "id fingerprint name description created",
-    sa.UniqueConstraint("fingerprint"),
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("fingerprint", sa.String(128), unique=True),
+    _column("name", sa.Text),
+    _column("description", _JSON),
+    _column("created", sa.Double()),
 )
 
 #: The software that moved the data: library text, version, loaded libraries.
-STACKS = _table(
+STACKS = sa.Table(
     "stacks",
-    "id fingerprint text description created",
-    sa.UniqueConstraint("fingerprint"),
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("fingerprint", sa.String(128), unique=True),
+    _column("text", sa.Text),
+    _column("description", _JSON),
+    _column("created", sa.Double()),
 )
 
 #: One question to one machine: ``what`` must not change, ``settings`` may. ``site`` is empty
 #: where it was measured here, else the name of the site that shared it.
-CAMPAIGNS = _table(
+CAMPAIGNS = sa.Table(
     "campaigns",
-    """id name content_key what settings space space_key seed system_id stack_id simulated folder
-    created finished site""",
-    sa.UniqueConstraint("name"),
-    empty="finished",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("name", sa.String(255), unique=True),
+    _column("content_key", sa.String(64)),
+    _column("what", _JSON),
+    _column("settings", _JSON),
+    _column("space", _JSON),
+    _column("space_key", sa.String(64)),
+    _column("seed", sa.BigInteger),
+    _column("system_id", sa.ForeignKey("systems.id")),
+    _column("stack_id", sa.ForeignKey("stacks.id")),
+    _column("simulated", sa.Boolean()),
+    _column("folder", sa.Text),
+    _column("created", sa.Double()),
+    sa.Column("finished", sa.Double()),
+    _column("site", sa.Text),
 )
 
 #: Who works on a campaign now; no row where nobody does.
-LOCKS = _table(
+LOCKS = sa.Table(
     "locks",
-    "campaign_id host boot_id pid pid_start pid_namespace since heartbeat",
-    key="campaign_id",
+    METADATA,
+    _key("campaign_id", _Id, sa.ForeignKey("campaigns.id")),
+    _column("host", sa.Text),
+    _column("boot_id", sa.Text),
+    _column("pid", sa.BigInteger),
+    _column("pid_start", sa.BigInteger),
+    _column("pid_namespace", sa.BigInteger),
+    _column("since", sa.Double()),
+    _column("heartbeat", sa.Double()),
 )
 
 #: What a campaign decided to confirm, stored before it did; the newest row holds.
-DECISIONS = _table(
+DECISIONS = sa.Table(
     "decisions",
-    "id campaign_id decision created",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("decision", _JSON),
+    _column("created", sa.Double()),
     sa.Index("ix_decisions_campaign", "campaign_id", "id"),
 )
 
 #: What a campaign came to, as plain data; the newest row holds.
-CONCLUSIONS = _table(
+CONCLUSIONS = sa.Table(
     "conclusions",
-    "id campaign_id conclusion created",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("conclusion", _JSON),
+    _column("created", sa.Double()),
     sa.Index("ix_conclusions_campaign", "campaign_id", "id"),
 )
 
 #: One assignment of environment variables; shared by campaigns.
-CONFIGURATIONS = _table(
+CONFIGURATIONS = sa.Table(
     "configurations",
-    "id key environment",
-    sa.UniqueConstraint("key"),
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("key", sa.String(64), unique=True),
+    _column("environment", _JSON),
 )
 
 #: One configuration in one campaign; number 0 is the baseline.
-TRIALS = _table(
+TRIALS = sa.Table(
     "trials",
-    "id campaign_id number configuration_id origin label created",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("number", sa.Integer()),
+    _column("configuration_id", sa.ForeignKey("configurations.id")),
+    _column("origin", sa.String(32)),
+    _column("label", sa.Text),
+    _column("created", sa.Double()),
     sa.UniqueConstraint("campaign_id", "number"),
 )
 
 #: Runs that were planned to be made close together; ``runs.block`` is its number.
 #: ``configurations`` are environments in the order of the runs; the empty one is the default.
-BLOCKS = _table(
+BLOCKS = sa.Table(
     "blocks",
-    "campaign_id number phase operation configurations created",
-    key="campaign_id number",
+    METADATA,
+    _key("campaign_id", _Id, sa.ForeignKey("campaigns.id")),
+    _key("number", sa.Integer()),
+    _column("phase", sa.String(32)),
+    _column("operation", sa.String(64)),
+    _column("configurations", _JSON),
+    _column("created", sa.Double()),
 )
 
 #: What the library did under a configuration, from an untimed run; the latest one holds.
 #: ``fingerprints`` is by size (bytes, as text), ``said`` a list of lines.
-EXECUTIONS = _table(
+EXECUTIONS = sa.Table(
     "executions",
-    "campaign_id configuration_id operation followed fingerprints said why became created",
-    key="campaign_id configuration_id operation",
-    empty="became",
+    METADATA,
+    _key("campaign_id", _Id, sa.ForeignKey("campaigns.id")),
+    _key("configuration_id", _Id, sa.ForeignKey("configurations.id")),
+    _column("operation", sa.String(64), primary_key=True),
+    _column("followed", sa.String(32)),
+    _column("fingerprints", _JSON),
+    _column("said", _JSON),
+    _column("why", sa.Text),
+    sa.Column("became", sa.String(64)),
+    _column("created", sa.Double()),
 )
 
 #: A job of a scheduler; ``stage`` goes prepared, submitted, over.
-JOBS = _table(
+JOBS = sa.Table(
     "jobs",
-    """key campaign_id kind stage block number folder word reason nodes node_count prepared_at
-    started_at ended_at node_hours detail""",
+    METADATA,
+    _column("key", sa.String(255), primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("kind", sa.String(32)),
+    _column("stage", sa.String(16)),
+    sa.Column("block", sa.Integer()),
+    _column("number", sa.String(64)),
+    _column("folder", sa.Text),
+    _column("word", sa.Text),
+    _column("reason", sa.Text),
+    _column("nodes", sa.Text),
+    _column("node_count", sa.Integer()),
+    _column("prepared_at", sa.Double()),
+    sa.Column("started_at", sa.Double()),
+    sa.Column("ended_at", sa.Double()),
+    _column("node_hours", sa.Double()),
+    _column("detail", sa.Text),
     # Node-hours are added up without reading a row.
     sa.Index("ix_jobs_campaign", "campaign_id", "node_hours"),
-    key="key",
-    empty="block started_at ended_at",
 )
 #: For jobs that are not over: few, however many there were. As text: with an ``Index``, whoever
 #: uses SQLite would wait for PostgreSQL's dialect.
@@ -172,33 +196,87 @@ sa.event.listen(
 
 #: One launch of the benchmark; ``state`` goes planned, running, stored. ``nodes`` is a list of
 #: names with commas between; empty where no scheduler gave them.
-RUNS = _table(
+RUNS = sa.Table(
     "runs",
-    """id run_id campaign_id trial_id configuration_id phase block position session operation
-    workload timing state outcome started_at wall_s exit_code detail output_tail oversubscribed
-    other_load header footer nodes distance end_s""",
-    sa.UniqueConstraint("run_id"),
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("run_id", sa.String(255), unique=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("trial_id", sa.ForeignKey("trials.id")),
+    _column("configuration_id", sa.ForeignKey("configurations.id")),
+    _column("phase", sa.String(32)),
+    _column("block", sa.Integer()),
+    _column("position", sa.Integer()),
+    _column("session", sa.Text),
+    _column("operation", sa.String(64)),
+    _column("workload", _JSON),
+    _column("timing", _JSON),
+    _column("state", sa.String(16)),
+    sa.Column("outcome", sa.String(32)),
+    _column("started_at", sa.Double()),
+    sa.Column("wall_s", sa.Double()),
+    sa.Column("exit_code", sa.Integer()),
+    _column("detail", sa.Text),
+    _column("output_tail", sa.Text),
+    _column("oversubscribed", sa.Boolean()),
+    sa.Column("other_load", sa.Double()),
+    sa.Column("header", _JSON),
+    sa.Column("footer", _JSON),
+    sa.Column("nodes", sa.Text),
+    sa.Column("distance", sa.Text),
+    sa.Column("end_s", sa.Double()),
     sa.Index("ix_runs_campaign", "campaign_id", "id"),
     sa.Index("ix_runs_campaign_state", "campaign_id", "state", "outcome"),
-    empty="outcome wall_s exit_code other_load header footer nodes distance end_s",
 )
 
 #: One size of one run. ``place`` is its rank in the order the benchmark finished them.
 #: ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
 #: the order taken; empty where they were pruned. It is last: SQLite reads no further than it must.
-MEASUREMENTS = _table(
+MEASUREMENTS = sa.Table(
     "measurements",
-    """run_id place operation bytes median_s min_s mean_s p95_s max_s algbw busbw batch
-    first_call_s canary_s canary_after_s wrong n_samples samples""",
-    key="run_id place",
-    empty="first_call_s canary_s canary_after_s",
+    METADATA,
+    _key("run_id", _Id, sa.ForeignKey("runs.id")),
+    _key("place", sa.Integer()),
+    _column("operation", sa.String(64)),
+    _column("bytes", sa.BigInteger),
+    _column("median_s", sa.Double()),
+    _column("min_s", sa.Double()),
+    _column("mean_s", sa.Double()),
+    _column("p95_s", sa.Double()),
+    _column("max_s", sa.Double()),
+    _column("algbw", sa.Double()),
+    _column("busbw", sa.Double()),
+    _column("batch", sa.Integer()),
+    sa.Column("first_call_s", sa.Double()),
+    sa.Column("canary_s", sa.Double()),
+    sa.Column("canary_after_s", sa.Double()),
+    _column("wrong", sa.BigInteger),
+    _column("n_samples", sa.Integer()),
+    _column("samples", sa.LargeBinary()),
 )
 
 #: What came out of a campaign for a range of sizes.
-PROFILES = _table(
+PROFILES = sa.Table(
     "profiles",
-    """id campaign_id name operation backend ranks nodes bytes_low bytes_high configuration_id
-    verdict level minimum_gain note simulated created details conditions""",
+    METADATA,
+    _column("id", _Id, primary_key=True),
+    _column("campaign_id", sa.ForeignKey("campaigns.id")),
+    _column("name", sa.String(255)),
+    _column("operation", sa.String(64)),
+    _column("backend", sa.String(64)),
+    _column("ranks", sa.Integer()),
+    _column("nodes", sa.Integer()),
+    _column("bytes_low", sa.BigInteger),
+    _column("bytes_high", sa.BigInteger),
+    _column("configuration_id", sa.ForeignKey("configurations.id")),
+    _column("verdict", sa.String(32)),
+    _column("level", sa.Double()),
+    _column("minimum_gain", sa.Double()),
+    _column("note", sa.Text),
+    _column("simulated", sa.Boolean()),
+    _column("created", sa.Double()),
+    _column("details", _JSON),
+    _column("conditions", _JSON),
     sa.UniqueConstraint("campaign_id", "name"),
     # The newest answers first, found and filtered by size without touching the table.
     sa.Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
@@ -207,9 +285,24 @@ PROFILES = _table(
 )
 
 #: Evidence of a profile at one size and machine state; guards are other operations.
-PROFILE_POINTS = _table(
+PROFILE_POINTS = sa.Table(
     "profile_points",
-    """profile_id place is_guard operation bytes speed default_s tuned_s ratio low high pairs
-    verdict share""",
-    key="profile_id place",
+    METADATA,
+    _key("profile_id", _Id, sa.ForeignKey("profiles.id")),
+    _key("place", sa.Integer()),
+    _column("is_guard", sa.Boolean()),
+    _column("operation", sa.String(64)),
+    _column("bytes", sa.BigInteger),
+    _column("speed", sa.String(32)),
+    _column("default_s", sa.Double()),
+    _column("tuned_s", sa.Double()),
+    _column("ratio", sa.Double()),
+    _column("low", sa.Double()),
+    _column("high", sa.Double()),
+    _column("pairs", sa.Integer()),
+    _column("verdict", sa.String(32)),
+    _column("share", sa.Double()),
 )
+
+
+check_columns(METADATA)

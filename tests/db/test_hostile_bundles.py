@@ -120,6 +120,7 @@ _ATTACKS: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "an operation": (put("runs", "operation", "rm -rf"), "operation"),
     "deep": (put("campaigns", "settings", {"x": nested(40)}), "nested too deeply"),
     "very deep": (put("campaigns", "settings", {"x": nested(900)}), "nested too deeply"),
+    "large": (put("runs", "block", 2**40), "too large"),
     "very large": (put("campaigns", "seed", 2**70), "too large"),
     "digits": (put("campaigns", "seed", 10**4000), "too large"),
     "no number": (put("measurements", "median_s", float("nan")), "ValueError"),

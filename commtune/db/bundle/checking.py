@@ -165,6 +165,9 @@ def _value(column: sa.Column[Any], plain: Any) -> Any:
     most = getattr(inner, "length", None)
     if most is not None and len(plain) > most:
         raise BadRow(f"{column.name}: longer than {most} characters")
+    small = isinstance(inner, sa.Integer) and not isinstance(inner, sa.BigInteger)
+    if small and abs(plain) >= 2**31:
+        raise BadRow(f"{column.name}: {plain} is too large")
     return plain
 
 

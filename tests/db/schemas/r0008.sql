@@ -1,26 +1,26 @@
 BEGIN TRANSACTION;
 CREATE TABLE blocks (
-	campaign_id BIGINT NOT NULL, 
-	number BIGINT NOT NULL, 
-	phase TEXT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
+	number INTEGER NOT NULL, 
+	phase VARCHAR(32) NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
 	configurations JSON NOT NULL, 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_blocks PRIMARY KEY (campaign_id, number), 
 	CONSTRAINT fk_blocks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1.79566310119971299166e+09);
+INSERT INTO "blocks" VALUES(1,4,'confirm','allreduce','[{"OTHER":"1"},{},{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}]',1795661799.08563);
 CREATE TABLE campaigns (
 	id INTEGER NOT NULL, 
 	name VARCHAR(255) NOT NULL, 
-	content_key TEXT NOT NULL, 
+	content_key VARCHAR(64) NOT NULL, 
 	what JSON NOT NULL, 
 	settings JSON NOT NULL, 
 	space JSON NOT NULL, 
-	space_key TEXT NOT NULL, 
+	space_key VARCHAR(64) NOT NULL, 
 	seed BIGINT NOT NULL, 
-	system_id BIGINT NOT NULL, 
-	stack_id BIGINT NOT NULL, 
+	system_id INTEGER NOT NULL, 
+	stack_id INTEGER NOT NULL, 
 	simulated BOOLEAN NOT NULL, 
 	folder TEXT NOT NULL, 
 	created DOUBLE NOT NULL, 
@@ -31,7 +31,7 @@ CREATE TABLE campaigns (
 	CONSTRAINT fk_campaigns_system_id_systems FOREIGN KEY(system_id) REFERENCES systems (id), 
 	CONSTRAINT fk_campaigns_stack_id_stacks FOREIGN KEY(stack_id) REFERENCES stacks (id)
 );
-INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79566310097710585594e+09,NULL,'');
+INSERT INTO "campaigns" VALUES(1,'shm','12b90044560ad893','{"operation":"allreduce","sizes":[8,1024,1048576],"timing":{"warmup":5}}','{"budget":{"wall_s":60}}','{"version":1,"variables":{"MPIR_CVAR_X":{"kind":"bool"}}}','0123456789abcdef',7,1,1,0,'/home/ann/campaigns/shm',1.79566179896671509735e+09,NULL,'');
 CREATE TABLE commtune_schema (
 	version_num VARCHAR(32) NOT NULL, 
 	CONSTRAINT commtune_schema_pkc PRIMARY KEY (version_num)
@@ -39,16 +39,16 @@ CREATE TABLE commtune_schema (
 INSERT INTO "commtune_schema" VALUES('r0008');
 CREATE TABLE conclusions (
 	id INTEGER NOT NULL, 
-	campaign_id BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
 	conclusion JSON NOT NULL, 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_conclusions PRIMARY KEY (id), 
 	CONSTRAINT fk_conclusions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79566310122480487826e+09);
+INSERT INTO "conclusions" VALUES(1,1,'{"version":1,"replayed":"","method":{"level":null,"minimum_gain":null,"tolerance":null,"looks":0,"confirmations":1,"interval":""},"budget":{},"spent":{},"noise":[],"confirmed":[],"ablations":[],"answers":{"one":null,"ranges":[],"trade_off":{"weighted":false,"one_mean_gain":null,"ranges_mean_gain":null,"lost_by_one":{}}},"detectable":{},"more":null,"not_followed":[],"set_aside":[]}',1.79566179909521555905e+09);
 CREATE TABLE configurations (
 	id INTEGER NOT NULL, 
-	"key" VARCHAR(255) NOT NULL, 
+	"key" VARCHAR(64) NOT NULL, 
 	environment JSON NOT NULL, 
 	CONSTRAINT pk_configurations PRIMARY KEY (id), 
 	CONSTRAINT uq_configurations_key UNIQUE ("key")
@@ -56,40 +56,40 @@ CREATE TABLE configurations (
 INSERT INTO "configurations" VALUES(1,'2f56221c4994c9da','{"MPIR_CVAR_CH4_SHM_EAGER":"65536","MPIR_CVAR_X":""}');
 CREATE TABLE decisions (
 	id INTEGER NOT NULL, 
-	campaign_id BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
 	decision JSON NOT NULL, 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_decisions PRIMARY KEY (id), 
 	CONSTRAINT fk_decisions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[]}',1.79566310119360589983e+09);
+INSERT INTO "decisions" VALUES(1,1,'{"candidates":[],"blocks":5,"first_block":0,"budget_s":0.0,"looks":[],"number":0,"error_share":1.0,"budget":{},"ablations":[],"sizes":[]}',1.79566179908419847489e+09);
 CREATE TABLE executions (
-	campaign_id BIGINT NOT NULL, 
-	configuration_id BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
+	configuration_id INTEGER NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
-	followed TEXT NOT NULL, 
+	followed VARCHAR(32) NOT NULL, 
 	fingerprints JSON NOT NULL, 
 	said JSON NOT NULL, 
 	why TEXT NOT NULL, 
-	became TEXT, 
+	became VARCHAR(64), 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_executions PRIMARY KEY (campaign_id, configuration_id, operation), 
 	CONSTRAINT fk_executions_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_executions_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.79566310120159173006e+09);
+INSERT INTO "executions" VALUES(1,1,'allreduce','executed','{"8":"aa01","1048576":"bb02"}','["algorithm: ring",""]','',NULL,1.79566179908703112601e+09);
 CREATE TABLE jobs (
 	"key" VARCHAR(255) NOT NULL, 
-	campaign_id BIGINT NOT NULL, 
-	kind TEXT NOT NULL, 
-	stage TEXT NOT NULL, 
-	block BIGINT, 
-	number TEXT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
+	kind VARCHAR(32) NOT NULL, 
+	stage VARCHAR(16) NOT NULL, 
+	block INTEGER, 
+	number VARCHAR(64) NOT NULL, 
 	folder TEXT NOT NULL, 
 	word TEXT NOT NULL, 
 	reason TEXT NOT NULL, 
 	nodes TEXT NOT NULL, 
-	node_count BIGINT NOT NULL, 
+	node_count INTEGER NOT NULL, 
 	prepared_at DOUBLE NOT NULL, 
 	started_at DOUBLE, 
 	ended_at DOUBLE, 
@@ -101,7 +101,7 @@ CREATE TABLE jobs (
 INSERT INTO "jobs" VALUES('over',1,'block','over',4,'','/home/ann/campaigns/shm/jobs/over','','','',2,1700000000.25,NULL,NULL,0.5,'');
 INSERT INTO "jobs" VALUES('shm-0004',1,'block','prepared',4,'','/home/ann/campaigns/shm/jobs/shm-0004','','','',2,1700000000.25,NULL,NULL,0.0,'');
 CREATE TABLE locks (
-	campaign_id BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
 	host TEXT NOT NULL, 
 	boot_id TEXT NOT NULL, 
 	pid BIGINT NOT NULL, 
@@ -112,10 +112,10 @@ CREATE TABLE locks (
 	CONSTRAINT pk_locks PRIMARY KEY (campaign_id), 
 	CONSTRAINT fk_locks_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id)
 );
-INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.79566310099009180073e+09,1.79566310100829124455e+09);
+INSERT INTO "locks" VALUES(1,'node1','boot',1,2,3,1.79566179896969652174e+09,1.79566179897503733634e+09);
 CREATE TABLE measurements (
-	run_id BIGINT NOT NULL, 
-	place BIGINT NOT NULL, 
+	run_id INTEGER NOT NULL, 
+	place INTEGER NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
 	bytes BIGINT NOT NULL, 
 	median_s DOUBLE NOT NULL, 
@@ -125,12 +125,12 @@ CREATE TABLE measurements (
 	max_s DOUBLE NOT NULL, 
 	algbw DOUBLE NOT NULL, 
 	busbw DOUBLE NOT NULL, 
-	batch BIGINT NOT NULL, 
+	batch INTEGER NOT NULL, 
 	first_call_s DOUBLE, 
 	canary_s DOUBLE, 
 	canary_after_s DOUBLE, 
 	wrong BIGINT NOT NULL, 
-	n_samples BIGINT NOT NULL, 
+	n_samples INTEGER NOT NULL, 
 	samples BLOB NOT NULL, 
 	CONSTRAINT pk_measurements PRIMARY KEY (run_id, place), 
 	CONSTRAINT fk_measurements_run_id_runs FOREIGN KEY(run_id) REFERENCES runs (id)
@@ -139,19 +139,19 @@ INSERT INTO "measurements" VALUES(1,0,'allreduce',8,1.008e-06,9.576e-07,1.008e-0
 INSERT INTO "measurements" VALUES(1,1,'allreduce',1024,2.024e-06,1.9228e-06,2.024e-06,2.10496e-06,2.1252e-06,5.05928853754940688596e+08,5.05928853754940688596e+08,16,0.0004,6.0e-08,NULL,0,11,X'789C2BE16434D34965327B7A80D96CAE0CAB5958059B19DF1576B3E3FA9C66F5DD5C6616CFB9CD3E38F19AAD98C76706001AB00D57');
 INSERT INTO "measurements" VALUES(1,2,'allreduce',1048576,0.001049576,0.0009970972,0.001049576,0.00109155904,0.0011020548,9.99047234311760187167e+08,9.99047234311760187167e+08,16,0.0004,6.0e-08,NULL,0,11,X'789CE3D8D8646526D8629552D86A35F1629BD57EC30EABB7133BADA43F75597906F558956FEAB55A2AD46F75B968821500991D12D5');
 CREATE TABLE profile_points (
-	profile_id BIGINT NOT NULL, 
-	place BIGINT NOT NULL, 
+	profile_id INTEGER NOT NULL, 
+	place INTEGER NOT NULL, 
 	is_guard BOOLEAN NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
 	bytes BIGINT NOT NULL, 
-	speed TEXT NOT NULL, 
+	speed VARCHAR(32) NOT NULL, 
 	default_s DOUBLE NOT NULL, 
 	tuned_s DOUBLE NOT NULL, 
 	ratio DOUBLE NOT NULL, 
 	low DOUBLE NOT NULL, 
 	high DOUBLE NOT NULL, 
-	pairs BIGINT NOT NULL, 
-	verdict TEXT NOT NULL, 
+	pairs INTEGER NOT NULL, 
+	verdict VARCHAR(32) NOT NULL, 
 	share DOUBLE NOT NULL, 
 	CONSTRAINT pk_profile_points PRIMARY KEY (profile_id, place), 
 	CONSTRAINT fk_profile_points_profile_id_profiles FOREIGN KEY(profile_id) REFERENCES profiles (id)
@@ -162,16 +162,16 @@ INSERT INTO "profile_points" VALUES(1,2,0,'allreduce',1048576,'slow',2.0e-05,1.5
 INSERT INTO "profile_points" VALUES(1,3,1,'broadcast',8,'all',2.0e-05,1.5e-05,1.1,1.0,1.2,7,'faster',1.0);
 CREATE TABLE profiles (
 	id INTEGER NOT NULL PRIMARY KEY AUTOINCREMENT, 
-	campaign_id BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
 	name VARCHAR(255) NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
-	backend TEXT NOT NULL, 
-	ranks BIGINT NOT NULL, 
-	nodes BIGINT NOT NULL, 
+	backend VARCHAR(64) NOT NULL, 
+	ranks INTEGER NOT NULL, 
+	nodes INTEGER NOT NULL, 
 	bytes_low BIGINT NOT NULL, 
 	bytes_high BIGINT NOT NULL, 
-	configuration_id BIGINT NOT NULL, 
-	verdict TEXT NOT NULL, 
+	configuration_id INTEGER NOT NULL, 
+	verdict VARCHAR(32) NOT NULL, 
 	level DOUBLE NOT NULL, 
 	minimum_gain DOUBLE NOT NULL, 
 	note TEXT NOT NULL, 
@@ -183,25 +183,25 @@ CREATE TABLE profiles (
 	CONSTRAINT fk_profiles_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_profiles_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79566310123055744175e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":"","estimand":""}');
+INSERT INTO "profiles" VALUES(1,1,'allreduce-large','allreduce','mpi-host',2,1,1024,1048576,1,'faster',0.95,0.02,'steady',0,1.79566179909606480594e+09,'{"contributions":[],"boundaries":[]}','{"beside":"","emulated_nodes":0,"timing":"","pattern":"","estimand":""}');
 CREATE TABLE runs (
 	id INTEGER NOT NULL, 
 	run_id VARCHAR(255) NOT NULL, 
-	campaign_id BIGINT NOT NULL, 
-	trial_id BIGINT NOT NULL, 
-	configuration_id BIGINT NOT NULL, 
-	phase TEXT NOT NULL, 
-	block BIGINT NOT NULL, 
-	position BIGINT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
+	trial_id INTEGER NOT NULL, 
+	configuration_id INTEGER NOT NULL, 
+	phase VARCHAR(32) NOT NULL, 
+	block INTEGER NOT NULL, 
+	position INTEGER NOT NULL, 
 	session TEXT NOT NULL, 
 	operation VARCHAR(64) NOT NULL, 
 	workload JSON NOT NULL, 
 	timing JSON NOT NULL, 
-	state TEXT NOT NULL, 
-	outcome TEXT, 
+	state VARCHAR(16) NOT NULL, 
+	outcome VARCHAR(32), 
 	started_at DOUBLE NOT NULL, 
 	wall_s DOUBLE, 
-	exit_code BIGINT, 
+	exit_code INTEGER, 
 	detail TEXT NOT NULL, 
 	output_tail TEXT NOT NULL, 
 	oversubscribed BOOLEAN NOT NULL, 
@@ -218,7 +218,7 @@ CREATE TABLE runs (
 	CONSTRAINT fk_runs_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
 INSERT INTO "runs" VALUES(1,'r1',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','stored','ok',1700000000.5,0.75,0,'','',0,0.25,'{"library":"MPICH 4.3.0","ranks":[{"rank":0,"cores":[0]}]}','{"sizes":3}','n1,n2','same-switch',0.125);
-INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79566310103228855138e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
+INSERT INTO "runs" VALUES(2,'r2',1,1,1,'search',4,2,'s1','allreduce','{"operation":"allreduce","sizes":[8,1024,1048576],"ranks":2,"nodes":1,"backend":"mpi-host","dtype":"float32","reduction":"sum"}','{"warmup":3,"min_samples":10,"max_samples":200,"relative_ci":0.01,"time_cap_s":0.125,"mode":"blocking","operations":0,"timer":"wall","graph":false}','running',NULL,1.79566179898216748238e+09,NULL,NULL,'','',0,NULL,NULL,NULL,NULL,NULL,NULL);
 CREATE TABLE stacks (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
@@ -228,23 +228,23 @@ CREATE TABLE stacks (
 	CONSTRAINT pk_stacks PRIMARY KEY (id), 
 	CONSTRAINT uq_stacks_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1.79566310097594690324e+09);
+INSERT INTO "stacks" VALUES(1,'stack-1','MPICH 4.3.0','{"version":"4.3.0","libraries":["libmpi"]}',1.79566179896586346621e+09);
 CREATE TABLE systems (
 	id INTEGER NOT NULL, 
 	fingerprint VARCHAR(128) NOT NULL, 
-	name VARCHAR(255) NOT NULL, 
+	name TEXT NOT NULL, 
 	description JSON NOT NULL, 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_systems PRIMARY KEY (id), 
 	CONSTRAINT uq_systems_fingerprint UNIQUE (fingerprint)
 );
-INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79566310096967911725e+09);
+INSERT INTO "systems" VALUES(1,'sys-1','laptop','{"cpu":{"model":"Xeon","cores":2}}',1.79566179896465277668e+09);
 CREATE TABLE trials (
 	id INTEGER NOT NULL, 
-	campaign_id BIGINT NOT NULL, 
-	number BIGINT NOT NULL, 
-	configuration_id BIGINT NOT NULL, 
-	origin TEXT NOT NULL, 
+	campaign_id INTEGER NOT NULL, 
+	number INTEGER NOT NULL, 
+	configuration_id INTEGER NOT NULL, 
+	origin VARCHAR(32) NOT NULL, 
 	label TEXT NOT NULL, 
 	created DOUBLE NOT NULL, 
 	CONSTRAINT pk_trials PRIMARY KEY (id), 
@@ -252,14 +252,14 @@ CREATE TABLE trials (
 	CONSTRAINT fk_trials_campaign_id_campaigns FOREIGN KEY(campaign_id) REFERENCES campaigns (id), 
 	CONSTRAINT fk_trials_configuration_id_configurations FOREIGN KEY(configuration_id) REFERENCES configurations (id)
 );
-INSERT INTO "trials" VALUES(1,1,1,1,'sampler','large',1.79566310099306464202e+09);
+INSERT INTO "trials" VALUES(1,1,1,1,'sampler','large',1.79566179897142052645e+09);
 CREATE INDEX ix_decisions_campaign ON decisions (campaign_id, id);
 CREATE INDEX ix_conclusions_campaign ON conclusions (campaign_id, id);
 CREATE INDEX ix_jobs_campaign ON jobs (campaign_id, node_hours);
 CREATE INDEX ix_jobs_open ON jobs (campaign_id, prepared_at) WHERE stage <> 'over';
 CREATE INDEX ix_profiles_best ON profiles (operation, created, id, bytes_low, bytes_high);
-CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
 CREATE INDEX ix_runs_campaign_state ON runs (campaign_id, state, outcome);
+CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
 CREATE VIEW results AS 
 SELECT c.name AS campaign, c.simulated AS simulated, c.site AS site,
        s.name AS system, k.text AS stack,
