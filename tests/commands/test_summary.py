@@ -194,6 +194,9 @@ def test_advice_that_nobody_would_follow_is_not_given() -> None:
     few = {**more, "runs": 400, "seconds": 70.0}
     (said,) = summary._conclusions(load_model(Conclusion, {"more": few}))
     assert said.endswith("about 400 runs (1 min 10 s) would decide it")
+    likely = given.profile("p-likely", bytes_low=8, bytes_high=64)
+    at_16 = load_model(Conclusion, {"more": {**few, "bytes": 16}})
+    assert summary._conclusions(at_16, [likely]) == []
 
 
 def test_times_of_several_machine_states_do_not_contradict_the_speedup() -> None:

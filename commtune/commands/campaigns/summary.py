@@ -268,7 +268,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
             "more time for ablation would show what contributes, and drop the rest: "
             "budget.ablation in a campaign file, else --ablate"
         )
-    said += _conclusions(report.conclusion)
+    said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
         hurt = [
             p
@@ -285,7 +285,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     return ["\n".join(said)] if said else []
 
 
-def _conclusions(conclusion: Conclusion) -> list[str]:
+def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list[str]:
     """What ablation left out, what one environment costs, and what more runs would tell."""
     said = []
     dropped = {
@@ -304,7 +304,9 @@ def _conclusions(conclusion: Conclusion) -> list[str]:
         said.append(
             f"'commtune report' says what {ALL_SIZES} gives up against a profile for each range"
         )
-    if more := conclusion.more:
+    more = conclusion.more
+    # What is likely says itself how many more runs would tell.
+    if more and not any(one.bytes_low <= more.bytes <= one.bytes_high for one in likely):
         said.append(f"{more.why}: {_more_runs(more)}")
     said += _spoilt(conclusion.spent.values())
     said += [
