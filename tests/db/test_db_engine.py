@@ -6,9 +6,9 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import database_values as given
 import pytest
@@ -216,20 +216,16 @@ def test_what_the_server_repeats_of_options_is_hidden(postgresql_url: str, optio
 def test_a_server_that_vanishes_without_a_word_is_given_up_after_a_minute(
     postgresql_url: str,
 ) -> None:
-    idle, interval, count, sent = (
-        "keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout",
-    )  # fmt: skip
-
-    def settings(url: str) -> Mapping[str, int]:
+    def settings(url: str) -> tuple[int, ...]:
+        names = ("keepalives_idle", "keepalives_interval", "keepalives_count", "tcp_user_timeout")
         with closing(open_database(url)) as database, database.read() as connection:
-            info = connection.connection.driver_connection.info  # type: ignore[union-attr] # psycopg's
-            return {
-                name: int(info.get_parameters()[name]) for name in (idle, interval, count, sent)
-            }
+            driver: Any = connection.connection.driver_connection
+            known = driver.info.get_parameters()
+            return tuple(int(known[name]) for name in names)
 
-    ours = settings(postgresql_url)
-    assert ours[idle] + ours[interval] * ours[count] == ours[sent] / 1000 == 60
-    assert settings(f"{postgresql_url}&{idle}=5") == {**ours, idle: 5}
+    idle, interval, count, sent = settings(postgresql_url)
+    assert idle + interval * count == sent / 1000 == 60
+    assert settings(f"{postgresql_url}&keepalives_idle=5") == (5, interval, count, sent)
 
 
 def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(

@@ -23,7 +23,7 @@ from commtune.errors import ExportRefused, UserError
 @pytest.fixture(params=["openmpi", "mpich", "intel-mpi"])
 def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
     """A campaign of 3 ranks."""
-    traced_on(WHEELS[request.param], tmp_path / "unused")  # builds, or skips
+    traced_on(WHEELS[request.param], tmp_path / "unused")  # builds the benchmark
     return make(request.param, tmp_path)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from commtune.db.connection.location import database_url
 from commtune.db.queries import listing
 from commtune.db.queries.description import describe_campaign
@@ -31,17 +29,27 @@ def list_stacks(db: str | None = None) -> list[tuple[StackRecord, int]]:
     return listing.list_stacks(database_url(db))
 
 
-def list_runs(campaign: str, db: str | None = None, **asked: Any) -> list[RunLine]:
+def list_runs(
+    campaign: str,
+    db: str | None = None,
+    *,
+    before: int | None = None,
+    limit: int,
+    phase: str | None = None,
+    outcome: str | None = None,
+) -> list[RunLine]:
     """Runs of a campaign, newest first.
 
     Args:
-        asked: which, as ``db.queries.listing.list_runs`` has it.
+        before: only those older than the run of this number (``RunLine.id``).
+        limit: at most so many.
 
     Raises:
         UnknownName: there is no such campaign.
     """
     url = database_url(db)
-    return listing.list_runs(url, describe_campaign(url, campaign).id, **asked)
+    number = describe_campaign(url, campaign).id
+    return listing.list_runs(url, number, before=before, limit=limit, phase=phase, outcome=outcome)
 
 
 def list_trials(
