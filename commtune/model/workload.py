@@ -48,7 +48,7 @@ class Timing:
     graph: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, without what is as usual."""
+        """As plain data; keys with their usual values are left out."""
         usual = {"mode": BLOCKING, "operations": 0, "timer": WALL, "graph": False}
         return _without_usual(asdict(self), usual)
 
@@ -158,7 +158,7 @@ class Workload:
         return 1 + _PARTS.get(self.operation, 0)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, without what is as usual."""
+        """As plain data; keys with their usual values are left out."""
         own = {**asdict(self.own), "command": list(self.own.command)} if self.own else None
         plain = {
             **{f.name: getattr(self, f.name) for f in fields(self)},
@@ -193,7 +193,7 @@ _PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
 def _without_usual(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Without keys that say what is usually done."""
+    """Without keys that have their usual values."""
     absent = object()
     return {name: value for name, value in plain.items() if value != usual.get(name, absent)}
 

@@ -72,7 +72,7 @@ _Words = Annotated[
 class Model(BaseModel):
     """Base: unknown keys are errors, everything is read-only."""
 
-    # Editors show the titles.
+    # JSON schemas, which editors read, carry the titles.
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
