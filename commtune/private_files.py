@@ -68,7 +68,7 @@ def who_else_wrote(file: Path) -> str:
     if any(str(one) in trusted for one in (file, *file.parents)):
         return ""
     if of_file.st_uid not in (us, 0):
-        return f"it belongs to {_name_of_user(of_file.st_uid)}"
+        return f"it belongs to {name_of_user(of_file.st_uid)}"
     if _writers(of_file):
         return f"{_writers(of_file)} can write it"
     if _writers(of_folder) and not of_folder.st_mode & stat.S_ISVTX:
@@ -90,11 +90,12 @@ def _writers(of: os.stat_result) -> str:
         return "everybody"
     if of.st_mode & stat.S_IWGRP and of.st_gid != 0:
         group = _name_of_group(of.st_gid)
-        return "" if group == _name_of_user(of.st_uid) else f"the group {group}"
+        return "" if group == name_of_user(of.st_uid) else f"the group {group}"
     return ""
 
 
-def _name_of_user(number: int) -> str:
+def name_of_user(number: int) -> str:
+    """The user's name, or ``user NUMBER`` where this machine knows none."""
     import pwd  # only the one who is refused waits for it
 
     try:

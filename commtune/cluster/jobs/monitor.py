@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pwd
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -18,6 +17,7 @@ from commtune.cluster.scheduler import (
 )
 from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage
+from commtune.private_files import name_of_user
 
 #: Answers that must not name a job, of the queue and of the accounts if there are any, before it
 #: is given up; and answers of the queue, where the accounts go on to call it alive.
@@ -210,18 +210,11 @@ def _by_file(tracked: TrackedJob) -> JobEnd | None:
 
 def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
     said = observed.reason if observed.reason not in ("", "None") else observed.state.value
-    by = f" by {_user_name(observed.cancelled_by)}" if observed.cancelled_by is not None else ""
+    by = f" by {name_of_user(observed.cancelled_by)}" if observed.cancelled_by is not None else ""
     words = f"{observed.word.partition(' by ')[0] or observed.state.value}{by}"
     more = f" ({said})" if said not in words.lower() else ""
     why = f"job {tracked.job.number}: {words}{more}"
     return JobEnd(observed.state, why, tracked.job.ended_at, tracked.job.nodes)
-
-
-def _user_name(number: int) -> str:
-    try:
-        return pwd.getpwuid(number).pw_name
-    except KeyError:
-        return f"user {number}"
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:

@@ -40,6 +40,7 @@ class PbsError(StrEnum):
     CLOSED = "PBS accepts no jobs there now"
     REFUSED = "PBS refuses the job"
     NOT_PERMITTED = "PBS does not permit it"
+    NO_NAME = "PBS asks by name, and this machine knows no name for you"
     OTHER = "PBS gave no answer"
 
 
@@ -50,6 +51,7 @@ _HINTS = {
     PbsError.CLOSED: "see 'qstat -Q'; the administrators know when it opens again",
     PbsError.REFUSED: "check account, queue, chunk and time against the site's",
     PbsError.NOT_PERMITTED: "ask the administrators whether you may submit from this machine",
+    PbsError.NO_NAME: "try 'id -un'; the directory of users (LDAP, SSSD) may be away for a while",
     PbsError.OTHER: "type the command yourself to see all that it says",
 }
 _LASTING = (PbsError.REFUSED, PbsError.NOT_PERMITTED)
@@ -131,8 +133,8 @@ class PbsScheduler:
 
     #: What to call PBS's programs in. Jobs inherit nothing of it.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    #: Name of the user whose jobs these are.
-    user: str = field(default_factory=lambda: pwd.getpwuid(os.getuid()).pw_name)
+    #: Name of the user whose jobs these are; empty: who runs this.
+    user: str = ""
     timeout_s: float = 60.0  # seconds that a call may take
     keeps_accounts: bool = field(default=False, init=False)
 
@@ -181,7 +183,7 @@ class PbsScheduler:
         """Jobs that are over are in it for as long as PBS keeps their history."""
         if jobs is None:
             # All of the user's; qstat itself has no such choice in a form for programs.
-            jobs = self._ask(["qselect", "-x", "-u", self.user]).split()
+            jobs = self._ask(["qselect", "-x", "-u", self.user or _own_name()]).split()
         found: list[QueuedJob] = []
         complete = True
         for ids in _in_calls(sorted({_full_id(job) for job in jobs})):
@@ -241,6 +243,13 @@ class PbsScheduler:
             cwd=folder,
             whole_output=True,
         )
+
+
+def _own_name() -> str:
+    try:
+        return pwd.getpwuid(os.getuid()).pw_name
+    except KeyError:
+        raise PbsFault(f"user number {os.getuid()} has no name here", PbsError.NO_NAME) from None
 
 
 def _job_began_at() -> float:

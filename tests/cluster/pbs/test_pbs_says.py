@@ -168,6 +168,13 @@ def test_why_qsub_gave_no_number(
     assert fault.hint and fault.notice
 
 
+def test_a_user_whose_name_is_unknown_for_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    with pytest.raises(PbsFault, match="2147483641 has no name here") as caught:
+        PbsScheduler().poll()
+    assert caught.value.transient
+
+
 def test_an_answer_that_is_lost_may_be_a_job(tmp_path: Path) -> None:
     scheduler = _pbs_that_says(tmp_path, "qsub", "qsub: End of File\n", 1)
     with pytest.raises(PbsFault) as caught:
