@@ -1,12 +1,14 @@
 """Campaigns on this machine over variables that the library ignores: does any claim a gain?
 
     python benchmarks/nothing.py --library openmpi --campaigns 10 --output FILE.jsonl
+    python benchmarks/nothing.py --library nccl --sizes "8 .. 32MiB x8" --output FILE.jsonl
     python benchmarks/nothing.py --campaigns 0 --output FILE.jsonl
 
 Real processes of an MPI from its wheel, and a shipped space whose variables all have another name,
 one that the library does not have. So none does anything, and every gain that is claimed is false.
 The library is not asked what it made of them: it would say that it lacks them all, and nothing
-would be compared. The second command only prints what is there.
+would be compared. NCCL takes two GPUs, as two nodes over sockets. The last command only prints
+what is there.
 """
 
 from __future__ import annotations
@@ -40,12 +42,29 @@ SPACES = {
     "mpich": ("mpich-host-allreduce", "MPIR_CVAR_", "MPIR_CVAR_IGNORED_"),
     "openmpi": ("openmpi-host", "OMPI_MCA_", "OMPI_MCA_ignored_"),
 }
+#: The presets of NCCL take their facts from the catalogue, by the names that NCCL has.
+_NCCL = "nccl"
+_NCCL_SPACE = """space: 1
+name: nothing
+version: 1
+summary: Variables that NCCL does not have.
+library: nccl
+parameters:
+  - {name: NCCL_IGNORED_ALGO, kind: choice, values: [Ring, Tree]}
+  - {name: NCCL_IGNORED_PROTO, kind: choice, values: [LL, Simple]}
+  - {name: NCCL_IGNORED_BUFFSIZE, kind: bytes, values: [1MiB, 2MiB, 8MiB, 16MiB]}
+  - {name: NCCL_IGNORED_MAX_NCHANNELS, kind: integer, values: [1, 2, 4, 8, 16]}
+  - {name: NCCL_IGNORED_SOCKET_NTHREADS, kind: integer, values: [1, 2, 4, 8]}
+  - {name: NCCL_IGNORED_NSOCKS_PERTHREAD, kind: integer, values: [1, 2, 4]}
+"""
+_NCCL_WORKLOAD = "backend: xccl, emulate_nodes: 2, "
+LIBRARIES = (*SPACES, _NCCL)
 CAMPAIGN = """campaign: 1
 name: nothing-{library}-{seed}
 space: ./nothing.yaml
-mpi: wheel:{library}
+mpi: {mpi}
 seed: {seed}
-workload: {{ranks: {ranks}, sizes: "{sizes}"}}
+workload: {{{backend}ranks: {ranks}, sizes: "{sizes}"}}
 timing: {{time_cap: {time_cap}}}
 budget: {{search: {search}, ablation: {ablation}, confirmation: {confirmation}}}
 """
@@ -53,6 +72,8 @@ budget: {{search: {search}, ablation: {ablation}, confirmation: {confirmation}}}
 
 def ignored_space(library: str) -> str:
     """The preset of a library as text, with names that the library does not have."""
+    if library == _NCCL:
+        return _NCCL_SPACE
     preset, real, ignored = SPACES[library]
     text = (Path(spaces.__file__).parent / "presets" / f"{preset}.yaml").read_text()
     return text.replace(real, ignored).replace(f"name: {preset}\n", "name: nothing\n", 1)
@@ -62,7 +83,9 @@ def run_campaign(folder: Path, asked: dict[str, Any]) -> CampaignResult:
     """One campaign in a database of its own."""
     (folder / "nothing.yaml").write_text(ignored_space(asked["library"]))
     file, url = folder / "campaign.yaml", f"sqlite:///{folder}/campaign.db"
-    file.write_text(CAMPAIGN.format(**asked))
+    on_gpus = asked["library"] == _NCCL
+    named, backend = ("path", _NCCL_WORKLOAD) if on_gpus else (f"wheel:{asked['library']}", "")
+    file.write_text(CAMPAIGN.format(**asked, mpi=named, backend=backend))
     spec, mpi = tuning.prepare_campaign(load_campaign(file), url)
     opened = open_database(url)
     try:
@@ -88,7 +111,7 @@ def row_of(asked: dict[str, Any], result: CampaignResult) -> dict[str, Any]:
 def describe(rows: Sequence[dict[str, Any]]) -> str:
     """By library: how much was compared, campaigns that claim a gain, and intervals without 1."""
     lines = []
-    for library in SPACES:
+    for library in LIBRARIES:
         of = [row for row in rows if row["library"] == library]
         compared = [[p for ps in row["compared"].values() for p in ps] for row in of]
         stated = [[p for p in ps if p[4] >= FEWEST_PAIRS] for ps in compared]
@@ -106,7 +129,7 @@ def describe(rows: Sequence[dict[str, Any]]) -> str:
 def main() -> None:
     """Reads the command line."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--library", choices=SPACES, default="mpich")
+    parser.add_argument("--library", choices=LIBRARIES, default="mpich")
     parser.add_argument("--campaigns", type=int, default=10)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="start none later")
     parser.add_argument("--first-seed", type=int, default=1)

@@ -206,8 +206,9 @@ def measure(
     shuffled, end, number = random.Random(1), time.monotonic() + time_s, 0
     with tempfile.TemporaryDirectory() as folder:
         benchmark = benchmark_setup.prepare_benchmark(
-            found.mpi, {}, tuple(variables), plan.workload, Path(folder)
-        )
+            found.mpi, {}, tuple(variables), plan.workload, Path(folder),
+            found.spec.protected_variables,
+        )  # fmt: skip
         while time.monotonic() < end:
             number += 1
             for name in shuffled.sample(sorted(own), len(own)):
