@@ -50,14 +50,15 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
     # sizes that were not measured are left alone.
     process = {n: v for n, v in common_settings(table).items() if n not in expressible}
     rules = [replace(rule, settings=_without(rule.settings, process)) for rule in table.rules]
-    by_size = replace(table, rules=tuple(rules))
+    documents = [replace(one, pinned={**one.pinned, **process}) for one in table.documents]
+    by_size = replace(table, documents=tuple(documents), rules=tuple(rules))
     refuse_inexpressible(by_size, format)
     if not by_size.operations:
         raise ExportRefused(
             f"{format.name} can't say by size any of what the profiles set: {', '.join(process)}",
             hint="export a profile by itself: --format sh",
         )
-    environment = {**table.documents[0].pinned, **process, **format.switches}
+    environment = {**documents[0].pinned, **format.switches}
     draft = RuleExport(tuple(format.write(by_size, [], library)), environment)
     remarks = rule_remarks(table, format, draft.load(Path("FILE")))
     return RuleExport(tuple(format.write(by_size, remarks, library)), environment)

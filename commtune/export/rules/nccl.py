@@ -29,9 +29,10 @@ _ALGORITHMS = {
     "tree": "tree",
 }
 _PROTOCOLS = {"ll": "ll", "ll128": "ll128", "simple": "simple"}
-#: Limits on channels, of which the stricter one holds. Lower limits are no matter of a call: by
-#: them a communicator makes channels.
+#: Limits on channels, of which the stricter one holds. By lower limits a communicator makes
+#: channels; NCCL makes so many even where an upper limit is below (src/graph/connect.cc).
 _LIMITS = ("NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS")
+_LOWER_LIMITS = ("NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS")
 _MOST_CHANNELS = 64
 #: NCCL's own number; -1 is one channel in NVIDIA's example.
 _ANY_CHANNELS = 0
@@ -107,7 +108,7 @@ def _choice(
     """Algorithm, protocol, channels."""
     algorithm = _one_of(_ALGORITHM, _ALGORITHMS, operation, span, pinned)
     protocol = _one_of(_PROTOCOL, _PROTOCOLS, operation, span, pinned)
-    return algorithm, protocol, _channels(span.settings, any_channels)
+    return algorithm, protocol, _channels({**pinned, **span.settings}, any_channels)
 
 
 def _one_of(
@@ -126,12 +127,19 @@ def _one_of(
     )
 
 
-def _channels(settings: Configuration, any_channels: int) -> int:
-    limits = [settings[name] for name in _LIMITS if name in settings]
-    for limit in limits:
-        if not (limit.isascii() and limit.isdigit() and int(limit) > 0):
-            raise ExportRefused(f"{limit!r} is no number of channels ({settings})")
-    return min((_MOST_CHANNELS, *map(int, limits))) if limits else any_channels
+def _channels(settings: Mapping[str, str], any_channels: int) -> int:
+    most = _numbers(settings, _LIMITS)
+    if not most:
+        return any_channels
+    return min(_MOST_CHANNELS, max([min(most), *_numbers(settings, _LOWER_LIMITS)]))
+
+
+def _numbers(settings: Mapping[str, str], names: tuple[str, ...]) -> list[int]:
+    values = [settings[name] for name in names if name in settings]
+    for value in values:
+        if not (value.isascii() and value.isdigit() and int(value) > 0):
+            raise ExportRefused(f"{value!r} is no number of channels ({Configuration(settings)})")
+    return [int(value) for value in values]
 
 
 NCCL_TUNER = RuleFormat(

@@ -11,6 +11,7 @@ from rule_documents import KIB, RING_LL, TREE_SIMPLE, nccl_document, nccl_docume
 
 from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument
+from commtune.export.rules import render_rules
 from commtune.export.rules.nccl import NCCL_TUNER
 from commtune.export.rules.table import RuleTable
 from commtune.kernels.tuner_build import build_tuner
@@ -40,6 +41,17 @@ def test_what_is_pinned_belongs_to_each_rule() -> None:
     document = nccl_document(8, KIB, {"NCCL_PROTO": "LL"})
     text = _text(replace(document, pinned={"NCCL_ALGO": "Ring"}))
     assert text.splitlines()[-1] == "allreduce,8,1024,ring,ll,0,2,16"
+
+
+def test_a_communicator_has_no_fewer_channels_than_its_lower_limit() -> None:
+    least = {"NCCL_MIN_NCHANNELS": "4"}
+    limited = {**TREE_SIMPLE, "NCCL_MAX_NCHANNELS": "2"}
+    pinned = replace(nccl_document(8, KIB, limited), pinned=least)
+    for document in (pinned, nccl_document(8, KIB, {**limited, **least})):
+        table = RuleTable.of_documents([document], "nccl", "2.28.9")
+        export = render_rules(NCCL_TUNER, table, None)
+        assert export.files[0].text.splitlines()[-1] == "allreduce,8,1024,tree,simple,4,2,16"
+        assert export.environment["NCCL_MIN_NCHANNELS"] == "4"
 
 
 def test_emulated_nodes_are_nodes_to_nccl() -> None:
