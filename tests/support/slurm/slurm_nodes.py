@@ -222,10 +222,11 @@ def type_on_nodes(folder: Path, command: str) -> None:
     firsts = [
         process.pid
         for process in psutil.process_iter(["name", "cmdline"])
+        # A process that is just over has no command line any more.
         if process.info["name"] == "bash"
-        and process.info["cmdline"][-3:-2] == ["node"]
-        and process.info["cmdline"][-2] != SWITCH
-        and process.info["cmdline"][-1] == str(folder)
+        and (words := process.info["cmdline"] or [])[-3:-2] == ["node"]
+        and words[-2] != SWITCH
+        and words[-1] == str(folder)
     ]
     assert firsts, f"no isolated nodes in {folder}"
     for first in firsts:
