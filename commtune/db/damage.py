@@ -19,7 +19,6 @@ from commtune.db.checked_values import (
     column_check_of,
     is_document,
 )
-from commtune.db.shapes import kind_of
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
@@ -81,9 +80,16 @@ def refuse(damage: Damage) -> None:
 _Read = Callable[[Any], tuple[Any, str]]
 
 
+def _kind_of(table: str, column: str) -> Any:
+    # Not at the top: the command line imports this module, and most commands read no row.
+    from commtune.db.shapes import kind_of
+
+    return kind_of(table, column)
+
+
 @cache
 def _check(table: str, column: str, are_shared: bool) -> _Read:
-    kind = kind_of(table, column)
+    kind = _kind_of(table, column)
     read = _read_shared if are_shared else check_document
     return (
         partial(read, hint=kind) if is_document(kind) else partial(_check_scalar, check_of(kind))
@@ -101,7 +107,7 @@ def _read_shared(stored: Any, hint: Any) -> tuple[Any, str]:
 
 @cache
 def _column_check(table: str, column: str) -> Callable[[Sequence[Any]], bool]:
-    kind = kind_of(table, column)
+    kind = _kind_of(table, column)
     return (lambda _: False) if is_document(kind) else column_check_of(kind)
 
 

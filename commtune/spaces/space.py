@@ -186,8 +186,9 @@ class Space:
     def consistent(self, assignment: Mapping[str, Value]) -> dict[str, Value]:
         """The assignment with those parameters unset whose condition does not hold."""
         kept: dict[str, Value] = {}
+        lookup = self.lookup(kept)
         for parameter in self.parameters:
-            if self.active(parameter, kept):
+            if parameter.active(lookup):
                 kept[parameter.name] = assignment.get(parameter.name)
         return kept
 

@@ -9,10 +9,9 @@ from typing import Annotated
 
 import typer
 
+from commtune.app.setup.example import find_other_space
 from commtune.commands.options import called_as
-from commtune.errors import CommtuneError, UserError
-from commtune.model import MpiFlavour
-from commtune.wiring import benchmark_setup, space_fitting
+from commtune.errors import UserError
 
 
 def init_command(
@@ -36,13 +35,9 @@ def init_command(
 
 def _fitted(example: str) -> str:
     """The example with a space that fits the MPI of this machine, if it has one."""
-    try:
-        mpi = benchmark_setup.find_named_mpi("auto")
-    except CommtuneError:
-        return example
-    if mpi.flavour is MpiFlavour.MPICH:
+    space = find_other_space()
+    if not space:
         return example
     # The commented lines name variables of MPICH: they would be wrong here.
     kept = [line for line in example.splitlines() if "MPIR_CVAR" not in line]
-    space = space_fitting.preset_for(mpi, "allreduce")
     return "\n".join(kept).replace("mpich-host-allreduce", f"{space:<20}") + "\n"

@@ -53,8 +53,8 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Parameters without which runs are pooled.
-        self._idle: tuple[str, ...] = ()
+        #: Parameters without which runs are pooled, with their variables.
+        self._idle: dict[str, frozenset[str]] = {}
         #: What was reduced, as long as the same parameters are idle.
         self._reduced: dict[Configuration, Configuration] = {}
         self.forget_all()
@@ -92,13 +92,9 @@ class TableModel:
 
     def add(self, configuration: Configuration, speedups: Speedups) -> None:
         """Takes in a run of a configuration, or of what counts of it; the fit follows."""
-        known = sorted((self._columns[size], value) for size, value in speedups.items())
-        if not known:
+        if not speedups:
             return
-        places, values = zip(*known, strict=True)
-        # What a machine state hid is taken from the sizes beside it.
-        value = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
-        value = np.maximum(value, _SLOWEST)
+        value = np.maximum(self._at_all_sizes(speedups), _SLOWEST)
         small = self.reduce(configuration)
         mean = self._means.setdefault(small, _Mean(0, np.zeros_like(value)))
         if mean.runs:
@@ -109,6 +105,15 @@ class TableModel:
         mean.runs += 1
         self.runs += 1
         mean.value = mean.value + (value - mean.value) / mean.runs
+
+    def _at_all_sizes(self, speedups: Speedups) -> Matrix:
+        """One after the other; what a machine state hid is taken from the sizes beside it."""
+        if len(speedups) == len(self._columns):
+            return np.array([speedups[size] for size in self._columns])
+        known = sorted((self._columns[size], value) for size, value in speedups.items())
+        places, values = zip(*known, strict=True)
+        found: Matrix = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
+        return found
 
     def add_failed(self, configuration: Configuration) -> None:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
@@ -136,10 +141,10 @@ class TableModel:
         idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
         self._pool_without(tuple(self.encoding.space.parameters[n].name for n in idle))
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._pool_without(self._idle[:-1] if is_last_test else ())
+            self._pool_without(tuple(self._idle)[:-1] if is_last_test else ())
 
     def _pool_without(self, idle: tuple[str, ...]) -> None:
-        self._idle = idle
+        self._idle = {n: frozenset(self.encoding.space.by_name[n].variables) for n in idle}
         self._reduced = {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
@@ -151,13 +156,12 @@ class TableModel:
 
     def _without_idle(self, configuration: Configuration) -> Configuration:
         space, small = self.encoding.space, configuration
-        for name in self._idle:
-            lacking = space.without_parameters(small, [name])
-            if lacking is None:
+        of_idle = frozenset().union(*self._idle.values())
+        for name, variables in self._idle.items():
+            if variables.isdisjoint(small):
                 continue
-            rest = space.assignment(lacking)
-            lost = {n for n, value in space.assignment(small).items() if rest[n] != value}
-            if lost <= set(self._idle):
+            lacking = space.without_parameters(small, [name])
+            if lacking is not None and small.keys() - lacking.keys() <= of_idle:
                 small = lacking
         return small
 
@@ -225,7 +229,7 @@ class TableModel:
         if len(tried) <= _MOST_ROWS:
             return tried + failed
         values = np.array([self._means[c].value for c in tried])
-        best = np.argsort(-values, axis=0)[:_BEST_OF_EACH].ravel()
+        best = np.argpartition(-values, _BEST_OF_EACH, axis=0)[:_BEST_OF_EACH].ravel()
         kept = dict.fromkeys(best.tolist())
         rest = [n for n in reversed(range(len(tried))) if n not in kept]
         room = max(0, _MOST_ROWS - len(kept))

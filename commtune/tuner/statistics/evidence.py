@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from statistics import fmean, median
 
 from commtune.model import Estimand, Outcome, Phase, Run
-from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
+from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
 
 
 def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
@@ -115,6 +115,8 @@ Cell = tuple[int, str]
 
 def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
+    if not speeds.thresholds_s:  # most machines: a search asks this of all its runs again
+        return {(m.bytes, ALL): m.median_s for m in run.measurements}
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
     }
