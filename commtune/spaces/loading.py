@@ -1,4 +1,4 @@
-"""Finds, chooses and reads search spaces: the shipped presets and people's own files."""
+"""Finds and reads search spaces: the shipped presets and people's own files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from dataclasses import replace
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
-
-from pydantic import Field
+from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.validation import validate_document, validate_part
@@ -20,16 +18,14 @@ from commtune.documents.yaml_document import (
     is_path,
     list_shipped,
     load_document,
-    load_shipped,
     parse_document,
 )
 from commtune.errors import SpaceError, UnknownName
-from commtune.model import Operation
 from commtune.spaces.building import build_constraints
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
 from commtune.spaces.customizing import SpaceEditor, in_order
 from commtune.spaces.parameter import Parameter, Size
-from commtune.spaces.schema import Model, SpaceDocument
+from commtune.spaces.schema import SpaceDocument
 from commtune.spaces.space import Space
 from commtune.spaces.version_filter import remove_parameters
 
@@ -209,62 +205,3 @@ class _Building:
         left_out = {name: with_condition(p) for name, p in space.left_out.items()}
         ordered = in_order(parameters, Place(self._document) / "parameters")
         return replace(space, parameters=ordered, left_out=left_out)
-
-
-#: Where a library is given its buffers.
-Memory = Literal["host", "device"]
-
-
-class _Choice(Model):
-    preset: str
-    library: str
-    versions: str = ""
-    memory: Memory | None = None
-    operations: tuple[Operation, ...] = ()
-
-
-class _Choices(Model):
-    choices: Annotated[list[_Choice], Field(min_length=1)]
-
-
-def choose_preset(
-    library: str, version: str = "", *, memory: Memory = "host", operation: str = ""
-) -> str:
-    """The name of the preset for what a campaign measures.
-
-    Args:
-        version: empty where nobody knows it; then the newest fits.
-        memory: where the library is given its buffers.
-
-    Raises:
-        KeyError: no preset is for this library.
-    """
-    for one in _load_choices():  # the first that fits: the file has the special cases first
-        fits = (
-            one.library == library
-            and one.memory in (None, memory)
-            and (not one.operations or operation in one.operations)
-            and is_version_in(version, one.versions)
-        )
-        if fits:
-            return one.preset
-    raise KeyError(library)
-
-
-@cache
-def _load_choices() -> tuple[_Choice, ...]:
-    document = load_shipped("spaces", "preset_choice", SpaceError)
-    return tuple(validate_document(document, _Choices).choices)
-
-
-def is_version_in(version: str, versions: str) -> bool:
-    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # slow to import
-    from packaging.version import InvalidVersion
-
-    if not version:
-        return True
-    try:
-        return SpecifierSet(versions).contains(version, prereleases=True)
-    except (InvalidSpecifier, InvalidVersion):
-        return True

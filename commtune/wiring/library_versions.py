@@ -26,7 +26,6 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.wiring.benchmark_setup import prepare_benchmark
 from commtune.wiring.job_handover import ASKED, CUT_TO, given_versions
 
 if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
@@ -172,6 +171,8 @@ def _of_a_run(
     mpi: MpiInstallation, asked: Workload, pinned: Mapping[str, str], guards: Sequence[str]
 ) -> _Answer:
     """What the header of a run of the default tells, the shortest that there is."""
+    from commtune.wiring.benchmark_setup import prepare_benchmark  # `doctor` measures nothing
+
     name = f"versions-{uuid.uuid4().hex[:8]}"
     workload = Workload(
         Operation.ALLREDUCE,

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from commtune.campaign.protected import check_pins, protected_settings
 from commtune.errors import CampaignError, CommtuneError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
-from commtune.spaces.loading import Memory, choose_preset, is_version_in, list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 from commtune.spaces.space import Space
 from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of

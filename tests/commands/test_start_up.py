@@ -41,8 +41,8 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
-        ("init {new}", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "commtune.db.records")),
-        ("doctor", (*_DATABASE, *_SEARCH, "commtune.campaign.schema", "rich")),
+        ("init {new}", (*_DATABASE, *_SEARCH, "pydantic", "commtune.spaces.space")),
+        ("doctor", (*_DATABASE, *_SEARCH, "rich", "commtune.wiring.benchmark_setup")),
         ("export --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
     ],
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.spaces.loading import Memory, choose_preset, is_version_in, list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space
+from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
 
 _CASES = [
     ("mpich", "4.2.3", "host", "allreduce", "mpich"),

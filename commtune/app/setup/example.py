@@ -5,6 +5,7 @@ from __future__ import annotations
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour
+from commtune.spaces.preset_choice import choose_preset
 
 
 def find_other_space() -> str:
@@ -15,7 +16,4 @@ def find_other_space() -> str:
         return ""
     if mpi.flavour is MpiFlavour.MPICH:
         return ""
-    # Spaces are slow to import, and with MPICH none is needed.
-    from commtune.wiring.space_fitting import preset_for
-
-    return preset_for(mpi, "allreduce")
+    return choose_preset(mpi.flavour.library, mpi.version, operation="allreduce")

@@ -22,7 +22,7 @@ from commtune.export.rules.rule_file import (
 )
 from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration
-from commtune.spaces.loading import is_version_in
+from commtune.spaces.preset_choice import is_version_in
 
 _ALL = (OPENMPI, OPENMPI_JSON, MPICH, INTEL_MPI, NCCL_TUNER, RCCL_TUNER)
 RULE_FORMATS = {chosen.name: chosen for chosen in _ALL}
