@@ -241,7 +241,7 @@ def _unread(name: str, library: str) -> LeftOut:
 
 def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
     """Why a variable that the space lacks stays out, whatever its value."""
-    from commtune.spaces.catalogue.schema import Danger, Level, Role, Scope
+    from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
 
     if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
         return LeftOut("may harm others on the machine; only your own `extend` brings it in")

@@ -21,15 +21,14 @@ from commtune.spaces.catalogue.loading import (
     names_in,
     variable_prefixes,
 )
-from commtune.spaces.catalogue.schema import (
-    Catalogue,
+from commtune.spaces.catalogue.schema import Catalogue, Variable
+from commtune.spaces.catalogue.words import (
     Danger,
     KnownFrom,
     Level,
     Operations,
     Role,
     Scope,
-    Variable,
     Wrong,
 )
 from commtune.spaces.loading import list_presets, load_space

@@ -18,20 +18,22 @@ from commtune.errors import UnknownName
 from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 from commtune.spaces.catalogue.schema import (
     Catalogue,
-    Danger,
     Interaction,
-    KnownFrom,
-    Level,
     Need,
     NotVariable,
-    Operations,
     Range,
-    Role,
-    Scope,
     Variable,
-    Wrong,
     _Checked,
     _Part,
+)
+from commtune.spaces.catalogue.words import (
+    Danger,
+    KnownFrom,
+    Level,
+    Operations,
+    Role,
+    Scope,
+    Wrong,
 )
 
 ROOT = Path(__file__).parents[2]

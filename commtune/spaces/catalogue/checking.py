@@ -10,10 +10,14 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value
 from commtune.spaces.catalogue import loading
-from commtune.spaces.catalogue.schema import Danger, Level, Variable, Wrong
+from commtune.spaces.catalogue.words import Danger, Level, Wrong
+
+if TYPE_CHECKING:
+    from commtune.spaces.catalogue.schema import Variable
 
 _SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
 #: What the launcher sets by itself.

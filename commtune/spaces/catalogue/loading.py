@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
 from importlib import resources
+from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import list_shipped, load_shipped, parse_document
 from commtune.errors import UnknownName
-from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
+
+if TYPE_CHECKING:
+    from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
 
 _FOLDER = "spaces/catalogue"
 _CUTOFF = 0.75  # how like a known name a wrong one is, to be named
@@ -44,6 +46,10 @@ def load_catalogue(library: str) -> Catalogue:
     Raises:
         UnknownName: there is none.
     """
+    # Not at the top: `doctor` without a variable of any library reads no catalogue.
+    from commtune.documents.validation import validate_document
+    from commtune.spaces.catalogue.schema import Catalogue
+
     if library not in list_libraries():
         raise UnknownName(
             f"no library of the catalogue is called {quote_value(library)}",

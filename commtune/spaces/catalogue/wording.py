@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from commtune.spaces.catalogue.schema import Catalogue, Level, Range, Role, Variable
+from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
+from commtune.spaces.catalogue.words import Level, Role
 
 _SENTENCE = re.compile(r".*?\.(?=\s|$)")
 _BRIEF = 100  # letters of a sentence that a table takes whole
