@@ -14,7 +14,7 @@ export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
 # Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: tune test test-all native-tests gpu-compile test-wheels libraries lint docs slurm-demo clean help
+.PHONY: tune test test-all native-tests gpu-compile test-wheels libraries lint docs audit sbom slurm-demo clean help
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
@@ -24,6 +24,8 @@ help:
 	@echo "make gpu-compile  compile the benchmark for CUDA and HIP; no GPU needed, but root, and 2.5 GB"
 	@echo "make libraries  fetch libraries that the tests ask for their variables (441 MB)"
 	@echo "make docs   build the documentation, links checked"
+	@echo "make audit  ask PyPI for known vulnerabilities of what make tune installs"
+	@echo "make sbom   write a software bill of materials of it, build/commtune.cdx.json"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
 tune: $(VENV)/installed .mpi/$(MPI).installed
@@ -72,6 +74,19 @@ slurm-demo:
 docs: $(VENV)/installed-docs
 	@$(RUN)mkdocs build --strict
 
+# In an environment of their own, so that they change nothing in what they judge.
+.audit/installed: requirements/audit.txt
+	@sh scripts/preflight $(PYTHON)
+	@$(PYTHON) -m venv --clear .audit
+	@.audit/bin/python -m pip install --quiet --disable-pip-version-check -r requirements/audit.txt
+	@touch $@
+
+audit: .audit/installed
+	@.audit/bin/python scripts/audit
+
+sbom: .audit/installed
+	@sh scripts/sbom
+
 $(VENV)/created: scripts/preflight requirements/pip.txt
 	@sh scripts/preflight $(PYTHON)
 	@$(PYTHON) -m venv $(VENV)
@@ -92,4 +107,4 @@ $(VENV)/installed-%: $(VENV)/installed requirements/%.txt
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mpi .gpu .libraries build site
+	rm -rf $(VENV) .mpi .gpu .libraries .audit build site
