@@ -2,7 +2,7 @@
 SHELL := /bin/sh
 PYTHON ?= python3
 MPI ?= mpich
-# Where everything is set up; for a checkout that cannot be written: make tune PLACE=$$HOME/commtune
+# Where everything is set up; for a checkout that cannot be written: make tune PLACE=$HOME/commtune
 PLACE ?=
 IN := $(if $(PLACE),$(PLACE)/)
 VENV := $(IN).venv
