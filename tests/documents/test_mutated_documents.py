@@ -20,6 +20,8 @@ from commtune.campaign.loading import parse_campaign
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import CommtuneError, SpaceError
+from commtune.kernels.adapters.formats import OUTPUTS, read_json
+from commtune.kernels.records import read_records
 from commtune.replay.recording import load_grid
 from commtune.slurm_templates.rendering import Job, Step, render_block
 from commtune.spaces.catalogue.schema import Catalogue
@@ -77,6 +79,17 @@ RECORDING = """\
 {"c":0,"t":0,"w":1.5,"m":[[1000,900,900,990,1100],null]}
 {"c":1,"t":2,"w":1.5,"o":"crashed","why":"signal 9","load":0.5,"m":[]}
 """
+RECORDS = """\
+{"record":"header","contract":1,"run_id":"r-1","backend":"mpi-host","operation":"allreduce",\
+"dtype":"float32","reduction":"sum","memory":"host","timing":{"mode":"blocking","timer":"wall"},\
+"shape":{},"ranks":2,"nodes":1,"mpi":{"library":"MPICH Version: 5.0.2","standard":"5.0"},\
+"rank_info":[{"rank":0,"node":0,"host":"a","environment":{}},{"rank":1,"environment":{"A":null}}]}
+{"record":"measurement","bytes":8,"count":2,"warmup":5,"samples":3,"samples_ns":[900.0,1000,1100],\
+"time_s":{"min":9e-7,"p5":9e-7,"p25":9e-7,"median":1e-6,"p75":1.1e-6,"p95":1.1e-6,"p99":1.1e-6,\
+"max":1.1e-6,"mean":1e-6,"stdev":1e-7},"median_ci_s":[9e-7,1.1e-6],"stop":"time-cap",\
+"first_call_s":0.005,"rank_skew":1.4,"wrong":0,"checked":8,"status":"ok","elapsed_s":0.5}
+{"record":"footer","status":"ok","measurements":1,"elapsed_s":0.6,"init_s":0.1}
+"""
 
 
 def _shipped(*path: str) -> str:
@@ -113,6 +126,28 @@ def _template(text: str, folder: Path) -> object:
     return render_block(job, (step,), ".", folder)
 
 
+def _matrix(text: str, folder: Path) -> object:
+    (folder / "x").write_text(text, "utf-8", "replace")
+    workload = "operation: matrix\n  matrix: x"
+    return parse_campaign(CAMPAIGN.replace("operation: allreduce", workload), folder)
+
+
+def _records(text: str, folder: Path) -> object:
+    file = folder / "x.jsonl"
+    file.write_text(text, "utf-8", "replace")
+    return read_records(file).problems
+
+
+def _output(text: str, folder: Path) -> object:  # noqa: ARG001  # it is read from memory
+    # A mutated output may be whose it is not.
+    return [read(text) for read in (*OUTPUTS.values(), read_json)]
+
+
+def _recorded(name: str) -> str:
+    folder = Path(__file__).parents[1] / "kernels" / "adapters" / "recorded"
+    return (folder / name).read_text("utf-8")[:3000]
+
+
 _KINDS: dict[str, tuple[Callable[[str, Path], object], str]] = {
     "space": (_space, SPACE),
     "campaign": (_campaign, CAMPAIGN),
@@ -120,6 +155,10 @@ _KINDS: dict[str, tuple[Callable[[str, Path], object], str]] = {
     "catalogue": (_catalogue, _shipped("spaces", "catalogue", "aws-ofi-nccl.yaml")[:6000]),
     "recording": (_recording, RECORDING),
     "template": (_template, _shipped("slurm_templates", "templates", "block.sh.j2")),
+    "matrix": (_matrix, "# FROM TO BYTES\n0 1 8\n1 0 8e3  # back\n"),
+    "records": (_records, RECORDS),
+    "osu": (_output, _recorded("osu-allreduce-7.5.txt")),
+    "nccl-tests": (_output, _recorded("nccl-tests-2.19-made.json")),
 }
 
 #: What was found to go wrong somewhere, or is likely to.
@@ -168,7 +207,8 @@ _CHANGES = st.lists(
 def test_unchanged_documents_are_read(kind: str, tmp_path: Path) -> None:
     read, text = _KINDS[kind]
     if kind != "catalogue":  # of which a part is taken
-        read(text, tmp_path)
+        result = read(text, tmp_path)
+        assert kind != "records" or result == ()
 
 
 @pytest.mark.parametrize("kind", _KINDS)

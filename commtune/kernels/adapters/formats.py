@@ -98,12 +98,18 @@ def _bus_factor(row: Mapping[str, Any]) -> float | None:
     return bus / algorithm if algorithm and bus and min(algorithm, bus) >= 1 else None
 
 
+#: Whatever a program of others writes as JSON.
+_NOT_UNDERSTOOD = (
+    ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+
+
 def read_json(text: str, *, in_place: bool = False) -> Reading:
     """Reads what ``-J`` of nccl-tests writes."""
     try:
         report = json.loads(text)
         found = [_of_result(result, in_place=in_place) for result in report["results"]]
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except _NOT_UNDERSTOOD as error:
         return Reading(problems=(f"the JSON of nccl-tests is not understood: {error!r}",))
     bounds = report.get("out_of_bounds")
     wrong = isinstance(bounds, dict) and bool(bounds.get("count"))
@@ -114,12 +120,14 @@ def _of_result(result: Mapping[str, Any], *, in_place: bool) -> Measurement | No
     names = ("in_place", "out_of_place") if in_place else ("out_of_place", "in_place")
     placed = [(name, result[name]) for name in names if isinstance(result.get(name), dict)]
     wrong = int(sum(block.get("nwrong") or 0 for _, block in placed))
-    size = int(result["size"])
+    size = _member({"size": int(result["size"])}, "size", 0)
     for name, block in placed:
         time_us = float(block.get("time", block.get("cpu_time")))
         if time_us <= 0:
             continue
         factor = block["bus_bw"] / block["alg_bw"] if block["alg_bw"] else 1.0
+        if not _is_number(factor):
+            raise ValueError(f"{size} bytes: bandwidths that don't go together")
         iterations = (result.get(f"{name}_per_iter") or {}).get("times_us")
         if iterations:
             samples_s = [float(t) * 1e-6 for t in iterations]
@@ -145,7 +153,7 @@ def _read_osu(text: str) -> Reading:
             columns = _OSU_COLUMNS.split(line.removeprefix("#").strip())
         elif columns and line[:1].isdigit():
             row = dict(zip(columns, line.split(), strict=False))
-            size = _whole(row["Size"])
+            size = _whole(row.get("Size", ""))
             if size == 0:
                 # A message of nothing has no bandwidth, and no size of a campaign is 0.
                 continue

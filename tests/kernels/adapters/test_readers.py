@@ -177,6 +177,43 @@ def test_output_cut_anywhere_makes_no_reader_fail(name: str) -> None:
             read(text[:end])
 
 
+def _nccl_json(size: str = "8", **block: str) -> str:
+    times = {"time": "1.5", "alg_bw": "1", "bus_bw": "1", **block}
+    inside = ",".join(f'"{name}":{value}' for name, value in times.items())
+    return f'{{"results":[{{"size":{size},"out_of_place":{{{inside}}}}}],"end_time":"x"}}'
+
+
+def test_sound_json_of_nccl_tests() -> None:
+    assert _times(read_json(_nccl_json())) == {8: 1.5}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        _nccl_json(size="1e400"),
+        _nccl_json(size="9" * 400),
+        _nccl_json(size="-8"),
+        _nccl_json(nwrong="1e400"),
+        _nccl_json(time="9" * 400),
+        _nccl_json(alg_bw="1e-320"),
+        _nccl_json(bus_bw="-1"),
+        "[" * 100_000,
+    ],
+    ids=lambda text: text[:60],
+)
+def test_numbers_that_nothing_has_are_a_problem(text: str) -> None:
+    reading = read_json(text)
+    assert reading.measurements == ()
+    assert len(reading.problems) == 1 and "the JSON of nccl-tests" in reading.problems[0]
+
+
+def test_a_table_without_a_column_of_sizes_is_a_problem() -> None:
+    text = _recorded("osu-allreduce-7.5.txt").replace("# Size ", "# Sizes ")
+    reading = _read_osu(text)
+    assert reading.measurements == ()
+    assert any("not understood" in problem for problem in reading.problems)
+
+
 def test_two_tables_are_a_problem() -> None:
     text = _recorded("osu-allreduce-7.5.txt")
     reading = _read_osu(text + text)
