@@ -82,11 +82,12 @@ RECORDING = """\
 RECORDS = """\
 {"record":"header","contract":1,"run_id":"r-1","backend":"mpi-host","operation":"allreduce",\
 "dtype":"float32","reduction":"sum","memory":"host","timing":{"mode":"blocking","timer":"wall"},\
-"shape":{},"ranks":2,"nodes":1,"mpi":{"library":"MPICH Version: 5.0.2","standard":"5.0"},\
+"oversubscribed":false,"shape":{},"ranks":2,"nodes":1,"mpi":{"library":"MPICH Version: 5.0.2"},\
 "rank_info":[{"rank":0,"node":0,"host":"a","environment":{}},{"rank":1,"environment":{"A":null}}]}
 {"record":"measurement","bytes":8,"count":2,"warmup":5,"samples":3,"samples_ns":[900.0,1000,1100],\
 "time_s":{"min":9e-7,"p5":9e-7,"p25":9e-7,"median":1e-6,"p75":1.1e-6,"p95":1.1e-6,"p99":1.1e-6,\
 "max":1.1e-6,"mean":1e-6,"stdev":1e-7},"median_ci_s":[9e-7,1.1e-6],"stop":"time-cap",\
+"batch":1,"algbw_Bps":8e6,"busbw_Bps":8e6,"canary_ns":{"before":null,"after":null},\
 "first_call_s":0.005,"rank_skew":1.4,"wrong":0,"checked":8,"status":"ok","elapsed_s":0.5}
 {"record":"footer","status":"ok","measurements":1,"elapsed_s":0.6,"init_s":0.1}
 """
