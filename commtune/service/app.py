@@ -53,6 +53,11 @@ class Service:
         """What a server runs."""
         return _Gate(Router(self.routes(), redirect_slashes=False, default=_find_nothing), self)
 
+    def close(self) -> None:
+        """Closes what is kept open for questions."""
+        self.changes.close()
+        self._connections.close()
+
     def routes(self) -> list[Route]:
         """All that can be asked."""
         document = json_reply(openapi_document(self.prefix))

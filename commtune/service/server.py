@@ -9,7 +9,7 @@ import resource
 import socket
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -191,9 +191,11 @@ def serve_database(
         say: told once where the service is, when connections are taken.
         stopping: told once how to end it from another thread.
     """
-    with listen_at(place) as opened:
+    with ExitStack() as opening:
+        opened = opening.enter_context(listen_at(place))
         port = opened.getsockname()[1] if place.path is None else 0
         service = Service(db, Tokens(token, f"commtune-{port}"), prefix)
+        opening.callback(service.close)
         config = uvicorn.Config(
             service.application(),
             # An access log would have the token of a first visit.

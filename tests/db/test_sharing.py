@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from typing import Any
 import database_values as given
 import pytest
 from command_line import SMALL
+from components import require_component
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
@@ -260,6 +262,7 @@ def test_a_whole_campaign_comes_back(tmp_path: Path, sqlite_url: str) -> None:
 @pytest.fixture(scope="module")
 def keys(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with two keys, and a file that allows the first to sign bundles."""
+    require_component("ssh-keygen", shutil.which("ssh-keygen") is not None)
     folder = tmp_path_factory.mktemp("keys")
     for name in ("site-a", "stranger"):
         command = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]

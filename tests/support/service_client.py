@@ -64,10 +64,10 @@ class Client:
 
     def __init__(self, db: str, prefix: str = "") -> None:
         self._runner = asyncio.Runner()
-        service = Service(db, Tokens(TOKEN, "commtune-1"), prefix)
-        self._application = service.application()
+        self._service = Service(db, Tokens(TOKEN, "commtune-1"), prefix)
+        self._application = self._service.application()
         #: Of all routes.
-        self.paths = [one.path for one in service.routes()]
+        self.paths = [one.path for one in self._service.routes()]
 
     def get(
         self,
@@ -103,6 +103,7 @@ class Client:
         return Got(status, headers, body)
 
     def close(self) -> None:
+        self._service.close()
         self._runner.close()
 
 

@@ -37,6 +37,11 @@ class Changes:
                 self._forget()
                 return None
 
+    def close(self) -> None:
+        """Ends the watch."""
+        with self._lock:
+            self._forget()
+
     def _read(self, path: Path) -> Hashable:
         status = path.stat()
         file = (status.st_dev, status.st_ino)

@@ -104,6 +104,11 @@ class OpenConnections:
             connection.rollback()
             self._idle.append((file, connection))
 
+    def close(self) -> None:
+        """Closes those that nobody has borrowed."""
+        while self._idle:
+            self._idle.pop()[1].close()
+
     def _take(self, path: Path, file: Hashable) -> sqlite3.Connection | None:
         while self._idle:
             of_file, connection = self._idle.pop()

@@ -198,6 +198,16 @@ def test_who_hung_on_a_dead_node_is_not_blamed(job: Job) -> None:
     assert job.reader.lost_nodes(found, ["n1", "n2"]) == {"n2"}
 
 
+def test_the_scheduler_is_asked_for_lost_nodes_only_after_a_run_that_they_may_have_hit(
+    job: Job,
+) -> None:
+    reader = replace(job.reader, failed_nodes=lambda nodes: nodes[1:])
+    job.run()
+    assert reader.lost_nodes(job.read(JobState.COMPLETED), ["n1", "n2"]) == set()
+    job.run(139, records=Records(HEADER))
+    assert reader.lost_nodes(job.read(JobState.COMPLETED), ["n1", "n2"]) == {"n2"}
+
+
 def test_who_was_over_time_and_left_no_room_for_others_is_not_blamed(job: Job) -> None:
     job.run(137, wall_s=_LIMIT_S + 10, records=Records(HEADER))
     job.run(137, wall_s=_LIMIT_S + 10, records=Records(HEADER))

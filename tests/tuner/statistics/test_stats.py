@@ -3,6 +3,7 @@
 import math
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -80,6 +81,16 @@ def test_strata_are_put_together_by_their_shares() -> None:
     errors = [x.error for x in (estimate_ratio(fast), estimate_ratio(slow)) if x is not None]
     assert found.error == pytest.approx(math.hypot(4 / 6 * errors[0], 2 / 6 * errors[1]))
     assert 1 < found.freedom < 4
+
+
+def test_the_freedom_of_strata_is_mostly_that_of_the_noisier_one() -> None:
+    quiet, noisy = Estimate(0.0, 0.01, 4.0, 6), Estimate(0.0, 0.01, 6.0, 12)
+    found = combine_strata([quiet, noisy])
+    assert found is not None
+    # Welch's and Satterthwaite's, with variances of 1 and 4 parts.
+    assert found.freedom == pytest.approx((1 + 4) ** 2 / (1**2 / 4 + 4**2 / 6))
+    exact = combine_strata([replace(quiet, error=0.0), replace(noisy, error=0.0)])
+    assert exact is not None and exact.freedom == 10
 
 
 def test_what_can_be_detected_is_decided_by_as_many_pairs() -> None:
