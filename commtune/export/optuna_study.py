@@ -58,8 +58,10 @@ def write_studies(
     """
     try:
         storage = RDBStorage(f"sqlite:///{file}")
-        numbers = {name: _new_study(storage, name, about) for name, about in studies.items()}
-        storage.engine.dispose()
+        try:
+            numbers = {name: _new_study(storage, name, about) for name, about in studies.items()}
+        finally:
+            storage.engine.dispose()
         with closing(sqlite3.connect(file)) as connection, connection:
             return _Rows(numbers, values).insert(connection, trials)
     except (sqlite3.Error, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:

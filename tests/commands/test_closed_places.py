@@ -10,23 +10,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from components import UNPRIVILEGED
 
 from commtune.db.connection.engine import open_database
 
 #: Each line of the input is a command, with variables before it, in a process of its own, which
-#: has all modules already: an ordinary user may not read the folder that they are in, if root runs
-#: the tests.
+#: has all modules already.
 _PROGRAM = """
 import importlib, os, sys
 from commtune import cli
-import commtune.app.campaigns.results, commtune.app.setup.database
 for modules in cli._COMMANDS.values():
     for module in modules.values():
         importlib.import_module(f"commtune.commands.{module}")
-if os.geteuid() == 0:
-    os.setgroups([])
-    os.setgid(65534)
-    os.setuid(65534)
 for line in sys.stdin.read().splitlines():
     sys.stdout.flush()
     if os.fork() == 0:
@@ -98,7 +93,7 @@ def test_a_closed_place_is_named_and_nothing_else_is_said(closed: Path) -> None:
     own.chmod(0o644)
     commands = [line.format(closed=closed, folder=closed.parent, own=own) for line in _COMMANDS]
     done = subprocess.run(
-        [sys.executable, "-c", _PROGRAM],
+        [*UNPRIVILEGED, sys.executable, "-c", _PROGRAM],
         input="\n".join(commands),
         capture_output=True,
         text=True,

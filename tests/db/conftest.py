@@ -71,12 +71,15 @@ def store(database: Database) -> Store:
 
 @pytest.fixture
 def as_nobody() -> Iterator[Path]:
-    """A folder, for a test without the rights of root."""
+    """A folder with an empty ``commtune.db``, for a test without the rights of root."""
     folder = Path(tempfile.mkdtemp(prefix="ctro"))
     user = os.geteuid()
+    # While the migrations can be read: they may be in a folder of root's.
+    open_database(f"sqlite:///{folder}/commtune.db").close()
     try:
         if user == 0:
-            os.chown(folder, 65534, 65534)
+            for made in (folder, *folder.iterdir()):
+                os.chown(made, 65534, 65534)
             os.seteuid(65534)
         yield folder
     finally:

@@ -331,3 +331,4 @@ def test_an_open_connection_sees_what_is_written_and_replaced(
     path.unlink()
     with pytest.raises(NoAnswer, match="there is no database"):
         names()
+    connections.close()

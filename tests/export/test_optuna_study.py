@@ -19,6 +19,12 @@ from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Outcome, Run
 
+#: Python 3.13 and newer warn of open connections, as Optuna and Datasette leave them.
+pytestmark = [
+    pytest.mark.usefixtures("connections_of_others"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 
 def stored(folder: Path, **changes: object) -> tuple[str, list[Run]]:
     """A database with a campaign, and its runs."""

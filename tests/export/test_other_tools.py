@@ -21,6 +21,12 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import Outcome, Run
 
+#: Python 3.13 and newer warn of open connections, as Optuna and Datasette leave them.
+pytestmark = [
+    pytest.mark.usefixtures("connections_of_others"),
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
+
 _DOCS = Path(__file__).parents[2] / "docs"
 #: Gives the data at a path.
 _Ask = Callable[[str], Any]

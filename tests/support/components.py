@@ -6,6 +6,11 @@ import os
 
 import pytest
 
+#: Before a command: for root, what takes the right to go where permissions say no.
+UNPRIVILEGED = (
+    ["setpriv", "--bounding-set=-dac_override,-dac_read_search"] if os.geteuid() == 0 else []
+)
+
 
 def require_component(name: str, found: bool) -> None:
     """Goes on if the component was found; else skips, or fails where all must be there.
