@@ -14,6 +14,7 @@ TEST_ARGS ?=
 TEST_WORKERS ?= $(shell expr $$(nproc) + 1)
 # Where a missing component fails, as in CI, nothing is left out either.
 QUICK := $(if $(COMMTUNE_TESTS_REQUIRE_ALL),,-m "not slow")
+CACHE := $(if $(PLACE),-o cache_dir=$(abspath $(PLACE))/.pytest_cache)
 export COMMTUNE_MPI_PATH := $(if $(PLACE),$(abspath $(PLACE)),$(CURDIR))/.mpi
 # Where it is set, as in images of containers, each worker of pytest compiles all tests each time.
 unexport PYTHONDONTWRITEBYTECODE
@@ -38,7 +39,7 @@ tune: $(VENV)/installed $(MPIS)/$(MPI).installed
 
 test: $(VENV)/installed-test $(MPIS)/mpich.installed
 	@$(if $(QUICK),echo "without whole campaigns (tests/end_to_end): make test-all has them")
-	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(TEST_ARGS)
+	@$(RUN)python -m pytest -n $(TEST_WORKERS) --dist loadgroup --no-loadscope-reorder $(QUICK) $(CACHE) $(TEST_ARGS)
 
 test-all: QUICK :=
 test-all: test
