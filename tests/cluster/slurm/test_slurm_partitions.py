@@ -134,3 +134,8 @@ def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
     assert choose("mixed", 2, allocated=["n1", "big"]).remark.startswith(mixed)
     assert choose("mixed", 2, exclude=["n[1-2]"]).exclude == ()
     assert choose("mixed", 2, exclude=["big"]) == NodeChoice()
+
+
+def test_a_job_knows_the_name_of_its_cluster_without_asking() -> None:
+    assert site.cluster_name({"SLURM_CLUSTER_NAME": "here", "PATH": ""}) == "here"
+    assert site.cluster_name({"PATH": ""}) == ""

@@ -268,3 +268,22 @@ def test_a_note_for_who_adopts_the_job(job: Job) -> None:
     assert job.folder.script.stat().st_mode & 0o077 == 0
     (job.folder.path / "note").write_text("no numbers")
     assert job.folder.note() == ControllerNote()
+
+
+@pytest.mark.parametrize(
+    ("variables", "number", "nodes"),
+    [
+        ("SLURM_JOB_ID=1001\nSLURM_JOB_NODELIST=n[1-2]\n", "1001", "n[1-2]"),
+        ("PBS_JOBID=12.server\nPBS_NODES=n1,n2\n", "12", "n1,n2"),
+        ("", "", ""),
+    ],
+)
+def test_a_job_says_its_number_and_nodes(
+    job: Job, variables: str, number: str, nodes: str
+) -> None:
+    assert job.folder.job_number() == job.folder.node_list() == ""
+    (job.folder.path / "nodes").write_text(variables)
+    assert (job.folder.job_number(), job.folder.node_list()) == (number, nodes)
+    assert job.folder.waited_s() == 0
+    (job.folder.path / "waited").write_text("17\n")
+    assert job.folder.waited_s() == 17
