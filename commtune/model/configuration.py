@@ -22,12 +22,18 @@ class Configuration(Mapping[str, str]):
     Immutable, hashable, ordered by name, so that equal configurations have equal text and key.
     """
 
-    __slots__ = ("_values", "key")
+    __slots__ = ("_key", "_values")
 
     def __init__(self, values: Mapping[str, str] | None = None) -> None:
-        ordered = dict(sorted((values or {}).items()))
-        self._values: Mapping[str, str] = MappingProxyType(ordered)
-        self.key: str = content_key(ordered)
+        self._values: Mapping[str, str] = MappingProxyType(dict(sorted((values or {}).items())))
+        self._key = ""
+
+    @property
+    def key(self) -> str:
+        """Of its content; made when it is asked for, as that takes longer than all the rest."""
+        if not self._key:
+            self._key = content_key(dict(self._values))
+        return self._key
 
     def __getitem__(self, name: str) -> str:
         return self._values[name]

@@ -96,9 +96,11 @@ class Cache:
 
     def _make_room(self) -> None:
         # The oldest first; those that are being made stay.
-        over = [key for key, one in self._kept.items() if one.task.done()]
-        while over and (self._bytes > _MOST_BYTES or len(self._kept) > _MOST_REPLIES):
-            self._drop(over.pop(0))
+        while self._bytes > _MOST_BYTES or len(self._kept) > _MOST_REPLIES:
+            oldest = next((key for key, one in self._kept.items() if one.task.done()), None)
+            if oldest is None:
+                return
+            self._drop(oldest)
 
     def _drop(self, key: Hashable) -> None:
         dropped = self._kept.pop(key, None)

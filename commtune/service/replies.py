@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from commtune.errors import CODES, CommtuneError
@@ -52,7 +53,7 @@ class Reply:
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def etag(self) -> str:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 

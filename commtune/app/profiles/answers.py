@@ -29,7 +29,7 @@ from commtune.errors import NoAnswer
 from commtune.model import Operation
 
 #: Answers to one question that are told: more are of other machines, ranks or software.
-MOST_ANSWERS = 10
+MOST_ANSWERS = 5
 
 
 def best_answers(

@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 _Row = TypeVar("_Row")
 
 #: Answers that are read before any is told: as many as the service tells.
-_FIRST_PART = 10
+_FIRST_PART = 5
 #: Candidates whose questions are looked at first; more than the first part has.
-_NEWEST = 12
+_NEWEST = 6
 #: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
 _QUESTION = itemgetter("system_id", "stack_id", "backend", "ranks", "nodes")
 
