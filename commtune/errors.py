@@ -10,7 +10,8 @@ The tree says whose turn it is::
     │   ├── InvalidKey         a key of what is asked for, in a file, by a flag or in Python
     │   ├── CampaignChanged    a stored campaign was edited so that results no longer compare
     │   ├── UnknownName        no such space, campaign, profile, format ...
-    │   └── ExportRefused      the profile must not be written in that form
+    │   ├── ExportRefused      the profile must not be written in that form
+    │   └── NotCancellable     nothing of a campaign can be ended from here
     ├── EnvironmentFault       the surroundings are wrong (exit code 3)
     │   ├── MissingComponent   a program or library is not there
     │   ├── BuildFailed        the native benchmark did not compile
@@ -145,6 +146,10 @@ class ExportRefused(UserError):
     """The profile must not be written in the asked-for form."""
 
 
+class NotCancellable(UserError):
+    """A campaign has ended, or it is not ours to end from here."""
+
+
 class AllocationOver(CommtuneError):
     """The time of the job that we run in is nearly over; nothing is wrong."""
 
@@ -221,6 +226,7 @@ CODES: dict[str, type[CommtuneError]] = {
     "unknown-name": UnknownName,
     "no-answer": NoAnswer,
     "export-refused": ExportRefused,
+    "not-cancellable": NotCancellable,
     "bad-request": UserError,
     "database-fault": DatabaseFault,
     "environment-fault": EnvironmentFault,

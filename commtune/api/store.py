@@ -187,6 +187,24 @@ class Store:
             neighbours={one.bytes: self.profile(one.row.id) for one in found.neighbours},
         )
 
+    def cancel(self, campaign: str, *, control_token: str | None = None) -> str:
+        """Ends a campaign as ``commtune cancel`` does; returns what was ended, in words.
+
+        Args:
+            control_token: what ``commtune serve --control`` prints; of a service only.
+
+        Raises:
+            UnknownName: there is no such campaign.
+            NotCancellable: it has ended, or it is not the user's to end from there.
+        """
+        if self._database is None:
+            from commtune.db.connection import service
+
+            return service.end_campaign(self.url, campaign, control_token or "")
+        from commtune.app.campaigns.cancelling import end_campaign
+
+        return end_campaign(campaign, self.url)
+
 
 def _bytes(size: int | str) -> int:
     try:
@@ -199,7 +217,7 @@ def open_store(where: str | Path | None = None, *, token: str | None = None) -> 
     """Opens a database of campaigns; a new file is made, an older one brought up to date.
 
     Args:
-        where: a file, an SQLAlchemy URL, or the address of ``commtune serve``, which only reads.
+        where: a file, an SQLAlchemy URL, or the address of ``commtune serve``.
         token: of the service; ``None`` for that of COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
 
     Raises:

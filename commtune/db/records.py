@@ -364,6 +364,7 @@ class CampaignDescription:
         space: the search space as plain data.
         created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
         site: where it was measured; empty for this one.
+        folder: where its runs leave their records.
     """
 
     id: int
@@ -378,3 +379,4 @@ class CampaignDescription:
     system: SystemRecord
     stack: StackRecord
     site: str = ""
+    folder: str = ""

@@ -86,8 +86,9 @@ class Question:
         return [one for name, one in _IN_PATH.items() if f"{{{name}}}" in self.path]
 
 
+CAMPAIGN_IN_PATH = given.text_parameter("campaign", "a campaign's name")
 _IN_PATH = {
-    "campaign": given.text_parameter("campaign", "a campaign's name"),
+    "campaign": CAMPAIGN_IN_PATH,
     "run": given.text_parameter("run", "a run's name (run_id)"),
     "number": given.NUMBER,
     "format": given.word_parameter("format", "the file's form", [one.name for one in FORMATS]),

@@ -6,8 +6,10 @@ import json
 import logging
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from urllib.parse import parse_qsl, quote, urlencode
 
+from anyio import CapacityLimiter, to_thread
 from starlette.datastructures import Headers
 from starlette.requests import Request, cookie_parser
 from starlette.responses import Response
@@ -18,7 +20,7 @@ from commtune.db.connection.changes import Changes
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import OpenConnections
 from commtune.errors import CommtuneError, UserError
-from commtune.service import api, live, metrics, pages
+from commtune.service import api, control, live, metrics, pages
 from commtune.service.auth import Tokens
 from commtune.service.cache import Busy, Cache
 from commtune.service.metrics import Metrics
@@ -41,10 +43,14 @@ class Service:
     Args:
         db: as ``--db`` has it.
         prefix: of all paths, such as ``/commtune``; empty without.
+        control: who may end campaigns; ``None`` for a service that only reads.
     """
 
-    def __init__(self, db: str | None, tokens: Tokens, prefix: str = "") -> None:
+    def __init__(
+        self, db: str | None, tokens: Tokens, prefix: str = "", control: Tokens | None = None
+    ) -> None:
         self.db, self.tokens, self.prefix = database_url(db), tokens, prefix
+        self.control, self._cancelling = control, CapacityLimiter(1)
         self.cache, self.reports = Cache(), Cache(threads=1, most=8)
         self.changes, self._connections = Changes(self.db), OpenConnections(self.db)
         self.viewers, self.metrics = live.Viewers(), Metrics()
@@ -60,7 +66,8 @@ class Service:
 
     def routes(self) -> list[Route]:
         """All that can be asked."""
-        document = json_reply(openapi_document(self.prefix))
+        document = json_reply(openapi_document(self.prefix, has_control=self.control is not None))
+        controls = [control.CANCEL, f"{api.PREFIX}{control.CANCEL}"] if self.control else []
         return [
             Route(f"{api.PREFIX}/openapi.json", _fixed(document)),
             *(
@@ -70,6 +77,7 @@ class Service:
             *(Route(f"/static/{name}", _fixed(file)) for name, file in pages.STATIC.items()),
             Route("/campaigns/{campaign}/events", self._events),
             Route("/metrics", self._tell_metrics),
+            *(Route(path, self._cancel, methods=["POST"]) for path in controls),
             *(
                 Route(one.path, self._answering(self._showing(one), is_slow=one.is_slow))
                 for one in pages.PAGES
@@ -91,9 +99,14 @@ class Service:
     def _showing(self, page: pages.Page) -> _Make:
         def make(request: Request) -> Reply:
             try:
+                more = {"may_cancel": self._may_control(request)} if page.has_control else {}
                 with self._connections.borrow():
                     return page.show(
-                        self.db, self.prefix, request.path_params, _read_query(request.scope)
+                        self.db,
+                        self.prefix,
+                        request.path_params,
+                        _read_query(request.scope),
+                        **more,
                     )
             except CommtuneError as error:
                 return show_problem(problem_of(error), self.prefix)
@@ -107,11 +120,31 @@ class Service:
         version = self.changes.version if is_stored else lambda: None
 
         async def answer(request: Request) -> Response:
-            key = (request.scope["path"], request.scope["query_string"])
+            scope = request.scope
+            key = (scope["path"], scope["query_string"], self._may_control(request))
             reply = await cache.get(key, lambda: make(request), version)
             return _response(reply.unless_known(request.headers.get("if-none-match", "")))
 
         return answer
+
+    def _may_control(self, request: Request) -> bool:
+        """Whether a page for this browser has what ends campaigns."""
+        return self.control is not None and self.control.admits("", request.cookies)
+
+    async def _cancel(self, request: Request) -> Response:
+        scope, name = request.scope, request.path_params["campaign"]
+        if (refusal := _refuse_parameters(request)) is not None:
+            return refusal
+        try:
+            said = await to_thread.run_sync(
+                control.cancel, name, self.db, limiter=self._cancelling
+            )
+        except CommtuneError as error:
+            return _response(_told(scope, problem_of(error)))
+        if scope["path"].startswith(api.PREFIX):
+            return _response(json_reply({"campaign": name, "message": said}))
+        place = f"{self.prefix}/campaigns/{quote(name, safe='')}"
+        return _response(Reply(b"", "text/plain", 303, {"location": place}))
 
     async def _events(self, request: Request) -> Response:
         name = request.path_params["campaign"]
@@ -236,17 +269,29 @@ class _Gate:
             return _told(scope, make_problem(414, f"more than {_LONGEST} bytes were asked")), scope
         if path != prefix and not path.startswith(f"{prefix}/"):
             return _told(scope, make_problem(404, f"all paths begin with {prefix}/")), scope
+        if self._service.control is not None and control.is_control(scope["path"]):
+            return self._refuse_control(scope, self._service.control), scope
         if scope["method"] not in ("GET", "HEAD"):
             return _told(scope, make_problem(405, "this service only reads", "use GET")), scope
         return self._admit(scope), scope
+
+    def _refuse_control(self, scope: Scope, tokens: Tokens) -> Reply | None:
+        if scope["method"] != "POST":
+            said = _told(scope, make_problem(405, "this ends a campaign", "use POST"))
+            return replace(said, headers={"allow": "POST"})
+        found = control.refuse_control(tokens, scope["path"], Headers(scope=scope))
+        return None if found is None else _told(scope, found)
 
     def _admit(self, scope: Scope) -> Reply | None:
         headers, tokens = Headers(scope=scope), self._service.tokens
         path = scope["path"]
         if path == f"{api.PREFIX}/health" or path.startswith("/static/"):
             return None
-        if not path.startswith("/api/") and b"token=" in scope["query_string"]:
-            return self._trade(scope)
+        if not path.startswith("/api/"):
+            if b"token=" in scope["query_string"]:
+                return self._trade(scope, "token", tokens)
+            if self._service.control is not None and b"control=" in scope["query_string"]:
+                return self._trade(scope, "control", self._service.control)
         if tokens.admits(
             headers.get("authorization", ""), cookie_parser(headers.get("cookie", ""))
         ):
@@ -261,16 +306,15 @@ class _Gate:
             ),
         )
 
-    def _trade(self, scope: Scope) -> Reply | None:
+    def _trade(self, scope: Scope, word: str, tokens: Tokens) -> Reply | None:
         """A cookie for a good token, and the same page without the token in its address."""
         try:
             asked = _read_query(scope)
         except UserError as error:
             return _told(scope, problem_of(error))
-        tokens = self._service.tokens
-        if not any(name == "token" and tokens.is_token(value) for name, value in asked):
+        if not any(name == word and tokens.is_token(value) for name, value in asked):
             return _told(scope, make_problem(401, "this token is not valid", _NEW_TOKEN))
-        rest = urlencode([(name, value) for name, value in asked if name != "token"])
+        rest = urlencode([(name, value) for name, value in asked if name != word])
         prefix = self._service.prefix
         secure = "; Secure" if scope.get("scheme") == "https" else ""
         cookie = (

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from commtune import __version__
-from commtune.service.api import PREFIX, QUESTIONS, Question
+from commtune.service import control
+from commtune.service.api import CAMPAIGN_IN_PATH, PREFIX, QUESTIONS, Question
 from commtune.service.replies import ERROR_CODES
 
 _ERROR = {
@@ -30,8 +31,15 @@ _WRONG = {
 _STATUSES = ("400", "401", "404", "409", "414", "500", "503")
 
 
-def openapi_document(prefix: str = "") -> dict[str, Any]:
-    """The document for a service below a path prefix."""
+def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str, Any]:
+    """The document for a service below a path prefix.
+
+    Args:
+        has_control: it may end campaigns.
+    """
+    asked: dict[str, Any] = {one.path: {"get": _operation(one)} for one in QUESTIONS}
+    more = {control.CANCEL: {"post": _cancel()}} if has_control else {}
+    token = {"type": "http", "scheme": "bearer"}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -42,10 +50,24 @@ def openapi_document(prefix: str = "") -> dict[str, Any]:
         },
         "servers": [{"url": f"{prefix}{PREFIX}"}],
         "security": [{"token": []}],
-        "paths": {question.path: {"get": _operation(question)} for question in QUESTIONS},
+        "paths": asked | more,
         "components": {
             "schemas": {"Error": _ERROR},
-            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+            "securitySchemes": {"token": token, **({"control": token} if has_control else {})},
+        },
+    }
+
+
+def _cancel() -> dict[str, Any]:
+    """What ends a campaign, as it is asked for by programs."""
+    done = {"content": {"application/json": {"schema": dict(control.SCHEMA)}}}
+    return {
+        "summary": "Ends a campaign's jobs, or its controller on the service's machine",
+        "security": [{"control": []}],
+        "parameters": [CAMPAIGN_IN_PATH.document("path")],
+        "responses": {
+            "200": {"description": "What was ended", **done},
+            **dict.fromkeys(("403", *_STATUSES), _WRONG),
         },
     }
 

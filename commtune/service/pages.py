@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -51,11 +51,13 @@ class Page:
     Attributes:
         show: makes it of the database, the prefix of all links, the path's parts and the query.
         is_slow: takes seconds; only one such is made at a time.
+        has_control: is told (``may_cancel``) whether its reader may end campaigns.
     """
 
     path: str
-    show: Callable[[str, str, Mapping[str, str], Sequence[tuple[str, str]]], Reply]
+    show: Callable[..., Reply]
     is_slow: bool = False
+    has_control: bool = False
 
 
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
@@ -107,12 +109,14 @@ def _formats() -> list[str]:
     return [one.name for one in FORMATS]
 
 
-def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
+def _campaign(
+    db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any], *, may_cancel: bool
+) -> Reply:
     zoom = given.read_parameters(given.ZOOM, query)
     name = path["campaign"]
     progress = read_progress(name, db)
     listed = stored.list_profiles(name, db)
-    return render(
+    page = render(
         "campaign.html",
         prefix,
         campaign=progress.summary,
@@ -120,7 +124,10 @@ def _campaign(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any
         profiles=[_profile(stored.find_profile(str(one.id), db), zoom) for one in listed],
         formats=_formats(),
         asked=_NOT_ZOOMED | dict(query),
+        may_cancel=may_cancel,
     )
+    # Where no referrer is sent, browsers don't say either which page a form is of.
+    return replace(page, headers={"referrer-policy": "same-origin"}) if may_cancel else page
 
 
 def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
@@ -224,7 +231,7 @@ PAGES = (
     Page("/", _overview),
     Page("/best", _best),
     Page("/compare", show_comparison),
-    Page("/campaigns/{campaign}", _campaign),
+    Page("/campaigns/{campaign}", _campaign, has_control=True),
     Page("/campaigns/{campaign}/report", _report, is_slow=True),
     Page("/campaigns/{campaign}/runs", _runs),
     Page("/campaigns/{campaign}/runs/{run}", _run),

@@ -33,12 +33,12 @@ _HEADERS = {
 }
 
 _STATUSES = {
-    "unknown-name": 404, "no-answer": 404, "export-refused": 409, "bad-request": 400,
-    "database-fault": 503, "environment-fault": 503,
+    "unknown-name": 404, "no-answer": 404, "export-refused": 409, "not-cancellable": 409,
+    "bad-request": 400, "database-fault": 503, "environment-fault": 503,
 }  # fmt: skip
 _CODES = {
-    401: "unauthorized", 404: "not-found", 405: "method-not-allowed", 414: "too-long",
-    431: "too-large", 500: "internal-error", 503: "busy",
+    401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed",
+    414: "too-long", 431: "too-large", 500: "internal-error", 503: "busy",
 }  # fmt: skip
 #: What stands in the ``code`` of an error.
 ERROR_CODES = sorted({*_STATUSES, *_CODES.values()})

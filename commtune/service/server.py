@@ -181,6 +181,7 @@ def serve_database(
     token: str,
     *,
     prefix: str = "",
+    control: str | None = None,
     say: Callable[[str], object],
     stopping: Callable[[Callable[[], None]], object] | None = None,
 ) -> None:
@@ -188,13 +189,15 @@ def serve_database(
 
     Args:
         db: as ``--db`` has it.
+        control: the token of who may end campaigns; ``None`` for nobody.
         say: told once where the service is, when connections are taken.
         stopping: told once how to end it from another thread.
     """
     with ExitStack() as opening:
         opened = opening.enter_context(listen_at(place))
         port = opened.getsockname()[1] if place.path is None else 0
-        service = Service(db, Tokens(token, f"commtune-{port}"), prefix)
+        controls = None if control is None else Tokens(control, f"commtune-control-{port}")
+        service = Service(db, Tokens(token, f"commtune-{port}"), prefix, controls)
         opening.callback(service.close)
         config = uvicorn.Config(
             service.application(),

@@ -12,8 +12,8 @@ from typing import Any
 import database_values as given
 import pytest
 
+from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.commands.campaigns import state, status
-from commtune.commands.campaigns.slurm import _name_jobs
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.db.storage.store import Store
 from commtune.model import JobKind, JobStage, Outcome, Verdict
@@ -145,11 +145,11 @@ def test_hundreds_of_jobs_fit_on_a_screen(
 
 
 def test_hundreds_of_jobs_that_were_cancelled_fit_on_a_line() -> None:
-    numbers = [str(1000 + number) for number in range(500)]
-    first = ", ".join(numbers[:12])
-    assert _name_jobs(numbers) == f"jobs {first} and 488 more"
-    assert _name_jobs(numbers[:12]) == f"jobs {first}"
-    assert _name_jobs(numbers[:1]) == "job 1000"
+    numbers = tuple(str(1000 + number) for number in range(500))
+    first, kept = ", ".join(numbers[:12]), "ended; what was measured is kept"
+    assert Cancelled(numbers).describe() == f"jobs {first} and 488 more {kept}"
+    assert Cancelled(numbers[:12]).describe() == f"jobs {first} {kept}"
+    assert Cancelled(numbers[:1]).describe() == f"job 1000 {kept}"
 
 
 def test_each_campaign_has_its_own_jobs(

@@ -61,16 +61,19 @@ def tuning(commtune: CommandLine) -> Iterator[subprocess.Popen[str]]:
 
 
 @contextmanager
-def served(commtune: CommandLine) -> Iterator[str]:
-    """``commtune serve``; the address that it prints."""
-    with commtune.start("serve", "--bind", "127.0.0.1:0") as service:
+def served(commtune: CommandLine) -> Iterator[tuple[str, str]]:
+    """``commtune serve --control``; the two addresses that it prints."""
+    with commtune.start("serve", "--bind", "127.0.0.1:0", "--control") as service:
         assert service.stdout is not None
         try:
-            yield service.stdout.readline().split()[-1]
+            reads, controls = (service.stdout.readline().split()[-1] for _ in range(2))
+            yield reads, controls
         finally:
             service.send_signal(signal.SIGINT)
             out, err = service.communicate(timeout=60)
-    assert (out, err.splitlines()) == ("", ["read-only; Ctrl-C ends it"])
+    said, *ended = err.splitlines()
+    assert (out, said) == ("", "read-only but for the second address; Ctrl-C ends it")
+    assert all(one.startswith("ended over HTTP: campaign 'small': process ") for one in ended)
 
 
 def watched(browser: Browser, address: str, seen: list[str]) -> Page:
@@ -129,7 +132,7 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
     # The search ends with its trials: beside other tests, runs are repeated.
     commtune.write(SMALL.replace("trials: 3", "trials: 5"))
     seen: list[str] = []
-    with served(commtune) as address:
+    with served(commtune) as (address, controls):
         page = watched(browser, address, seen)
         page.goto(address)
         assert "token" not in page.url and "No campaigns yet" in page.inner_text("main")
@@ -162,6 +165,16 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
             until_now(page, "state", "^running$")
             until_now(page, "runs", f"^(?!{runs}$)")
             take_picture(page, "resumed")
+            campaign = page.url
+            page.goto(controls)
+            page.goto(campaign)
+            page.get_by_role("button", name="End this campaign").click()
+            page.wait_for_url(campaign)
+            assert controller.wait(timeout=120) == 130
+        until_now(page, "state", "^stopped$")
+        check_accessibility(page)
+
+        with tuning(commtune) as controller:
             assert controller.wait(timeout=120) == 0
         until_now(page, "state", "^finished$")
         # The page gets the tables of the profiles by itself.
@@ -231,7 +244,7 @@ def test_a_profile_shows_its_drift_and_its_exports(
             for statement in _VERIFIED_LATER:
                 connection.exec_driver_sql(statement)
     seen: list[str] = []
-    with served(commtune) as address:
+    with served(commtune) as (address, _):
         page = watched(browser, address, seen)
         page.goto(address)
         page.get_by_role("link", name="made-up", exact=True).click()

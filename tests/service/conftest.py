@@ -35,8 +35,8 @@ def ask() -> Iterator[Callable[..., Client]]:
     """Makes clients of a database."""
     made: list[Client] = []
 
-    def make(db: str, prefix: str = "") -> Client:
-        made.append(Client(db, prefix))
+    def make(db: str, prefix: str = "", *, has_control: bool = False) -> Client:
+        made.append(Client(db, prefix, has_control=has_control))
         return made[-1]
 
     yield make

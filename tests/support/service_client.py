@@ -17,6 +17,7 @@ from commtune.service.auth import Tokens
 from commtune.service.server import Place, serve_database
 
 TOKEN = "a-token-of-the-tests"
+CONTROL = "a-control-token-of-the-tests"
 BEARER = {"authorization": f"Bearer {TOKEN}"}
 
 
@@ -62,9 +63,10 @@ def _scope(
 class Client:
     """Asks an application in process, as a server would."""
 
-    def __init__(self, db: str, prefix: str = "") -> None:
+    def __init__(self, db: str, prefix: str = "", *, has_control: bool = False) -> None:
         self._runner = asyncio.Runner()
-        self._service = Service(db, Tokens(TOKEN, "commtune-1"), prefix)
+        control = Tokens(CONTROL, "commtune-control-1") if has_control else None
+        self._service = Service(db, Tokens(TOKEN, "commtune-1"), prefix, control)
         self._application = self._service.application()
         #: Of all routes.
         self.paths = [one.path for one in self._service.routes()]
@@ -114,7 +116,9 @@ def connect(address: str) -> http.client.HTTPConnection:
 
 
 @contextmanager
-def served_at(db: str, prefix: str = "", place: Place | None = None) -> Iterator[str]:
+def served_at(
+    db: str, prefix: str = "", place: Place | None = None, control: str | None = None
+) -> Iterator[str]:
     """A real server of a database; its address, with the token."""
     said: list[str] = []
     ready = threading.Event()
@@ -127,7 +131,7 @@ def served_at(db: str, prefix: str = "", place: Place | None = None) -> Iterator
     thread = threading.Thread(
         target=serve_database,
         args=(db, place or Place(), TOKEN),
-        kwargs={"prefix": prefix, "say": say, "stopping": stop.append},
+        kwargs={"prefix": prefix, "say": say, "stopping": stop.append, "control": control},
         daemon=True,
     )
     thread.start()

@@ -1,5 +1,4 @@
-"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed;
-submitted, and cancelled."""
+"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed."""
 
 from __future__ import annotations
 
@@ -12,7 +11,6 @@ from typing import Any
 
 from commtune.app.campaigns.first_proposals import propose_from_sites
 from commtune.campaign.loading import CampaignSpec
-from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
@@ -20,14 +18,13 @@ from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import (
     CampaignError,
-    DatabaseFault,
     EnvironmentFault,
     NoAnswer,
     UnknownName,
     UserError,
 )
 from commtune.kernels.library_versions import versions_in
-from commtune.model import JobScheduler, MpiFlavour, MpiInstallation
+from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
 from commtune.replay.recording import Grid
 from commtune.tuner.campaign import Campaign
@@ -41,7 +38,6 @@ from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, pre
 from commtune.wiring.campaign_control import (
     controlled_campaign,
     opened_database,
-    readable_database,
 )
 from commtune.wiring.campaign_records import record_of, replayed_record, slurm_record
 from commtune.wiring.cost_fitting import fit_to_cost
@@ -252,32 +248,6 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
             f"campaign {record.name} is finished: there is nothing left to measure",
             hint=f"give it a larger 'budget' in {on.spec.file}, or another name",
         )
-
-
-def cancel_campaign(name: str, db: str | None) -> Cancelled:
-    """Ends what of a campaign is with Slurm; what was measured is kept.
-
-    Raises:
-        UnknownName: there is no such campaign.
-        SlurmFault: Slurm gives no answer.
-    """
-    folder = Folders.of_user().runs(name).parent
-    try:
-        stored = describe_campaign(database_url(db), name)
-    except DatabaseFault as fault:
-        # SQLite can't even be read on a full disk where nobody has it open.
-        if not folder.is_dir():
-            raise
-        return slurm_submission.cancel_by_folder(folder, fault)
-    kind = JobScheduler.find_in(stored.what) or JobScheduler.SLURM
-    cancel = partial(slurm_submission.cancel_campaign, stored.id, kind, folder)
-    try:
-        with opened_database(db) as opened:
-            return cancel(opened)
-    except DatabaseFault as fault:
-        # A full disk keeps no job alive.
-        with readable_database(db) as opened:
-            return replace(cancel(opened), problem=fault.message)
 
 
 def replay_campaign(

@@ -26,12 +26,29 @@ _LOOKS_FOR_CONTROLLER = 20
 _DETAIL = "ended by 'commtune cancel'"
 
 
+#: Jobs that are named when they were ended.
+_MOST_NUMBERS = 12
+
+
 @dataclass(frozen=True)
 class Cancelled:
-    numbers: tuple[str, ...]  # the scheduler's numbers of the jobs
-    gone: int  # how many jobs of the book the scheduler no longer had
-    scheduler: str  # what people call it
+    numbers: tuple[str, ...] = ()  # the scheduler's numbers of the jobs
+    gone: int = 0  # how many jobs of the book the scheduler no longer had
+    scheduler: str = ""  # what people call it
     problem: str = ""  # why the book does not say so
+    controller: str = ""  # who was told to stop, where there is no scheduler
+
+    def describe(self) -> str:
+        """What was ended, for people."""
+        if self.controller:
+            return f"{self.controller} was told to stop; what was measured is kept"
+        if not self.numbers:
+            return f"it has no jobs in {self.scheduler}"
+        listed = ", ".join(self.numbers[:_MOST_NUMBERS])
+        if (more := len(self.numbers) - _MOST_NUMBERS) > 0:
+            listed += f" and {more} more"
+        jobs = "job" if len(self.numbers) == 1 else "jobs"
+        return f"{jobs} {listed} ended; what was measured is kept"
 
 
 @dataclass(frozen=True)

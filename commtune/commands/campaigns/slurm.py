@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -11,13 +10,11 @@ from typing import Annotated
 import typer
 
 from commtune.app.campaigns import tuning
+from commtune.app.campaigns.cancelling import cancel_campaign
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import EnvironmentFault, UserError
-
-#: Jobs that are named when they were ended.
-_MOST_NUMBERS = 12
 
 
 def submit_command(
@@ -63,21 +60,16 @@ def submit_command(
 def cancel_command(
     campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: DbOption = None
 ) -> None:
-    """End a campaign's Slurm jobs; what they measured is kept."""
-    program, ended = called_as(), tuning.cancel_campaign(campaign, db)
-    numbers = f"{_name_jobs(ended.numbers)} ended; what was measured is kept"
-    print(f"{campaign}: {numbers if ended.numbers else f'it has no jobs in {ended.scheduler}'}")
+    """End a campaign's jobs, or its controller on this machine; what was measured is kept."""
+    program, ended = called_as(), cancel_campaign(campaign, db)
+    print(f"{campaign}: {ended.describe()}")
     if ended.problem:
         raise EnvironmentFault(
             f"that {campaign} was cancelled could not be written down: {ended.problem}",
             hint="free some space, then repeat the command: a controller that still lives, and "
             "was not told, may submit further jobs",
         )
+    if ended.controller:
+        print(f"  the same '{program} tune' continues it")
     if ended.numbers:
         print(f"  '{program} tune' or '{program} submit' with its file continues it")
-
-
-def _name_jobs(numbers: Sequence[str]) -> str:
-    more = len(numbers) - _MOST_NUMBERS
-    listed = ", ".join(numbers[:_MOST_NUMBERS]) + (f" and {more} more" if more > 0 else "")
-    return f"{'job' if len(numbers) == 1 else 'jobs'} {listed}"

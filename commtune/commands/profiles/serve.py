@@ -26,6 +26,9 @@ def serve_command(
     allow_remote: Annotated[
         bool, typer.Option("--allow-remote", help="listen where other machines can connect")
     ] = False,
+    control: Annotated[
+        bool, typer.Option("--control", help="let who has a second token end campaigns")
+    ] = False,
     db: DbOption = None,
 ) -> None:
     """Serve campaigns, profiles and answers as web pages and as an HTTP API."""
@@ -40,12 +43,21 @@ def serve_command(
         ) from error
     place = server.read_place(bind, allow_remote=allow_remote)
     token = auth.new_token() if token_file is None else read_token(token_file)
+    second = auth.new_token() if control else None
 
     def say(address: str) -> None:
         # A token that a file holds is known to whoever may read it, and stays out of logs.
         shown = address if token_file is None else address.partition("?")[0]
         over = "" if place.path is None else f" over {place.path}"
         print(f"serving at {shown}{over}", flush=True)
-        print("read-only; Ctrl-C ends it", file=sys.stderr, flush=True)
+        if second is not None:
+            print(
+                f"to end campaigns, open then: {address.partition('?')[0]}?control={second}",
+                flush=True,
+            )
+        able = "read-only" if second is None else "read-only but for the second address"
+        print(f"{able}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
-    server.serve_database(db, place, token, prefix=server.read_prefix(prefix), say=say)
+    server.serve_database(
+        db, place, token, prefix=server.read_prefix(prefix), control=second, say=say
+    )

@@ -16,7 +16,7 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
@@ -26,8 +26,8 @@ from commtune.errors import CODES, DatabaseFault, UserError, os_reason
 from commtune.private_files import read_token
 
 _API = "/api/v1"
-#: Seconds that a service may be silent, and bytes of an answer.
-_PATIENCE_S = 60.0
+#: Seconds that a service may be silent, and bytes of an answer. Jobs that end clean up first.
+_PATIENCE_S = {"GET": 60.0, "POST": 180.0}
 _LARGEST = 256 << 20
 #: Where a token comes from, if the program that asks doesn't give one.
 _TOKEN, _TOKEN_FILE = "COMMTUNE_TOKEN", "COMMTUNE_TOKEN_FILE"
@@ -57,6 +57,16 @@ def fetch(url: str, path: str, **query: str | int | None) -> Any:
     service = _Service.at(url)
     given = urlencode({name: value for name, value in query.items() if value is not None})
     return service.ask(f"{path}?{given}" if given else path)
+
+
+def end_campaign(url: str, campaign: str, control_token: str) -> str:
+    """Has a service end a campaign; returns what was ended, in words.
+
+    Raises:
+        CommtuneError: as ``fetch``, and what the service refuses it for.
+    """
+    service = replace(_Service.at(url), token=control_token)
+    return str(service.ask(f"/campaigns/{quote_part(campaign)}/cancel", method="POST")["message"])
 
 
 def quote_part(name: str | int) -> str:
@@ -124,10 +134,10 @@ class _Service:
         address = f"{parts.scheme}://{place}{parts.path.rstrip('/')}"
         return cls(address, token, _is_loopback(parts.hostname or ""))
 
-    def ask(self, target: str, *, again: bool = True) -> Any:
+    def ask(self, target: str, *, method: str = "GET", again: bool = True) -> Any:
         """The answer; who is told to come again in some seconds does so once."""
         base = "http://localhost" if self.socket else self.address
-        request = urllib.request.Request(f"{base}{_API}{target}")
+        request = urllib.request.Request(f"{base}{_API}{target}", method=method)
         request.add_header("Accept", "application/json")
         if self.token:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
@@ -136,14 +146,14 @@ class _Service:
         over = [_OverSocket(self.socket)] if self.socket else []
         opener = urllib.request.build_opener(_NoRedirect, *proxies, *over)
         try:
-            with opener.open(request, timeout=_PATIENCE_S) as reply:
+            with opener.open(request, timeout=_PATIENCE_S[method]) as reply:
                 return self._read(reply)
         except urllib.error.HTTPError as refused:
             with refused:
                 wait_s = refused.headers.get("retry-after", "")
                 if not (again and refused.code == 503 and wait_s.isdigit()):
                     raise self._explain_refusal(refused) from refused
-                time.sleep(min(int(wait_s), _PATIENCE_S))
+                time.sleep(min(int(wait_s), _PATIENCE_S[method]))
         except ssl.SSLError as error:
             raise self._explain_tls(error) from error
         except urllib.error.URLError as error:
@@ -152,7 +162,7 @@ class _Service:
             raise self._explain_silence(error.reason) from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._explain_silence(error) from error
-        return self.ask(target, again=False)
+        return self.ask(target, method=method, again=False)
 
     def _read(self, reply: Any) -> Any:
         kind = reply.headers.get_content_type()

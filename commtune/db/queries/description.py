@@ -22,7 +22,7 @@ from commtune.errors import UnknownName
 
 _CAMPAIGN = """
 SELECT c.id, c.name, c.what, c.settings, c.space, c.seed, c.simulated, c.created, c.finished,
-       c.site,
+       c.site, c.folder,
        s.name AS system, s.fingerprint AS system_fingerprint, s.description AS system_description,
        k.text AS stack, k.fingerprint AS stack_fingerprint, k.description AS stack_description
 FROM campaigns c JOIN systems s ON s.id = c.system_id JOIN stacks k ON k.id = c.stack_id
@@ -93,7 +93,7 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:
-    taken = ("id", "name", "seed", "created", "finished", "site")
+    taken = ("id", "name", "seed", "created", "finished", "site", "folder")
     plain = ("what", "settings", "space")
     return CampaignDescription(
         **{key: row[key] for key in (*taken, *plain)},
