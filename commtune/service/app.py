@@ -79,7 +79,10 @@ class Service:
             Route("/metrics", self._tell_metrics),
             *(Route(path, self._cancel, methods=["POST"]) for path in controls),
             *(
-                Route(one.path, self._answering(self._showing(one), is_slow=one.is_slow))
+                Route(
+                    one.path,
+                    self._answering(self._showing(one), one.is_stored, is_slow=one.is_slow),
+                )
                 for one in pages.PAGES
             ),
         ]
@@ -114,7 +117,7 @@ class Service:
         return make
 
     def _answering(
-        self, make: _Make, is_stored: bool = False, *, is_slow: bool = False
+        self, make: _Make, is_stored: bool, *, is_slow: bool = False
     ) -> Callable[[Request], Awaitable[Response]]:
         cache = self.reports if is_slow else self.cache
         version = self.changes.version if is_stored else lambda: None

@@ -51,12 +51,14 @@ class Page:
     Attributes:
         show: makes it of the database, the prefix of all links, the path's parts and the query.
         is_slow: takes seconds; only one such is made at a time.
+        is_stored: nothing but the database decides it, as for questions of the API.
         has_control: is told (``may_cancel``) whether its reader may end campaigns.
     """
 
     path: str
     show: Callable[..., Reply]
     is_slow: bool = False
+    is_stored: bool = True
     has_control: bool = False
 
 
@@ -228,10 +230,10 @@ def _report(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any])
 
 
 PAGES = (
-    Page("/", _overview),
+    Page("/", _overview, is_stored=False),
     Page("/best", _best),
     Page("/compare", show_comparison),
-    Page("/campaigns/{campaign}", _campaign, has_control=True),
+    Page("/campaigns/{campaign}", _campaign, is_stored=False, has_control=True),
     Page("/campaigns/{campaign}/report", _report, is_slow=True),
     Page("/campaigns/{campaign}/runs", _runs),
     Page("/campaigns/{campaign}/runs/{run}", _run),

@@ -23,6 +23,7 @@ from commtune.model import Outcome
 from commtune.private_files import read_token
 from commtune.service.api import PREFIX, QUESTIONS
 from commtune.service.auth import Tokens
+from commtune.service.control import CANCEL
 from commtune.service.pages import PAGES, STATIC
 from commtune.service.parameters import BEST, EXPORT, RUNS
 
@@ -196,6 +197,7 @@ def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:
     rng = random.Random(20)
     routes = [f"{PREFIX}{one.path}" for one in QUESTIONS]
     routes += [one.path for one in PAGES if not one.is_slow] + ["/static/x", "/api/v2/best", ""]
+    routes += [CANCEL, f"{PREFIX}{CANCEL}"]
     names = [one.name for one in (*BEST, *RUNS, *EXPORT)] + ["token", "db", "\x00", "__proto__"]
     values = [*NASTY, "1", "allreduce", "1MiB", "-1", "1e999", "9" * 400, "%00",
               "../../etc/passwd", "' OR 1=1 --", "\x00", "made-up", "sh", "ok", "search",
@@ -223,8 +225,9 @@ def hostile_requests(count: int) -> list[tuple[bytes, dict[str, str], str]]:
 
 
 def test_hostile_requests_get_a_refusal_or_an_answer(
-    client: Client, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ask: Callable[..., Client], db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    client = ask(db, has_control=True)
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     before = sha256(Path(db).read_bytes()).hexdigest()

@@ -17,9 +17,11 @@ import database_values as given
 import pytest
 from service_client import BEARER, TOKEN, Client, connect
 
+from commtune.app.profiles.reporting import render_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import JobStage, Outcome
+from commtune.service import cache, pages
 
 #: Takes seconds to make.
 _REPORT = "/campaigns/made-up/report"
@@ -133,6 +135,25 @@ def test_the_report_runs_no_script(client: Client) -> None:
     assert got.status == 200 and "commtune report" in got.text
     policy = got.headers["content-security-policy"]
     assert "default-src 'none'" in policy and "script-src" not in policy and "sandbox" in policy
+
+
+def test_a_report_is_kept_until_the_database_is_written(
+    client: Client, store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cache, "_KEPT_S", -1.0)
+    monkeypatch.setattr(cache, "_COSTS", 0.0)
+    made = 0
+
+    def count(*arguments: Any) -> str:
+        nonlocal made
+        made += 1
+        return render_campaign_report(*arguments)
+
+    monkeypatch.setattr(pages, "render_campaign_report", count)
+    first = client.get(_REPORT).body
+    assert (client.get(_REPORT).body, made) == (first, 1)
+    store.open_campaign(given.campaign("tonight"))
+    assert (client.get(_REPORT).status, made) == (200, 2)
 
 
 class Events:

@@ -15,7 +15,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.errors import DatabaseFault, EnvironmentFault, NotCancellable
+from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.wiring import slurm_submission
 from commtune.wiring.campaign_control import opened_database, readable_database
@@ -67,11 +67,7 @@ def end_campaign(name: str, db: str | None) -> str:
         EnvironmentFault: it could not be written down.
     """
     ended = cancel_campaign(name, db)
-    if ended.problem:
-        raise EnvironmentFault(
-            f"that {name} was cancelled could not be written down: {ended.problem}",
-            hint=f"free some space, then: commtune cancel {name}",
-        )
+    ended.require_written(name)
     if not (ended.numbers or ended.controller):
         raise NotCancellable(f"{name}: {ended.describe()}", hint="commtune status")
     return ended.describe()

@@ -14,7 +14,7 @@ from typing import Protocol
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, key_in
 from commtune.cluster.scheduler import QueuedJob, Scheduler
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
 from commtune.tuner.ports import JobBook
 
@@ -33,7 +33,6 @@ _MOST_NUMBERS = 12
 @dataclass(frozen=True)
 class Cancelled:
     numbers: tuple[str, ...] = ()  # the scheduler's numbers of the jobs
-    gone: int = 0  # how many jobs of the book the scheduler no longer had
     scheduler: str = ""  # what people call it
     problem: str = ""  # why the book does not say so
     controller: str = ""  # who was told to stop, where there is no scheduler
@@ -49,6 +48,15 @@ class Cancelled:
             listed += f" and {more} more"
         jobs = "job" if len(self.numbers) == 1 else "jobs"
         return f"{jobs} {listed} ended; what was measured is kept"
+
+    def require_written(self, campaign: str) -> None:
+        """Raises an ``EnvironmentFault`` if the book, or the controller, doesn't know of it."""
+        if self.problem:
+            raise EnvironmentFault(
+                f"that {campaign} was cancelled could not be written down: {self.problem}",
+                hint="free some space, then repeat the command: a controller that still lives, "
+                "and was not told, may submit further jobs",
+            )
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,7 @@ def cancel_all(
     except DatabaseFault as fault:
         problem = fault.message
     numbers = sorted({job.number for job in ended.values()}, key=int)
-    return Cancelled(tuple(numbers), len(keys) - len(ended), scheduler.name, problem)
+    return Cancelled(tuple(numbers), scheduler.name, problem)
 
 
 def _own_jobs(scheduler: Scheduler) -> dict[str, QueuedJob]:

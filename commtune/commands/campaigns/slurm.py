@@ -14,7 +14,7 @@ from commtune.app.campaigns.cancelling import cancel_campaign
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
-from commtune.errors import EnvironmentFault, UserError
+from commtune.errors import UserError
 
 
 def submit_command(
@@ -63,12 +63,7 @@ def cancel_command(
     """End a campaign's jobs, or its controller on this machine; what was measured is kept."""
     program, ended = called_as(), cancel_campaign(campaign, db)
     print(f"{campaign}: {ended.describe()}")
-    if ended.problem:
-        raise EnvironmentFault(
-            f"that {campaign} was cancelled could not be written down: {ended.problem}",
-            hint="free some space, then repeat the command: a controller that still lives, and "
-            "was not told, may submit further jobs",
-        )
+    ended.require_written(campaign)
     if ended.controller:
         print(f"  the same '{program} tune' continues it")
     if ended.numbers:
