@@ -280,6 +280,10 @@ PROFILES = sa.Table(
     sa.UniqueConstraint("campaign_id", "name"),
     # The newest answers first, found and filtered by size without touching the table.
     sa.Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
+    # Ranges of each campaign, so that a gap between two of them is seen without the table.
+    sa.Index(
+        "ix_profiles_ranges", "operation", "campaign_id", "bytes_low", "bytes_high", "verdict"
+    ),
     # A number once printed never names another profile.
     sqlite_autoincrement=True,
 )

@@ -161,10 +161,10 @@ def _ask(
 
 
 def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
-    tables = {row[0] for row in connection.execute("SELECT name FROM sqlite_master")}
-    revision = (
-        connection.execute(f"SELECT version_num FROM {location.VERSION_TABLE}").fetchone()
-        if location.VERSION_TABLE in tables
-        else None
-    )
-    location.check_revision(revision[0] if revision else "", tables, shown)
+    tables, is_there = "SELECT name FROM sqlite_master", (location.VERSION_TABLE,)
+    revision = None
+    if connection.execute(f"{tables} WHERE name = ?", is_there).fetchone():
+        found = connection.execute(f"SELECT version_num FROM {location.VERSION_TABLE}")
+        revision = found.fetchone()
+    others = () if revision else connection.execute(tables).fetchall()
+    location.check_revision(revision[0] if revision else "", others, shown)

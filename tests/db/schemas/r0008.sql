@@ -258,6 +258,7 @@ CREATE INDEX ix_conclusions_campaign ON conclusions (campaign_id, id);
 CREATE INDEX ix_jobs_campaign ON jobs (campaign_id, node_hours);
 CREATE INDEX ix_jobs_open ON jobs (campaign_id, prepared_at) WHERE stage <> 'over';
 CREATE INDEX ix_profiles_best ON profiles (operation, created, id, bytes_low, bytes_high);
+CREATE INDEX ix_profiles_ranges ON profiles (operation, campaign_id, bytes_low, bytes_high, verdict);
 CREATE INDEX ix_runs_campaign_state ON runs (campaign_id, state, outcome);
 CREATE INDEX ix_runs_campaign ON runs (campaign_id, id);
 CREATE VIEW results AS 
