@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from stored_campaigns import Made
 
+from commtune.commands.profiles.serve import serve_command
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, UserError
@@ -142,6 +143,11 @@ def test_more_ask_at_once_than_files_may_be_open(folder: Path) -> None:
         finally:
             served.send_signal(signal.SIGINT)
         assert served.stderr.read().decode().splitlines() == ["read-only; Ctrl-C ends it"]
+
+
+def test_campaigns_are_not_ended_over_a_network_in_the_clear() -> None:
+    with pytest.raises(UserError, match="whoever listens on the network could end campaigns"):
+        serve_command("0.0.0.0:0", allow_remote=True, control=True)
 
 
 def test_what_is_not_installed_is_named() -> None:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commtune.commands.options import DbOption
-from commtune.errors import MissingComponent, install_command
+from commtune.errors import MissingComponent, UserError, install_command
 from commtune.private_files import read_token
 
 
@@ -42,6 +42,12 @@ def serve_command(
             hint=install_command("commtune[serve]"),
         ) from error
     place = server.read_place(bind, allow_remote=allow_remote)
+    if control and not place.is_local:
+        raise UserError(
+            "--control is for this machine: over HTTP without encryption, whoever listens on the "
+            "network could end campaigns",
+            hint="bind it to 127.0.0.1, behind ssh -L or a reverse proxy with TLS",
+        )
     token = auth.new_token() if token_file is None else read_token(token_file)
     second = auth.new_token() if control else None
 
