@@ -43,6 +43,17 @@ class LockOwner:
             pid_namespace=_inode(proc / "self/ns/pid"),
         )
 
+    def describe(self) -> str:
+        """For people."""
+        return f"process {self.pid} on {self.host}"
+
+    @property
+    def lives_here(self) -> bool:
+        """Whether it lives, and its number means the same process to us."""
+        us = LockOwner.current()
+        here = self.boot_id == us.boot_id and self.pid_namespace == us.pid_namespace
+        return bool(us.boot_id) and here and start_of(self.pid) == self.pid_start
+
     @classmethod
     def from_row(cls, row: Mapping[Any, Any]) -> LockOwner:
         return cls(**{name: row[name] for name in cls.__dataclass_fields__})
@@ -98,7 +109,7 @@ def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
 def describe_holder(row: Mapping[Any, Any]) -> str:
     """For people: the row of a lock."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
-    return f"process {row['pid']} on {row['host']}, since {when}"
+    return f"{LockOwner.from_row(row).describe()}, since {when}"
 
 
 def _read(path: Path) -> str:

@@ -72,5 +72,5 @@ def cancel(name: str, db: str) -> str:
     from commtune.app.campaigns.cancelling import end_campaign
 
     said = end_campaign(name, db)
-    _LOG.warning("ended over HTTP: campaign %r: %s", name, said)
+    _LOG.warning("ended over HTTP: campaign %r: %r", name, said)
     return said

@@ -253,13 +253,15 @@ def cancel_campaign(
     """
     scheduler = scheduler_of(kind)
     store, request = Store(opened), CancelRequest.of(folder)
+    held = store.holder(campaign_id)
+    told = held[0].describe() if held is not None and held[0].lives_here else ""
     untold = request.make()
     cancelled = cancel_all(
         store.job_book(campaign_id),
         scheduler,
         lambda: not untold and store.holder(campaign_id) is not None,
     )
-    return replace(cancelled, problem=cancelled.problem or untold)
+    return replace(cancelled, problem=cancelled.problem or untold, controller=told)
 
 
 def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:

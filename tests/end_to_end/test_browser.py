@@ -73,7 +73,7 @@ def served(commtune: CommandLine) -> Iterator[tuple[str, str]]:
             out, err = service.communicate(timeout=60)
     said, *ended = err.splitlines()
     assert (out, said) == ("", "read-only but for the second address; Ctrl-C ends it")
-    assert all(one.startswith("ended over HTTP: campaign 'small': process ") for one in ended)
+    assert all(one.startswith("ended over HTTP: campaign 'small': 'process ") for one in ended)
 
 
 def watched(browser: Browser, address: str, seen: list[str]) -> Page:

@@ -23,6 +23,7 @@ from commtune.db.lock_owner import LockOwner, start_of
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable, UserError
 from commtune.service.control import CANCEL
+from commtune.wiring.user_folders import Folders
 
 PAGE = CANCEL.format(campaign="tonight")
 API = f"/api/v1{PAGE}"
@@ -102,7 +103,7 @@ def test_a_program_ends_a_campaign(
     assert got.data["campaign"] == "tonight"
     assert got.data["message"].startswith(f"process {controller.pid} on ")
     assert controller.wait(timeout=60) == 130
-    assert f"ended over HTTP: campaign 'tonight': process {controller.pid} on" in caplog.text
+    assert f"ended over HTTP: campaign 'tonight': 'process {controller.pid} on" in caplog.text
     again = client.get(API, CONTROLS, "POST")
     assert (again.status, again.data["error"]["code"]) == (409, "not-cancellable")
     assert "no controller works on it" in again.data["error"]["message"]
@@ -236,6 +237,21 @@ def test_what_another_site_measured_is_not_ended(client: Client, db: str, number
     with closing(open_database(f"sqlite:///{db}")) as database, database.write() as connection:
         connection.exec_driver_sql(f"UPDATE campaigns SET site = 'site-b' WHERE id = {number}")
     assert "was measured at site-b" in refusal(client)
+
+
+def test_no_name_leads_out_of_the_folder_of_campaigns(
+    client: Client, db: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where the database can't be read, folders tell which jobs are a campaign's."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    data = Folders.of_user().data
+    (data / "campaigns").mkdir(parents=True)
+    Path(db).write_bytes(b"no database" * 1000)
+    for name in ("..", "."):
+        got = client.get(f"/api/v1/campaigns/{name}/cancel", CONTROLS, "POST")
+        assert (got.status, got.data["error"]["code"]) == (400, "bad-request"), got.text
+    assert client.get(API, CONTROLS, "POST").status == 503
+    assert not list(data.glob("**/cancelled"))
 
 
 def test_the_python_client_ends_a_campaign(db: str, controller: subprocess.Popen[bytes]) -> None:

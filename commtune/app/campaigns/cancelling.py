@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from commtune.campaign.schema import check_campaign_name
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of
@@ -36,6 +37,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         stored = describe_campaign(database_url(db), name)
     except DatabaseFault as fault:
         # SQLite can't even be read on a full disk where nobody has it open.
+        check_campaign_name(name)  # no other one may lead to a folder
         if not folder.is_dir():
             raise
         return slurm_submission.cancel_by_folder(folder, fault)
@@ -79,11 +81,10 @@ def _stop_controller(name: str, owner: LockOwner | None) -> str:
     Raises:
         NotCancellable: there is none that this user may interrupt from here.
     """
-    us = LockOwner.current()
-    if owner is None or death_of(owner, us, 0.0, math.inf):
+    if owner is None or death_of(owner, LockOwner.current(), 0.0, math.inf):
         raise NotCancellable(f"{name}: no controller works on it", hint="commtune status")
-    who = f"process {owner.pid} on {owner.host}"
-    if not us.boot_id or (owner.boot_id, owner.pid_namespace) != (us.boot_id, us.pid_namespace):
+    who = owner.describe()
+    if not owner.lives_here:
         raise NotCancellable(
             f"{name}: its controller, {who}, is not on this machine",
             hint=f"there: commtune cancel {name}",

@@ -35,14 +35,13 @@ class Cancelled:
     numbers: tuple[str, ...] = ()  # the scheduler's numbers of the jobs
     scheduler: str = ""  # what people call it
     problem: str = ""  # why the book does not say so
-    controller: str = ""  # who was told to stop, where there is no scheduler
+    controller: str = ""  # who was told to stop
 
     def describe(self) -> str:
         """What was ended, for people."""
-        if self.controller:
-            return f"{self.controller} was told to stop; what was measured is kept"
         if not self.numbers:
-            return f"it has no jobs in {self.scheduler}"
+            told = f"{self.controller} was told to stop; what was measured is kept"
+            return told if self.controller else f"it has no jobs in {self.scheduler}"
         listed = ", ".join(self.numbers[:_MOST_NUMBERS])
         if (more := len(self.numbers) - _MOST_NUMBERS) > 0:
             listed += f" and {more} more"

@@ -64,7 +64,7 @@ def cancel_command(
     program, ended = called_as(), cancel_campaign(campaign, db)
     print(f"{campaign}: {ended.describe()}")
     ended.require_written(campaign)
-    if ended.controller:
+    if not ended.scheduler:
         print(f"  the same '{program} tune' continues it")
-    if ended.numbers:
+    elif ended.numbers or ended.controller:
         print(f"  '{program} tune' or '{program} submit' with its file continues it")
