@@ -112,7 +112,12 @@ def _formats() -> list[str]:
 
 
 def _campaign(
-    db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any], *, may_cancel: bool
+    db: str,
+    prefix: str,
+    path: Mapping[str, str],
+    query: Sequence[Any],
+    *,
+    may_cancel: bool = False,
 ) -> Reply:
     zoom = given.read_parameters(given.ZOOM, query)
     name = path["campaign"]
