@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,12 +17,15 @@ from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
-from commtune.export.rules.rule_file import RuleExport, RuleFormat, describe_unruled
+from commtune.export.rules.rule_file import (
+    FIRST_LINE,
+    RuleExport,
+    RuleFormat,
+    describe_unruled,
+)
 from commtune.export.rules.table import RuleTable
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.wiring import benchmark_setup
-
-_FIRST_LINE = re.compile(r"\W*commtune rules of campaign (\S+) \(([\w-]+)\): .*")
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> 
         UnknownName, NoAnswer: its campaign is not in the database.
     """
     text = _read(file)
-    found = _FIRST_LINE.match(text)
+    found = FIRST_LINE.match(text)
     if found is None or found[2] not in RULE_FORMATS:
         raise UserError(
             f"{file} does not begin as files of rules by commtune export do",

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from commtune.app.setup.named_files import check_named_files
 from commtune.cluster.local.launch import base_environment
 from commtune.cluster.machine.description import Machine, describe_machine
 from commtune.cluster.machine.doctor import Check as Check
@@ -39,12 +40,18 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
 
     def of_variables() -> Iterable[Check]:
         found = _installed_versions(mpi, _xccl(machine)) | _versions_below(mpi, os.environ)
-        return _check_environment(os.environ, found)
+        yield from _check_environment(os.environ, found)
+        yield from check_named_files(os.environ, found)
 
     general = examine_machine(database=sqlite_path(database_url(db)))
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
-    fixes = _fix_commands([*general, *backends], variables, os.environ)
+    others = [check for check in variables if not check.mend.startswith(("export ", "unset "))]
+    fixes = _fix_commands(
+        [*general, *backends, *others],
+        [check for check in variables if check not in others],
+        os.environ,
+    )
     return Diagnosis([*general, *variables, *backends], fixes)
 
 

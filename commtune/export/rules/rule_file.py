@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,9 @@ from commtune.export.document import ExportDocument, one_line
 from commtune.export.rules.table import RuleTable
 from commtune.model import DEFAULT, Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
+
+#: How our files begin: the campaign, and the format.
+FIRST_LINE = re.compile(r"\W*commtune rules of campaign (\S+) \(([\w-]+)\): .*")
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,204 @@
+"""Files that the environment names for communication libraries: can these use them?
+
+Most libraries pass over such a file without a word, and the program runs as if nothing were set.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from commtune.cluster.machine.doctor import Check, Status
+from commtune.errors import UserError
+from commtune.kernels.tuner_build import PLUGIN_VARIABLE, find_plugin_name
+from commtune.spaces.loading import is_version_in
+
+_SILENT = "is ignored without a word"
+
+
+@dataclass(frozen=True)
+class _Named:
+    """A variable that names a file.
+
+    Attributes:
+        fate: what becomes of a file that can't be used.
+        fault: what is wrong with a file's text; empty where nothing is.
+        switches: variables that make the library read the file, with their value.
+        forcing: names of variables of an algorithm for the process, which wins over the file.
+        library, forced_in: and in which versions it does, of which library.
+    """
+
+    variable: str
+    fate: str
+    fault: Callable[[str], str] | None = None
+    switches: Mapping[str, str] = field(default_factory=dict)
+    forcing: str = ""
+    library: str = ""
+    forced_in: str = ""
+
+
+def _find_open_mpi_fault(text: str) -> str:
+    """Follows the counts of the classic form; JSON is Open MPI 6's."""
+    if text.lstrip().startswith("{"):
+        return _find_json_fault(text)
+    words = iter(re.sub(r"#.*", "", text).split())
+    try:
+        first = next(words)
+        columns = 5 if (is_versioned := first.startswith("rule-file-version-")) else 4
+        for _ in range(int(next(words) if is_versioned else first)):
+            next(words)  # the collective
+            for _ in range(int(next(words))):
+                next(words)  # ranks
+                for _ in range(int(next(words)) * columns):
+                    int(next(words))
+    except StopIteration:
+        return "is cut off"
+    except ValueError as error:
+        return f"has a word where a number belongs ({error})"
+    return ""
+
+
+def _find_json_fault(text: str) -> str:
+    try:
+        tree = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
+    except ValueError as error:
+        return f"is cut off or no JSON ({error})"
+    return "" if isinstance(tree, dict) and tree else "has no rules"
+
+
+def _find_intel_fault(text: str) -> str:
+    if fault := _find_json_fault(text):
+        return fault
+    keys = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
+    wrong = [key for key in keys if not key.startswith("coll=")]
+    return f"has keys that begin otherwise than coll=: {', '.join(wrong)}" if wrong else ""
+
+
+def _find_row_fault(text: str) -> str:
+    rows = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    told = re.search(r"^# rules: (\d+)$", text, flags=re.M)
+    if not rows:
+        return "has no rows"
+    if (told and len(rows) != int(told[1])) or any(row.count(",") < 7 for row in rows):
+        return "is cut off"
+    return ""
+
+
+_MPICH = "ends the program in MPI_Init"
+_NAMED = (
+    _Named(
+        "OMPI_MCA_coll_tuned_dynamic_rules_filename",
+        _SILENT,
+        _find_open_mpi_fault,
+        {"OMPI_MCA_coll_tuned_use_dynamic_rules": "1"},
+        r"OMPI_MCA_coll_tuned_\w+_algorithm",
+        "openmpi",
+        ">=5",
+    ),
+    _Named("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
+    _Named("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
+    _Named("MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
+    _Named("I_MPI_TUNING", _SILENT, _find_intel_fault, forcing=r"I_MPI_ADJUST_\w+"),
+    _Named("I_MPI_TUNING_BIN", _SILENT),
+    _Named("COMMTUNE_TUNER_FILE", "ends NCCL's start", _find_row_fault),
+    _Named("NCCL_TUNER_CONFIG_FILE", "is left out with a line in NCCL's log", _find_row_fault),
+    _Named("NCCL_CONF_FILE", _SILENT),
+)
+_TRUE = frozenset({"1", "true", "yes", "t", "y", "enabled", "on"})
+
+
+def check_named_files(
+    environment: Mapping[str, str], versions: Mapping[str, str]
+) -> Iterator[Check]:
+    """A warning for each file that the environment names and a library would not use.
+
+    Args:
+        versions: of the libraries that are here, by their names in the catalogue.
+    """
+    for named in _NAMED:
+        if value := environment.get(named.variable):
+            yield from _check(named, value, environment, versions)
+    yield from _check_plugin(environment)
+
+
+def _check(
+    named: _Named, value: str, environment: Mapping[str, str], versions: Mapping[str, str]
+) -> Iterator[Check]:
+    file, undo = Path(value), f"unset {named.variable}"
+    what, mend = _find_fault(named, file, versions)
+    if what:
+        yield _warn(f"{named.variable}={value} {what}; such a file {named.fate}", mend or undo)
+        return
+    if not file.is_absolute():
+        right = f"export {named.variable}={shlex.quote(str(file.absolute()))}"
+        yield _warn(f"{named.variable}={value} is read from the folder of each process", right)
+    for name, wanted in named.switches.items():
+        if environment.get(name, "").lower() not in _TRUE:
+            now = f"is {environment[name]}" if name in environment else "is not set"
+            keep = f"export {named.variable}={shlex.quote(value)}; export {name}={wanted}"
+            yield _warn(f"{named.variable}={value} is not read: {name} {now}", keep)
+    forced = sorted(name for name in environment if re.fullmatch(named.forcing, name))
+    here = versions.get(named.library)
+    if forced and (here is None or is_version_in(here, named.forced_in)):
+        names = ", ".join(forced)
+        what = f"{named.variable}={value} is not asked: {names} chooses for all sizes"
+        yield _warn(what, "unset " + " ".join(forced))
+
+
+def _find_fault(named: _Named, file: Path, versions: Mapping[str, str]) -> tuple[str, str]:
+    """Why a file can't be used, and a command that mends it where one is known."""
+    try:
+        text = file.read_bytes().decode(errors="replace")
+    except PermissionError:
+        return "can't be read by you", shlex.join(["chmod", "u+r", str(file)])
+    except OSError as error:
+        return f"can't be read: {error.strerror}", ""
+    if not text.strip():
+        return "is empty", ""
+    if named.fault is None:
+        return "", ""
+    from commtune.export.rules.rule_file import FIRST_LINE  # slow; few environments name files
+
+    own = FIRST_LINE.match(text)
+    if fault := named.fault(text):
+        again = ["commtune", "export", own[1], "--format", own[2], "-o", str(file)] if own else []
+        return fault, shlex.join(again)
+    if "\r\n" in text:
+        return "has line ends of Windows", shlex.join(["sed", "-i", r"s/\r$//", str(file)])
+    return (_find_version_fault(own[2], text, versions) if own else ""), ""
+
+
+def _find_version_fault(name: str, text: str, versions: Mapping[str, str]) -> str:
+    from commtune.export.rules import RULE_FORMATS  # as above
+
+    format = RULE_FORMATS.get(name)
+    here = versions.get(format.library) if format else None
+    measured = re.search(r"; measured with (\S+)$", text, flags=re.M)
+    if format is None or here is None or measured is None:
+        return ""
+    if format.release_bound and here != measured[1]:
+        return f"is for {format.library} {measured[1]} only; here is {here}"
+    if not is_version_in(here, format.versions):
+        return f"is for {format.library} {format.versions}; here is {here}"
+    return ""
+
+
+def _check_plugin(environment: Mapping[str, str]) -> Iterator[Check]:
+    """NCCL without its plugin goes on with its own choice."""
+    named = environment.get(PLUGIN_VARIABLE)
+    build = "commtune build --tuner"  # prints what to export
+    if named:
+        try:
+            find_plugin_name(named, environment)
+        except UserError as error:
+            yield _warn(f"{error.message}; NCCL goes on without it", build)
+    elif "COMMTUNE_TUNER_FILE" in environment:
+        yield _warn(f"COMMTUNE_TUNER_FILE is read by no one: {PLUGIN_VARIABLE} is not set", build)
+
+
+def _warn(what: str, mend: str) -> Check:
+    return Check("files", Status.WARNING, what, mend)
