@@ -1,0 +1,39 @@
+"""For gdb: writes the functions that a process enters at each size, a line each.
+
+Functions are those whose names contain COMMTUNE_WORD and match COMMTUNE_FUNCTIONS. After a name
+stand its arguments in the registers that COMMTUNE_REGISTERS names.
+"""
+
+# mypy: ignore-errors
+import os
+import re
+from pathlib import Path
+
+import gdb
+
+PATTERN = re.compile(os.environ["COMMTUNE_FUNCTIONS"])
+SEEN = Path(os.environ["COMMTUNE_SEEN"])
+REGISTERS = os.environ["COMMTUNE_REGISTERS"].split()
+
+
+def read(register):
+    return int(gdb.parse_and_eval(f"${register}"))
+
+
+class Stop(gdb.Breakpoint):
+    def stop(self):
+        is_size = self.location == "at_size"
+        words = ["size", read("rdi")] if is_size else [self.location, *map(read, REGISTERS)]
+        with SEEN.open("a") as file:
+            print(*words, file=file)
+        return False
+
+
+for command in ("set pagination off", "set confirm off", "set debuginfod enabled off"):
+    gdb.execute(command)
+gdb.execute("break main")
+gdb.execute("run")
+listed = gdb.execute("info functions " + os.environ["COMMTUNE_WORD"], to_string=True)
+for name in {"at_size", *filter(PATTERN.fullmatch, listed.split())}:
+    Stop(name)
+gdb.execute("continue")
