@@ -10,7 +10,13 @@ import shlex
 from collections.abc import Mapping
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export.document import ExportDocument, Format, GuardVerdict, profile_remarks
+from commtune.export.document import (
+    ExportDocument,
+    Format,
+    GuardVerdict,
+    profile_remarks,
+    refuse_simulated,
+)
 from commtune.export.formats import FORMATS
 from commtune.export.modules import MODULE_FILES, Module
 from commtune.export.rules import RULE_FORMATS
@@ -116,12 +122,7 @@ _UNGUARDED = [
 
 def _refuse_without_gain(document: ExportDocument, *, accept_likely: bool) -> None:
     profile = document.profile
-    if profile.simulated:
-        raise ExportRefused(
-            f"profile {profile.name} is simulated or replayed: it says nothing about a real "
-            "system",
-            hint="run the campaign on the machine itself",
-        )
+    refuse_simulated(profile, f"profile {profile.name}")
     if profile.verdict is Verdict.LIKELY:
         if not accept_likely:
             reference = shlex.quote(f"{document.campaign}/{profile.name}")

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from commtune import formatting as text
+from commtune.errors import ExportRefused
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
@@ -139,6 +140,18 @@ class Format:
     unfit: Callable[[str], str] = lambda _: ""
     general: bool = False
     prefixes: tuple[str, ...] = ()
+
+
+def refuse_simulated(profile: Profile, what: str) -> None:
+    """
+    Raises:
+        ExportRefused: no machine measured the profile.
+    """
+    if profile.simulated:
+        raise ExportRefused(
+            f"{what} is simulated or replayed: it says nothing about a real system",
+            hint="run the campaign on the machine itself",
+        )
 
 
 def profile_remarks(

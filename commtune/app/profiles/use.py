@@ -18,9 +18,9 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.documents.files import explain_unwritable
-from commtune.errors import CommtuneError, UserError
+from commtune.errors import CommtuneError
 from commtune.export import render_profile
-from commtune.export.document import ExportDocument
+from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.wiring import benchmark_setup
 
@@ -97,16 +97,11 @@ def apply_profile(
         inherited: the environment that the profile is applied to.
 
     Raises:
-        UserError: the profile is simulated or replayed.
+        ExportRefused: the profile is simulated or replayed.
         UnknownName, NoAnswer: there is no such profile.
     """
     answer, stored = load_own_profile(database_url(db), profile)
-    if answer.profile.simulated:
-        raise UserError(
-            f"profile {answer.profile.name} is simulated or replayed: it says nothing about a "
-            "real system",
-            hint="run the campaign on the machine itself",
-        )
+    refuse_simulated(answer.profile, f"profile {answer.profile.name}")
     settings = {**answer.pinned, **answer.profile.configuration}
     environment = {**inherited, **settings, **protected_settings((), inherited)}
     remarks = _list_remarks(answer, settings, inherited)

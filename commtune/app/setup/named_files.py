@@ -10,6 +10,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from commtune.cluster.machine.doctor import Check, Status
@@ -62,20 +63,16 @@ def _find_open_mpi_fault(text: str) -> str:
     return ""
 
 
-def _find_json_fault(text: str) -> str:
+def _find_json_fault(text: str, beginning: str = "") -> str:
+    """Comments are lines that begin with two slashes; ``beginning`` is that of all keys."""
     try:
         tree = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
     except ValueError as error:
         return f"is cut off or no JSON ({error})"
-    return "" if isinstance(tree, dict) and tree else "has no rules"
-
-
-def _find_intel_fault(text: str) -> str:
-    if fault := _find_json_fault(text):
-        return fault
-    keys = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
-    wrong = [key for key in keys if not key.startswith("coll=")]
-    return f"has keys that begin otherwise than coll=: {', '.join(wrong)}" if wrong else ""
+    if not isinstance(tree, dict) or not tree:
+        return "has no rules"
+    wrong = ", ".join(key for key in tree if not key.startswith(beginning))
+    return wrong and f"has keys that begin otherwise than {beginning}: {wrong}"
 
 
 def _find_row_fault(text: str) -> str:
@@ -99,10 +96,16 @@ _NAMED = (
         "openmpi",
         ">=5",
     ),
-    _Named("MPIR_CVAR_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
-    _Named("MPIR_CVAR_CH4_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
-    _Named("MPIR_CVAR_CH4_POSIX_COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault),
-    _Named("I_MPI_TUNING", _SILENT, _find_intel_fault, forcing=r"I_MPI_ADJUST_\w+"),
+    *(
+        _Named(f"MPIR_CVAR_{of}COLL_SELECTION_TUNING_JSON_FILE", _MPICH, _find_json_fault)
+        for of in ("", "CH4_", "CH4_POSIX_")
+    ),
+    _Named(
+        "I_MPI_TUNING",
+        _SILENT,
+        partial(_find_json_fault, beginning="coll="),
+        forcing=r"I_MPI_ADJUST_\w+",
+    ),
     _Named("I_MPI_TUNING_BIN", _SILENT),
     _Named("COMMTUNE_TUNER_FILE", "ends NCCL's start", _find_row_fault),
     _Named("NCCL_TUNER_CONFIG_FILE", "is left out with a line in NCCL's log", _find_row_fault),

@@ -8,12 +8,11 @@ sizes are upper bounds, and -1 is none. Sizes are those of one rank's block. See
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from commtune.errors import ExportRefused
-from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
+from commtune.export.rules.rule_file import RuleFile, RuleFormat, commented_json
 from commtune.export.rules.table import RuleTable
 from commtune.model import DEFAULT, Configuration, Operation
 
@@ -38,8 +37,7 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
         f"coll={Operation(operation).mpi_name.capitalize()}": _by_ranks(table, operation)
         for operation in table.operations
     }
-    text = "\n".join([*comments(remarks, "//"), json.dumps(tree, indent=1)]) + "\n"
-    return [RuleFile("I_MPI_TUNING", text)]
+    return [RuleFile("I_MPI_TUNING", commented_json(remarks, tree))]
 
 
 def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:

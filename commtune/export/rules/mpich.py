@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.errors import ExportRefused, MissingComponent
-from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
+from commtune.export.rules.rule_file import RuleFile, RuleFormat, commented_json
 from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration, Operation
 
@@ -216,7 +216,7 @@ _FILES = {
 
 
 def _file(variable: str, tree: _Tree, remarks: list[str]) -> RuleFile:
-    text = "\n".join([*comments(remarks, "//"), json.dumps(tree, indent=1)]) + "\n"
+    text = commented_json(remarks, tree)
     # MPICH maps the file and reads on to a zero byte. One that fills its last page has none.
     return RuleFile(variable, text if len(text.encode()) % _PAGE else text + "\n")
 

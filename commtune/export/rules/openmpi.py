@@ -13,7 +13,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from commtune.errors import ExportRefused
-from commtune.export.rules.rule_file import RuleFile, RuleFormat, comments
+from commtune.export.document import comment_lines
+from commtune.export.rules.rule_file import RuleFile, RuleFormat
 from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_size
 from commtune.model import Configuration, Operation
@@ -72,10 +73,10 @@ def expressible(operation: str) -> frozenset[str]:
 
 
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
-    lines = [*comments(remarks, "#"), f"{len(table.operations)} # collectives"]
+    lines = [f"{len(table.operations)} # collectives"]
     for operation in table.operations:
         lines += _collective(operation, table)
-    return [RuleFile(FILENAME, "\n".join(lines) + "\n")]
+    return [RuleFile(FILENAME, comment_lines(remarks, "#") + "\n".join(lines) + "\n")]
 
 
 def _collective(operation: str, table: RuleTable) -> Iterator[str]:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from commtune import formatting as text
 from commtune.errors import ExportRefused
-from commtune.export.document import ExportDocument, one_line
+from commtune.export.document import ExportDocument, comment_lines, one_line
 from commtune.export.rules.table import RuleTable
 from commtune.model import DEFAULT, Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
@@ -81,9 +83,9 @@ class RuleExport:
         return {**self.environment, **{one.variable: str(path) for one, path in named}}
 
 
-def comments(remarks: Iterable[str], mark: str) -> list[str]:
-    """Remarks as lines that a reader of the files leaves out."""
-    return [f"{mark} {line}".rstrip() for line in remarks]
+def commented_json(remarks: list[str], tree: Mapping[str, Any]) -> str:
+    """For readers that leave out lines which begin with two slashes."""
+    return comment_lines(remarks, "//") + json.dumps(tree, indent=1) + "\n"
 
 
 _NOT_PROVEN = [

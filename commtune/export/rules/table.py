@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from commtune.errors import ExportRefused
-from commtune.export.document import ExportDocument
+from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.model import DEFAULT, Configuration, Profile, Verdict
 
 _USABLE = (Verdict.FASTER, Verdict.LIKELY)
@@ -170,12 +170,7 @@ def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
 
 def _refuse_unusable(documents: Sequence[ExportDocument], used: set[str]) -> None:
     for document in documents:
-        if document.profile.simulated:
-            raise ExportRefused(
-                f"campaign {document.campaign} is simulated or replayed: it says nothing about a "
-                "real system",
-                hint="run the campaign on the machine itself",
-            )
+        refuse_simulated(document.profile, f"campaign {document.campaign}")
     if not used:
         raise ExportRefused(
             "no profile of the campaign is faster than the default: there is nothing to export",
