@@ -27,15 +27,22 @@ _NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these va
 _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 
 
-def _writer(setting: str, quoted: Callable[[str], str]) -> _Writer:
-    """Writes remarks as comments, and ``setting`` for each ``{name}`` and ``{value}``."""
+def _writer(
+    setting: str, quoted: Callable[[str], str] = str, *, first: str = "", prefix: str = ""
+) -> _Writer:
+    """Writes remarks as comments, and ``setting`` for each ``{name}`` and ``{value}``.
+
+    Args:
+        first: what the file begins with.
+        prefix: what names are written without.
+    """
 
     def write(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
         settings = (
-            setting.format(name=name, value=quoted(value)) + "\n"
+            setting.format(name=name.removeprefix(prefix), value=quoted(value)) + "\n"
             for name, value in document.variables().items()
         )
-        return comment_lines(lines, "#") + "".join(settings)
+        return first + comment_lines(lines, "#") + "".join(settings)
 
     return write
 
@@ -56,11 +63,13 @@ def _quoted_fish(value: str) -> str:
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
-def _write_env(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
-    variables = document.variables()
-    plain = all(_SAFE.fullmatch(value) for value in variables.values())
-    head = comment_lines([*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])], "#")
-    return head + "".join(f"{name}={value}\n" for name, value in variables.items())
+_PLAIN = _writer("{name}={value}")
+
+
+def _write_env(document: ExportDocument, lines: list[str], guards: GuardVerdict) -> str:
+    plain = all(_SAFE.fullmatch(value) for value in document.variables().values())
+    said = [*lines, "", _LITERAL, *([] if plain else [_NOT_SHELL])]
+    return _PLAIN(document, said, guards)
 
 
 def _unfit_env(value: str) -> str:
@@ -119,34 +128,16 @@ def _module(name: str, file: ModuleFile) -> Format:
 
 _MCA = "OMPI_MCA_"
 _SETTING = re.compile(r"[A-Za-z0-9_@%+=:,./^-]+")
-_PLAIN = _writer("{name}={value}", str)
 
 
 def _unfit_settings(value: str) -> str:
     return "" if _SETTING.fullmatch(value) else "it has other than letters, digits and _@%+=:,./-^"
 
 
-def _write_prolog(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
-    # Slurm takes what follows the = to the end of the line: no quotes may be in it.
-    settings = document.variables().items()
-    return (
-        "#!/bin/sh\n"
-        + comment_lines(lines, "#")
-        + "".join(f"echo 'export {name}={value}'\n" for name, value in settings)
-    )
-
-
 def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -> Format:
     """A library's own file of settings; the environment wins over what is in it."""
     return Format(
         name, write, load, lambda _: "remove the file", _unfit_settings, prefixes=prefixes
-    )
-
-
-def _write_mca(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
-    settings = document.variables().items()
-    return comment_lines(lines, "#") + "".join(
-        f"{name.removeprefix(_MCA)} = {value}\n" for name, value in settings
     )
 
 
@@ -184,7 +175,8 @@ FORMATS = (
     ),
     Format(
         "task-prolog",
-        _write_prolog,
+        # Slurm takes what follows the = to the end of the line: no quotes may be in it.
+        _writer("echo 'export {name}={value}'", first="#!/bin/sh\n"),
         "srun --task-prolog=FILE, with its whole path, or a site's TaskProlog; chmod +x FILE",
         lambda _: "start without this file",
         _unfit_settings,
@@ -198,5 +190,10 @@ FORMATS = (
     ),
     _settings("rccl-conf", ("NCCL_", "RCCL_"), "~/.rccl.conf is read", _PLAIN),
     _settings("ucx-conf", ("UCX_",), "export UCX_CONFIG_DIR=FOLDER, for FOLDER/ucx.conf", _PLAIN),
-    _settings("mca-params", (_MCA,), "~/.openmpi/mca-params.conf is read", _write_mca),
+    _settings(
+        "mca-params",
+        (_MCA,),
+        "~/.openmpi/mca-params.conf is read",
+        _writer("{name} = {value}", prefix=_MCA),
+    ),
 )
