@@ -84,11 +84,12 @@ def test_damaged_values_are_named(hint: Any, value: Any, words: str) -> None:
 
 
 def test_a_column_of_sound_numbers_and_words_needs_no_second_look() -> None:
-    for hint, values in [
+    columns: list[tuple[Any, list[Any]]] = [
         (int, [1, 2]), (bool, [0, True]), (str, ["x"]), (Outcome, ["ok", "crashed"]),
         (Seconds, [0, 1e9]), (Moment, [0.0, 253402300800.0]), (Time, [1e-10, 1e9]),
         (float, []), (int | None, [None, 1]),
-    ]:  # fmt: skip
+    ]  # fmt: skip
+    for hint, values in columns:
         assert column_check_of(hint)(values), hint
 
 
