@@ -256,7 +256,8 @@ class Run:
         session: which session of the controller made it.
         then: operations that were to be measured after ``operation``, in the same processes.
         started_at: seconds since 1970.
-        measurements, oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
+        measurements: as in ``RunResult``, without samples: a campaign has all its runs in memory.
+        oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
         output_tail: as in ``RunResult``; empty where the run was read from the database.
     """
 
@@ -282,15 +283,16 @@ class Run:
 
     @classmethod
     def from_result(cls, request: RunRequest, result: RunResult, session: str) -> Run:
-        """What was asked for, with what came of it."""
+        """What was asked for, with what came of it; samples are for the store alone."""
         asked = ("run_id", "trial", "configuration", "phase", "block", "position")
         ended = (
-            "outcome", "started_at", "wall_s", "measurements", "oversubscribed", "other_load",
-            "nodes", "distance", "detail", "output_tail",
+            "outcome", "started_at", "wall_s", "oversubscribed", "other_load", "nodes",
+            "distance", "detail", "output_tail",
         )  # fmt: skip
         return cls(
             **{name: getattr(request, name) for name in asked},
             **{name: getattr(result, name) for name in ended},
+            measurements=tuple(replace(one, samples_s=()) for one in result.measurements),
             session=session,
             operation=str(request.workload.operation),
             then=tuple(str(operation) for operation in request.workload.then),

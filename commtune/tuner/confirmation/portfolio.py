@@ -9,8 +9,8 @@ sure these are, and how many pairs the budget holds.
 from __future__ import annotations
 
 import math
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import median
@@ -63,23 +63,23 @@ def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> f
     return left if left >= least else 0.0
 
 
-def measure_spread(runs: Iterable[tuple[Configuration, Speedups]]) -> dict[int, float]:
+def measure_spread(runs: Sequence[tuple[Configuration, Speedups]]) -> dict[int, float]:
     """Standard deviation of a pair's log ratio by size (bytes), from runs of the search.
 
     Wild runs are drawn in, as the interval draws them in that pairs are judged by.
     """
-    found: defaultdict[Configuration, defaultdict[int, list[float]]]
-    found = defaultdict(lambda: defaultdict(list))
+    made = Counter(configuration for configuration, _ in runs)
+    found: defaultdict[tuple[Configuration, int], list[float]] = defaultdict(list)
     for configuration, speedups in runs:
-        for size, value in speedups.items():
-            found[configuration][size].append(value)
+        if made[configuration] > 1:  # most of thousands ran once
+            for size, value in speedups.items():
+                found[configuration, size].append(value)
     left: defaultdict[int, list[float]] = defaultdict(list)
-    for by_size in found.values():
-        for size, values in by_size.items():
-            scale = math.sqrt(len(values) / max(1, len(values) - 1))
-            left[size] += [
-                scale * (v - math.fsum(values) / len(values)) for v in values if len(values) > 1
-            ]
+    for (_, size), values in found.items():
+        if len(values) > 1:
+            scale = math.sqrt(len(values) / (len(values) - 1))
+            mean = math.fsum(values) / len(values)
+            left[size] += [scale * (value - mean) for value in values]
     return {size: math.sqrt(2) * _spread_of(residuals) for size, residuals in left.items()}
 
 

@@ -30,6 +30,8 @@ _FORETOLD_RUNS = 3.0
 #: when there are so many times as many configurations.
 _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
 _BEST_OF_EACH = 6
+#: Standings are worked out for so many configurations at once.
+_AT_ONCE = 2000
 #: Configurations from which parameters that do nothing are told, at the least.
 _FEWEST_TOLD = 16
 
@@ -87,7 +89,7 @@ class TableModel:
     @property
     def noise(self) -> Matrix:
         """Standard deviation of one run at each size (logarithm)."""
-        found: Matrix = np.sqrt(np.diag(self._scatter) / self._freedom)
+        found: Matrix = np.sqrt(self._scatter.diagonal() / self._freedom)
         return found
 
     def add(self, configuration: Configuration, speedups: Speedups) -> None:
@@ -96,14 +98,16 @@ class TableModel:
             return
         value = np.maximum(self._at_all_sizes(speedups), _SLOWEST)
         small = self.reduce(configuration)
-        mean = self._means.setdefault(small, _Mean(0, np.zeros_like(value)))
-        if mean.runs:
-            far = _FAR * self.noise
-            off = np.clip(value - mean.value, -far, far)
-            self._scatter += np.outer(off, off) * mean.runs / (mean.runs + 1)
-            self._freedom += 1
-        mean.runs += 1
         self.runs += 1
+        mean = self._means.get(small)
+        if mean is None:
+            self._means[small] = _Mean(1, value)
+            return
+        far = _FAR * self.noise
+        off = np.minimum(np.maximum(value - mean.value, -far), far)
+        self._scatter += off[:, None] * off * mean.runs / (mean.runs + 1)
+        self._freedom += 1
+        mean.runs += 1
         mean.value = mean.value + (value - mean.value) / mean.runs
 
     def _at_all_sizes(self, speedups: Speedups) -> Matrix:
@@ -206,7 +210,10 @@ class TableModel:
         if not tried:
             return ()
         self.fit()
-        mean, error = self.predict(self.encoding.rows(tried))
+        # A part at a time: of thousands, the matrices would take more than all runs do.
+        places = range(0, len(tried), _AT_ONCE)
+        parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
+        mean, error = map(np.vstack, zip(*parts, strict=True))
         runs = np.array([[self._means[c].runs] for c in tried])
         seen = np.array([self._means[c].value for c in tried])
         mean += runs / (runs + _FORETOLD_RUNS) * (seen - mean)

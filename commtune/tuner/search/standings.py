@@ -53,17 +53,16 @@ class SpeedupReader:
         runs = list(evidence.good(Phase.SEARCH))
         self._states = evidence.speeds()
         self.default_s = default_times(runs, self._states, self._estimand)
-        gains = [self._gains(run) for run in runs]
-        self._factors = _even_out(gains) if len(self._states.names) > 1 else {}
-        return [
-            (run.configuration, self._of_sizes(by)) for run, by in zip(runs, gains, strict=True)
-        ]
+        self._factors = {}
+        if len(self._states.names) > 1:
+            self._factors = _even_out([self._gains(run) for run in runs])
+        return [(run.configuration, self.read(run)) for run in runs]
 
     def read(self, run: Run) -> Speedups:
         """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
-        return self._of_sizes(self._gains(run))
-
-    def _of_sizes(self, gains: Mapping[Cell, float]) -> Speedups:
+        gains = self._gains(run)
+        if not self._factors:
+            return {size: gain for (size, _), gain in gains.items()}
         return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
 
     def _gains(self, run: Run) -> dict[Cell, float]:
