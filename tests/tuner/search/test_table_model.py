@@ -67,6 +67,26 @@ def test_standings_are_near_the_truth_and_their_errors_say_how_near() -> None:
     assert float(np.mean(np.array(misses) < 2)) > 0.85
 
 
+def test_standings_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    together = fed(80).standings()
+    monkeypatch.setattr("commtune.tuner.search.model._AT_ONCE", 9)
+    for whole, part in zip(together, fed(80).standings(), strict=True):
+        assert part.configuration == whole.configuration
+        assert part.mean == pytest.approx(whole.mean)
+        assert part.error == pytest.approx(whole.error)
+
+
+def test_a_run_with_all_sizes_is_taken_as_it_is() -> None:
+    """And one that lacks some, with what lies between its neighbours there."""
+    whole, part = TableModel(SPACE, SIZES), TableModel(SPACE, SIZES)
+    one = Configuration({"V0": "b"})
+    speedups = {size: 0.01 * place for place, size in enumerate(SIZES)}
+    whole.add(one, dict(reversed(speedups.items())))
+    part.add(one, {size: gain for size, gain in speedups.items() if size not in SIZES[3:7]})
+    (wanted,), (found,) = whole.standings(), part.standings()
+    assert found.mean == pytest.approx(wanted.mean)
+
+
 def test_what_was_never_run_is_told_from_its_parts() -> None:
     model = fed(80)
     unseen = Configuration({"V0": "b"})
