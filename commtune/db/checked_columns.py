@@ -136,7 +136,7 @@ def check_columns(metadata: sa.MetaData) -> None:
             column.type = _Checked(column.type, kind, name)
 
 
-def checked_kind(column: sa.ColumnElement[Any]) -> Any:
+def _checked_kind(column: sa.ColumnElement[Any]) -> Any:
     """What the values of a column are, as ``check_of`` takes it."""
     return column.type.kind if isinstance(column.type, _Checked) else int
 
@@ -182,7 +182,7 @@ def read_columns(
     with connection.execute(asked) as found:
         # The driver's own rows: nothing is left to be made of their values.
         rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
-    kinds = [checked_kind(column) | None for column in columns]
+    kinds = [_checked_kind(column) | None for column in columns]
     read = [_read_column(*one) for one in zip(kinds, zip(*rows, strict=True), strict=False)]
     sound = [values for values in read if values is not None]
     if len(sound) < len(read):

@@ -49,19 +49,19 @@ def to_json_value(value: Any) -> Any:
     know (NaN, infinities) null; NUL characters, which PostgreSQL refuses, the replacement sign.
     """
     if isinstance(value, str):
-        return clean_text(str(value))
+        return _clean_text(str(value))
     if isinstance(value, Mapping):
-        return {clean_text(str(name)): to_json_value(item) for name, item in value.items()}
+        return {_clean_text(str(name)): to_json_value(item) for name, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
         return [to_json_value(item) for item in value]
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, PurePath):
-        return clean_text(str(value))
+        return _clean_text(str(value))
     return value
 
 
-def clean_text(text: str) -> str:
+def _clean_text(text: str) -> str:
     """Text that every database takes: no NUL, nothing that UTF-8 can't say."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 

@@ -112,7 +112,7 @@ class Footer(TypedDict):
     parts: list[dict[str, Any]]
 
 
-class Details(TypedDict):
+class _Details(TypedDict):
     """``profiles.details``: its parts are checked where they are made into objects."""
 
     contributions: list[dict[str, Any]]
@@ -150,7 +150,7 @@ _NAMES: Mapping[Any, str] = {
     Verdict: "verdict",
     Workload: "workload",
     _Concluded: "conclusion",
-    Details: "details",
+    _Details: "details",
     Footer | None: "footer",
     Header | None: "header",
     Settings: "settings",

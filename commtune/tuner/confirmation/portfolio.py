@@ -29,7 +29,7 @@ from commtune.tuner.statistics.intervals import (
     predict_interval,
 )
 
-MOST_CANDIDATES = 6
+_MOST_CANDIDATES = 6
 #: One more candidate has to add so much to the table. It can't be much: 4x at large sizes
 #: outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
@@ -120,7 +120,7 @@ class Prospects:
         best: tuple[float, list[int]] = (0.0, [])
         if not self.standings:
             return best
-        for count in range(1, MOST_CANDIDATES + 1):
+        for count in range(1, _MOST_CANDIDATES + 1):
             blocks = runs // (count + 1)
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
