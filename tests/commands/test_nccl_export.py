@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
-from module_systems import MODULE_SHELLS, environment_after, modules_line
+from module_systems import MODULE_SHELLS, environment_after, modules_line, require_system
 from nccl_rules import KIB, LARGE, SMALL, export_nccl_rules, store_nccl_campaign
 from nccl_traces import trace_log
 
@@ -93,6 +93,7 @@ def test_what_was_not_tried_says_so_and_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_site_gets_the_plugin_beside_the_rules(tmp_path: Path) -> None:
+    require_system("modules", "bash")
     require_component("g++", shutil.which("g++") is not None)
     url = store_nccl_campaign(tmp_path, {**SMALL}, {**SMALL}, {**LARGE})
     with pytest.raises(ExportRefused, match="no other operation was measured under it"):
