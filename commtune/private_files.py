@@ -11,6 +11,7 @@ import stat
 from pathlib import Path
 
 from commtune.errors import UserError
+from commtune.paths import is_folder
 
 #: Paths, with colons between, that a site or a user answers for.
 TRUSTED_VARIABLE = "COMMTUNE_TRUSTED"
@@ -33,7 +34,7 @@ def make_private_folder(folder: Path) -> None:
         make_private_folder(folder.parent)
         folder.mkdir(0o700, exist_ok=True)
     except FileExistsError:
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise
 
 

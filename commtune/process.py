@@ -26,6 +26,7 @@ import psutil
 
 from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UserError
 from commtune.interrupts import Interrupts
+from commtune.paths import exists
 
 #: Every process that commtune starts for a run carries this variable, so that a later controller
 #: finds what a killed one left behind, whatever process group or session it moved to.
@@ -304,7 +305,7 @@ def _child_pids(pid: int | str = "self") -> list[int]:
     # skip entries only while a child is collected: only we collect ours, and a frozen process
     # collects none.
     lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
-    if not lists and not Path("/proc/self/task").exists():  # not Linux
+    if not lists and not exists(Path("/proc/self/task")):  # not Linux
         with contextlib.suppress(psutil.Error):
             return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
     pids = []

@@ -16,6 +16,7 @@ from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.yaml_document import Document
 from commtune.errors import CampaignError
 from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
+from commtune.paths import is_file
 
 #: Words in a command that are replaced for each run; see ``kernels.adapters.program``.
 _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
@@ -80,8 +81,8 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     written, kind = _split(part.python)
     with document.placing("benchmark", "python"):
         path = resolve_path(written, folder).resolve()
-        is_file = path.is_file()
-    if not is_file:
+        is_there = is_file(path)
+    if not is_there:
         raise document.error(
             f"there is no pattern file {path}",
             ("benchmark", "python"),
@@ -194,7 +195,7 @@ def _check_program(
 ) -> None:
     program = part.command[0]
     with document.placing("benchmark", "command"):
-        found = (folder / program).is_file() if "/" in program else shutil.which(program)
+        found = is_file(folder / program) if "/" in program else shutil.which(program)
     # On a cluster, modules may bring it where jobs run.
     if not found and not on_slurm:
         raise document.error(

@@ -17,6 +17,7 @@ from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
 from commtune.model import Aggressor, AggressorPattern, JobScheduler
+from commtune.paths import is_folder
 from commtune.slurm_templates import job_request
 from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.quoting import ShellCode
@@ -305,8 +306,8 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
         return None
     with document.placing(key, "templates"):
         path = resolve_path(written, folder).resolve()
-        is_folder = path.is_dir()
-    if not is_folder:
+        is_there = is_folder(path)
+    if not is_there:
         raise document.error(
             f"there is no folder of templates {path}",
             (key, "templates"),

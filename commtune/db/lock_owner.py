@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.db.damage import read_rows
+from commtune.paths import exists
 
 _PROC = Path("/proc")
 
@@ -64,7 +65,7 @@ def start_of(pid: int, proc: Path = _PROC) -> int | None:
 
     Where the system has no ``/proc``, a living process says 0.
     """
-    if not (proc / "self").exists():
+    if not exists(proc / "self"):
         import psutil  # others don't wait for it
 
         return 0 if psutil.pid_exists(pid) else None

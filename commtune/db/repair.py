@@ -19,6 +19,7 @@ from commtune.db.lock_owner import living_holders
 from commtune.db.storage.campaigns import delete_rows
 from commtune.db.tables import METADATA
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
+from commtune.paths import exists
 
 #: What several campaigns share, with the condition for rows of one campaign.
 _USED_CONFIGURATIONS = " UNION ".join(
@@ -62,7 +63,7 @@ def back_up(url: str, target: Path) -> None:
         DatabaseFault: it can't be read, or the copy can't be written.
     """
     source = _sqlite_file(url, f"pg_dump --format=custom --file={target} {_for_libpq(url)}")
-    if target.exists():
+    if exists(target):
         raise UserError(f"{target} exists", hint="name another file, or move it away")
     try:
         with (
@@ -261,13 +262,13 @@ def _swap(path: Path, new: Path, side: Path) -> None:
     with closing(sqlite3.connect(new)) as copy:
         copy.execute("PRAGMA journal_mode=delete")
     for end in ("", "-wal", "-shm", "-journal"):
-        if Path(f"{path}{end}").exists():
+        if exists(Path(f"{path}{end}")):
             Path(f"{path}{end}").rename(f"{side}{end}")
     new.rename(path)
 
 
 def _free_name(path: Path) -> Path:
     number = 1
-    while (side := path.with_name(f"{path.name}.damaged-{number}")).exists():
+    while exists(side := path.with_name(f"{path.name}.damaged-{number}")):
         number += 1
     return side

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from commtune.errors import UserError
 from commtune.formatting import format_size
+from commtune.paths import exists, is_file, is_folder
 
 #: Bytes of a text that a person writes.
 _MOST_TEXT = 2**20
@@ -58,7 +59,7 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file, or a copy that is read in its place."""
-    return str(path.resolve()) in (_noted.get() or {}) or path.exists()
+    return str(path.resolve()) in (_noted.get() or {}) or exists(path)
 
 
 def _open_regular(path: str, flags: int) -> int:
@@ -74,7 +75,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 def explain_unwritable(file: Path, error: OSError) -> UserError:
     """That a file can't be written, and why; the hint makes a missing folder."""
-    missing = not file.parent.is_dir()
+    missing = not is_folder(file.parent)
     hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
     return UserError(f"can't write {file}: {error.strerror or error}", hint=hint)
 
@@ -86,7 +87,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
     Raises:
         UserError: it can't be written; the hint makes a missing folder.
     """
-    is_special = file.exists() and not file.is_file()  # a pipe, a device
+    is_special = exists(file) and not is_file(file)  # a pipe, a device
     part = file if is_special else file.with_name(f"{file.name}.part")
     try:
         if is_special:

@@ -10,12 +10,13 @@ import zlib
 from pathlib import Path
 
 from commtune.documents.files import replaced_file
+from commtune.paths import exists
 
 
 def kept_file(file: Path) -> Path:
     """The file, or what ``pack_file`` left in its place."""
     packed = _packed(file)
-    return packed if not file.exists() and packed.exists() else file
+    return packed if not exists(file) and exists(packed) else file
 
 
 def read_kept(file: Path, most: int) -> bytes:

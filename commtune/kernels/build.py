@@ -27,6 +27,7 @@ from commtune.kernels.build_steps import (
 )
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import Backend, MpiInstallation
+from commtune.paths import is_file, is_folder
 from commtune.progress import ON_STEP
 
 _EXECUTABLE = "commtune-bench"
@@ -76,7 +77,7 @@ def build_benchmark(
     version = _compiler_version(mpi, environment)
     key = build_key(mpi, toolchain, version, environment, digest_of_sources())
     kept = BuiltBenchmark(cache / key / _EXECUTABLE, is_new=False)
-    has_kept = kept.executable.is_file() and not again
+    has_kept = is_file(kept.executable) and not again
     if has_kept:
         require_private(kept.executable, "the benchmark")
     # One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
@@ -233,10 +234,10 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
     try:
         result.rename(kept)
     except OSError:
-        if not kept.is_dir():
+        if not is_folder(kept):
             raise
         # Else another process was faster, as good as ours; or a part of one was left.
-        if over or not (kept / _EXECUTABLE).is_file():
+        if over or not is_file(kept / _EXECUTABLE):
             # Whoever ends us in between leaves an executable that has more than its list says, and
             # is asked for that again: none that lacks what is said.
             for name in (_EXECUTABLE, _BACKENDS, _LOG):

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
+from commtune.paths import is_file
 from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
 from commtune.progress import ON_STEP
 
@@ -161,7 +162,7 @@ def digest_of(folder: Path, files: Iterable[Path]) -> str:
     """A key of the names and texts of files below a folder."""
     digest = hashlib.sha256()
     for path in files:
-        if path.is_file():
+        if is_file(path):
             digest.update(f"{path.relative_to(folder)}\0".encode())
             digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()

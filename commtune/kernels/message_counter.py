@@ -14,6 +14,7 @@ from commtune.kernels.build_steps import (
     scratch_folder,
 )
 from commtune.model import MpiInstallation, content_key
+from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 
 #: The folder (an environment variable) that each process writes its counts to.
@@ -33,7 +34,7 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
     machine = [platform.machine(), *platform.libc_ver()]
     what = [digest_of(_SOURCES, sources), str(mpi.compiler), mpi.version, *machine]
     library = cache / f"messages-{content_key({'built of': what})}" / _LIBRARY
-    if library.is_file():
+    if is_file(library):
         require_private(library, "the counter of messages")
         return library
     with scratch_folder(cache) as scratch:

@@ -19,6 +19,7 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources, library_folders
 from commtune.kernels.python_bench.layout import OPERATIONS
 from commtune.kernels.records import Records, read_records
+from commtune.paths import is_file
 
 #: Bytes of a file that are read to know it again.
 _LONGEST_READ = 64 * 2**20
@@ -127,7 +128,7 @@ def sources_of(workload: model.Workload) -> str:
 
     path, colon, _ = own.pattern.partition(".py:")
     file = Path(path + ".py" if colon else path)
-    return digest_python_bench(*([file] if file.is_file() else []))
+    return digest_python_bench(*([file] if is_file(file) else []))
 
 
 def files_of(workload: model.Workload) -> dict[str, str]:
@@ -146,7 +147,7 @@ def files_of(workload: model.Workload) -> dict[str, str]:
 def _key(file: Path) -> str:
     """Of what is in a file; empty where there is none that can be read."""
     with suppress(OSError, ValueError):  # a name that is too long, or no name of a file
-        if file.is_file():
+        if is_file(file):
             length = file.stat().st_size
             if length > _LONGEST_READ:  # such as data: its length tells
                 return f"{length} bytes"

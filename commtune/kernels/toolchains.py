@@ -18,6 +18,7 @@ from commtune import process
 from commtune.documents.yaml_document import load_shipped
 from commtune.errors import MissingComponent, UserError
 from commtune.model import GpuKind
+from commtune.paths import is_file
 
 _PROBE_LIMIT_S = 30.0
 #: Folders of libraries below a prefix.
@@ -294,6 +295,6 @@ def _is_program(path: Path) -> bool:
 def _may(path: Path, mode: int) -> bool:
     """Whether a file is there that we may read or start; not in folders that are closed to us."""
     try:
-        return path.is_file() and os.access(path, mode)
+        return is_file(path) and os.access(path, mode)
     except OSError:
         return False

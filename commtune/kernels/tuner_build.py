@@ -23,6 +23,7 @@ from commtune.kernels.build_steps import (
     scratch_folder,
 )
 from commtune.model import content_key
+from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 from commtune.progress import ON_STEP
 
@@ -66,7 +67,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
         UserError: the log can't be written.
     """
     library = cache / f"tuner-{_key()}" / _TUNER_LIBRARY
-    if library.is_file() and not again:
+    if is_file(library) and not again:
         require_private(library, "the tuner plugin")
         return library
     # Several processes may build at once, each in a folder of its own: the last one stays.

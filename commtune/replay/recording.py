@@ -33,6 +33,7 @@ from commtune.documents.files import read_file
 from commtune.errors import EnvironmentFault, UserError
 from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
 from commtune.model.plausible import problem_of_time
+from commtune.paths import exists
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
@@ -330,7 +331,7 @@ class Recorder:
     @property
     def known(self) -> Path:
         """The file that earlier sessions left."""
-        return self.part if self.part.exists() else self.out
+        return self.part if exists(self.part) else self.out
 
     def load(self) -> Grid | None:
         """What earlier sessions recorded, if any; a line that was cut short is dropped.
@@ -338,8 +339,8 @@ class Recorder:
         Raises:
             UserError: there is a file that is no recording.
         """
-        if not self.part.exists():
-            return load_grid(self.out) if self.out.exists() else None
+        if not exists(self.part):
+            return load_grid(self.out) if exists(self.out) else None
         content = self.part.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         if whole.count(b"\n") <= _HEAD_LINES:

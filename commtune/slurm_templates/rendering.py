@@ -14,6 +14,7 @@ from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
 from commtune.model import PROTECTED_NAMES, JobScheduler
+from commtune.paths import is_folder
 from commtune.slurm_templates import quoting
 from commtune.slurm_templates.background_command import BackgroundCommand
 from commtune.slurm_templates.quoting import NO_CODE, QuotedText, ShellCode
@@ -131,7 +132,7 @@ def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = 
 def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]) -> str:
     quoting.check_environment(job.environment)
     quoting.check_options({option: getattr(job, option) for option in _OPTIONS})
-    if folder is not None and not folder.is_dir():
+    if folder is not None and not is_folder(folder):
         raise UserError(f"no folder of templates at '{folder}'", hint="check the path")
     try:
         text = _environment(folder).get_template(name).render(job=job, **further)

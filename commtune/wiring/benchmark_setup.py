@@ -20,6 +20,7 @@ from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
 from commtune.kernels.toolchains import UNKNOWN, Toolchain
+from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 from commtune.wiring.user_folders import Folders
@@ -65,7 +66,7 @@ def _matrix(workload: model.Workload) -> Path | None:
     file = Folders.of_user().data / "matrices" / f"{shape.matrix}.txt"
     if shape.content is not None:
         _write_once(file, shape.content.text)
-    elif not file.is_file():
+    elif not is_file(file):
         raise UserError(
             f"the measured matrix is missing: {file}",
             hint="'commtune tune' with the campaign's file, and its matrix beside it, restores it",
@@ -75,7 +76,7 @@ def _matrix(workload: model.Workload) -> Path | None:
 
 def _write_once(file: Path, text: str) -> None:
     """Writes a file whose name says what is in it; never half of it, whoever reads meanwhile."""
-    if file.is_file():
+    if is_file(file):
         return
     try:
         make_private_folder(file.parent)

@@ -18,6 +18,7 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
+from commtune.paths import is_folder
 from commtune.wiring import slurm_submission
 from commtune.wiring.campaign_control import opened_database, readable_database
 from commtune.wiring.user_folders import Folders
@@ -38,7 +39,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     except DatabaseFault as fault:
         # SQLite can't even be read on a full disk where nobody has it open.
         check_campaign_name(name)  # no other one may lead to a folder
-        if not folder.is_dir():
+        if not is_folder(folder):
             raise
         return slurm_submission.cancel_by_folder(folder, fault)
     if stored.site:

@@ -17,6 +17,7 @@ from commtune.app.campaigns.stored import (
 )
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage
+from commtune.paths import exists
 
 #: Room without which a controller waits, bytes.
 _LEAST_ROOM = 65536
@@ -84,7 +85,7 @@ def _ending(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
         else f"next: these jobs end, and 'commtune tune' with its file reads what they measured; "
         f"'commtune cancel {name}' ends them"
     )
-    if CancelRequest.of(Path(campaign.folder).parent).file.exists():
+    if exists(CancelRequest.of(Path(campaign.folder).parent).file):
         return [f"'commtune cancel {name}' ended it; what was measured is kept", again]
     words = last_words(campaign)
     if not words and campaign.jobs and campaign.jobs[-1].word and not alive:

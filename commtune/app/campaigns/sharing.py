@@ -32,6 +32,7 @@ from commtune.db.queries.summaries import list_summaries
 from commtune.documents.files import read_file, replaced_file
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_size
+from commtune.paths import exists
 from commtune.wiring.campaign_control import opened_database, readable_database
 
 _FORMAT = "commtune-bundle"
@@ -100,7 +101,7 @@ def create_bundle(
         UnknownName, NoAnswer: there is no such campaign.
         UserError: another site measured it, or the file exists.
     """
-    if file.exists():
+    if exists(file):
         raise UserError(f"{file} exists", hint="name another file, or move it away")
     with readable_database(db) as opened:
         own = [one.name for one in reversed(list_summaries(database_url(db))) if not one.site]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import UserError
+from commtune.paths import is_file
 
 #: What signatures are for: one that was made for a commit or a mail is none of a bundle.
 _NAMESPACE = "commtune-bundle"
@@ -28,7 +29,7 @@ def sign(content: bytes, key: Path) -> bytes:
         UserError: the key signs nothing.
         MissingComponent: there is no ssh-keygen.
     """
-    if not key.is_file():
+    if not is_file(key):
         raise UserError(f"there is no key {key}", hint="make one: ssh-keygen -t ed25519 -f FILE")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "bundle"
@@ -37,7 +38,7 @@ def sign(content: bytes, key: Path) -> bytes:
             ["-Y", "sign", "-q", "-f", str(key.absolute()), "-n", _NAMESPACE, str(file)]
         )
         signature = file.with_name("bundle.sig")
-        if not said.ok or not signature.is_file():
+        if not said.ok or not is_file(signature):
             raise UserError(
                 f"{key} can't sign: {_last_line(said.output)}",
                 hint="one with a passphrase signs through an agent: ssh-add FILE; --sign FILE.pub",
@@ -52,7 +53,7 @@ def verify(content: bytes, signature: bytes, allowed: Path) -> str:
         UserError: nobody there signed it, or the content is not what was signed.
         MissingComponent: there is no ssh-keygen.
     """
-    if not allowed.is_file():
+    if not is_file(allowed):
         raise UserError(
             f"there is no file of allowed signers {allowed}", hint=f"its lines: {_LINE}"
         )

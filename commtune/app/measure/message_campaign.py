@@ -18,6 +18,7 @@ from commtune.export.document import one_line
 from commtune.formatting import format_count, format_ranks
 from commtune.kernels.python_bench.layout import CALLS
 from commtune.model import Backend, Operation
+from commtune.paths import exists
 from commtune.wiring import benchmark_setup, space_fitting
 
 #: Sizes that a run measures; with more, neighbours are measured together.
@@ -161,7 +162,7 @@ def check_new_files(file: Path) -> Path:
     if file.suffix not in (".yaml", ".yml"):
         raise UserError(f"{file} is to be a campaign file", hint="end its name in .yaml")
     for path in (file, pattern):
-        if path.exists():
+        if exists(path):
             raise UserError(f"{path} is there already", hint="name another file: --output FILE")
     check_campaign_name(file.stem)
     return pattern

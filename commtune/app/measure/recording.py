@@ -21,6 +21,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.errors import CampaignChanged, EnvironmentFault, InvalidKey, UserError
 from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.paths import is_folder
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, Recorder
 from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.tuner.ports import Progress, Reporter
@@ -78,7 +79,7 @@ def record_campaign(
 def _check_target(file: Path, runs: int) -> None:
     if not file.name.endswith(".gz"):
         raise InvalidKey("file", f"{file}: recordings are compressed", "end its name in .jsonl.gz")
-    if not file.parent.is_dir():
+    if not is_folder(file.parent):
         raise InvalidKey("file", f"{file}: there is no folder {file.parent}", "create it first")
     if runs < 1:
         raise InvalidKey("runs", f"{runs}: every configuration needs at least one run", "")

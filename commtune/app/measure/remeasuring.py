@@ -11,6 +11,7 @@ from commtune.campaign.protected_spaces import apply_protected
 from commtune.db.records import LIBRARIES, CampaignDescription
 from commtune.errors import UserError
 from commtune.model import JobScheduler, MpiInstallation
+from commtune.paths import is_file
 from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
 from commtune.wiring.job_handover import CUT_TO
 from commtune.wiring.slurm_campaign import SlurmCampaign
@@ -34,7 +35,7 @@ def rebuild_on_slurm(
     if kind is None:
         return None
     file = Path(stored.settings.get(kind, {}).get("file") or "")
-    if not file.is_file():
+    if not is_file(file):
         raise UserError(
             f"{stored.name} was measured on {kind.label}, and its campaign file, which says how "
             f"jobs are started, is not here: {file}",

@@ -15,6 +15,7 @@ from commtune.db.queries.profiles import campaign_names, find_profiles, load_pro
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UserError
 from commtune.model import Profile, Verdict
+from commtune.paths import is_folder
 from commtune.report.page import Page, write_confirmation, write_report
 from commtune.report.record import CampaignRecord, read_record
 from commtune.wiring import campaign_control
@@ -113,7 +114,7 @@ def _confirmed_profiles(campaign: str, db: str | None) -> list[Profile]:
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
     if output.suffix.lower() in (".html", ".htm"):
         return output, png
-    if output.suffix.lower() in _OTHER_KINDS and not output.is_dir():
+    if output.suffix.lower() in _OTHER_KINDS and not is_folder(output):
         raise UserError(
             f"can't write a report as {output}",
             hint="end it in .html (browsers print that as PDF), or name a folder: pictures go "

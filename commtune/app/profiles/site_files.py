@@ -18,6 +18,7 @@ from pathlib import Path, PurePosixPath
 
 from commtune.documents.files import replaced_file
 from commtune.errors import CampaignLocked, UserError
+from commtune.paths import exists, is_file, is_folder
 
 _MANIFEST = "commtune-manifest.json"
 _SCHEMA = "commtune-install/1"
@@ -79,7 +80,7 @@ def take_files(folder: Path, campaign: str | None = None) -> list[Path]:
         UserError: nothing was laid, or a file was changed since; then nothing is changed.
         CampaignLocked: another process does the same.
     """
-    if not (folder / _MANIFEST).is_file():
+    if not is_file(folder / _MANIFEST):
         raise UserError(f"nothing was installed in {folder}: it has no {_MANIFEST}")
     with _alone_in(folder):
         manifest = _read(folder)
@@ -147,7 +148,7 @@ def _refuse_foreign(folder: Path, own: Mapping[str, _Laid], paths: Iterable[str]
             continue
         if path not in own:
             wrong.append(f"{file} is there, and commtune did not install it")
-        elif file.is_symlink() or not file.is_file():
+        elif file.is_symlink() or not is_file(file):
             wrong.append(f"{file} is no regular file any more")
         elif _digest(file.read_bytes()) not in own[path].digests:
             wrong.append(f"{file} was changed since it was installed")
@@ -168,7 +169,7 @@ def _make_folders(folder: Path, files: Iterable[str], manifest: _Manifest) -> No
 
 def _make_folder(folder: Path) -> bool:
     """Makes a folder that all can read; whether it was missing."""
-    if folder.is_dir():
+    if is_folder(folder):
         return False
     try:
         folder.mkdir()
@@ -194,7 +195,7 @@ def _take(folder: Path, manifest: _Manifest, paths: Iterable[str]) -> None:
     for path in sorted(manifest.folders, reverse=True):
         with suppress(OSError):  # another's files are in it
             (folder / path).rmdir()
-        if not (folder / path).exists():
+        if not exists(folder / path):
             manifest.folders.remove(path)
     if manifest.files:
         _write(folder, manifest)

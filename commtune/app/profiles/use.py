@@ -22,6 +22,7 @@ from commtune.errors import CommtuneError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
+from commtune.paths import is_file
 from commtune.wiring import benchmark_setup
 
 
@@ -130,7 +131,7 @@ def _mpi_with(program: str, stored: CampaignDescription) -> MpiInstallation | No
         except CommtuneError:
             continue
         is_same = (str(mpi.flavour), mpi.version) == (known.get("flavour"), known.get("version"))
-        if is_same and (mpi.launcher.parent / program).is_file():
+        if is_same and is_file(mpi.launcher.parent / program):
             return mpi
     return None
 

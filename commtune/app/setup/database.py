@@ -11,6 +11,7 @@ from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.damage import Damage
 from commtune.db.inspection import find_damage
 from commtune.errors import NoAnswer
+from commtune.paths import exists
 
 
 def upgrade_database(db: str | None = None) -> str:
@@ -21,7 +22,7 @@ def upgrade_database(db: str | None = None) -> str:
     """
     url = database_url(db)
     file = sqlite_path(url)
-    if file is not None and not file.exists():
+    if file is not None and not exists(file):
         raise NoAnswer(
             f"there is no database at {file} yet",
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",

@@ -14,6 +14,7 @@ from commtune.kernels import tuner_build
 from commtune.kernels.build import BuiltBenchmark
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
+from commtune.paths import is_file
 from commtune.wiring import benchmark_setup, gpu_toolchains
 from commtune.wiring.user_folders import Folders
 
@@ -33,7 +34,7 @@ class Build:
     @property
     def log(self) -> Path | None:
         """Where what the compilers said is kept."""
-        return self.built.log if self.built.log.is_file() else None
+        return self.built.log if is_file(self.built.log) else None
 
 
 def build_benchmark(

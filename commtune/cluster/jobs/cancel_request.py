@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.errors import EnvironmentFault
+from commtune.paths import exists
 from commtune.private_files import make_private_folder
 
 
@@ -32,7 +33,7 @@ class CancelRequest:
 
     def check(self) -> None:
         """Raises an ``EnvironmentFault`` if the campaign was cancelled."""
-        if self.file.exists():
+        if exists(self.file):
             raise EnvironmentFault(
                 "the campaign stops: 'commtune cancel' ended it",
                 hint="what was measured is kept; the same command continues",

@@ -16,6 +16,7 @@ from commtune.cluster.jobs.submission import Submitter, TrackedJob, key_in
 from commtune.cluster.scheduler import QueuedJob, Scheduler
 from commtune.errors import DatabaseFault, EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
+from commtune.paths import is_folder
 from commtune.tuner.ports import JobBook
 
 #: How often the scheduler is asked whether the jobs are gone, and seconds between: Slurm lets
@@ -66,7 +67,7 @@ class FolderBook:
     fault: DatabaseFault
 
     def open_jobs(self) -> list[JobRecord]:
-        found = sorted(self.folder.iterdir()) if self.folder.is_dir() else []
+        found = sorted(self.folder.iterdir()) if is_folder(self.folder) else []
         return [JobRecord(one.name, JobKind.ALLOCATION, str(one), 0.0, 0) for one in found]
 
     def put_job(self, job: JobRecord) -> None:

@@ -22,6 +22,7 @@ from commtune.cluster.placement import Topology, expand_readable_hosts, find_dis
 from commtune.cluster.scheduler import StepLauncher
 from commtune.documents.packed_files import kept_file
 from commtune.model import JobKind, Outcome, RunRequest, RunResult
+from commtune.paths import exists
 from commtune.tuner.ports import Program, Records
 
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
@@ -105,7 +106,7 @@ class ResultReader:
             pass
         endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
         good = [run for run, ending in endings if ending and ending.status == 0]
-        return all(kept_file(self.records / f"{run.run_id}.jsonl").exists() for run in good)
+        return all(exists(kept_file(self.records / f"{run.run_id}.jsonl")) for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
         """Names of nodes that the launcher lost under runs, or could not reach.
@@ -162,7 +163,7 @@ class ResultReader:
         # If it was under way; ``None`` if it can't have been, or nobody knows.
         began_at = _end_before(folder, position)
         found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
-        begun = found.header is not None or folder.step_output(position).exists()
+        begun = found.header is not None or exists(folder.step_output(position))
         output = read_tail(folder.step_output(position)) if begun else read_tail(folder.output)
         wall_s = max(0.0, (end.ended_at or 0.0) - began_at) if begun and began_at else 0.0
         outcome = _LOST.get(end.state, Outcome.INTERRUPTED)

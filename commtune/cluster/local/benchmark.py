@@ -19,6 +19,7 @@ from commtune.cluster.tracing.tracer import Tracer
 from commtune.documents.packed_files import kept_file
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.filesystems import has_room
+from commtune.paths import exists
 from commtune.private_files import make_private_folder
 from commtune.tuner.ports import Program, Records
 
@@ -67,7 +68,7 @@ class LocalBenchmark:
             lost, missing = model.Outcome.NODE_FAILURE, model.Outcome.MISSING_PROGRAM
             outcome = lost if error.transient else missing
             return model.RunResult(request.run_id, outcome, started_at, 0.0, detail=error.message)
-        end_s = ended_at - records.stat().st_mtime if records.exists() else None
+        end_s = ended_at - records.stat().st_mtime if exists(records) else None
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
@@ -103,7 +104,7 @@ class LocalBenchmark:
         written = kept_file(records)
         if found.footer is None:
             # When it was last seen alive, as far as its records tell.
-            last_at = written.stat().st_mtime if written.exists() else time.time()
+            last_at = written.stat().st_mtime if exists(written) else time.time()
             self._sweep(last_at - _RECENT_S)
             return None
         finished_at = written.stat().st_mtime
@@ -212,6 +213,6 @@ def make_folder(folder: Path) -> None:
 
 def _shorten(records: Path) -> None:
     """A babbling benchmark must not fill the disk with what nobody reads."""
-    if records.exists() and records.stat().st_size > _LARGEST_KEPT:
+    if exists(records) and records.stat().st_size > _LARGEST_KEPT:
         with records.open("r+b") as file:
             file.truncate(2**20)

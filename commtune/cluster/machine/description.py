@@ -18,6 +18,7 @@ from typing import Any
 from commtune import process
 from commtune.cluster.machine.gpus import Gpu, list_gpus, read_file
 from commtune.model import content_key
+from commtune.paths import exists
 
 _GIB = 2**30
 
@@ -215,7 +216,7 @@ def _parse_rate(text: str) -> int | None:
 def _ethernet(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/net").glob("*")):
         # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
-        if (device / "device").exists() and read_file(device / "type").strip() == "1":
+        if exists(device / "device") and read_file(device / "type").strip() == "1":
             speed = read_file(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
             known = int(speed) if speed.isdigit() and int(speed) > 0 else None

@@ -13,6 +13,7 @@ from commtune.cluster.machine.gpus import inspect_gpus, read_file, run_quietly
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.cluster.slurm.site import describe_slurm
 from commtune.errors import CommtuneError
+from commtune.paths import exists
 from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
@@ -108,7 +109,7 @@ def _ethernet(root: Path) -> Iterator[SeenPort]:
     """Interfaces with hardware behind them that are up."""
     for device in sorted((root / "sys/class/net").glob("*"), key=_in_order):
         # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
-        if not (device / "device").exists() or read_file(device / "type").strip() != "1":
+        if not exists(device / "device") or read_file(device / "type").strip() != "1":
             continue
         if read_file(device / "operstate").strip() == "down":
             continue

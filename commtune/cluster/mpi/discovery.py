@@ -21,6 +21,7 @@ from commtune import process
 from commtune.cluster.mpi.wheels import WHEELS, install_command, install_prefix
 from commtune.errors import CommtuneError, EnvironmentFault, MissingComponent, UnknownName
 from commtune.model import MpiFlavour, MpiInstallation
+from commtune.paths import is_file
 from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
 
 #: Folders to look for installed wheels in, before all others; separated like PATH.
@@ -249,7 +250,7 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
     version = WHEELS[name].version
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"
-        if compiler.is_file():
+        if is_file(compiler):
             _require_private(prefix)
             found = _identify_mpi(compiler, f"wheel:{name}")
             if found.flavour is _WHEEL_FLAVOURS[name]:
@@ -277,10 +278,10 @@ def _require_private(prefix: Path) -> None:
 
 
 def _by_name(path: Path) -> MpiInstallation:
-    if path.is_file():
+    if is_file(path):
         return _identify_mpi(path, "prefix")
     for name in _COMPILERS:
-        if (path / "bin" / name).is_file():
+        if is_file(path / "bin" / name):
             return _identify_mpi(path / "bin" / name, "prefix")
     raise MissingComponent(
         f"no MPI C++ compiler in {path / 'bin'}",
@@ -292,7 +293,7 @@ def _header_identity(compiler: Path, environment: Mapping[str, str]) -> _MpiIden
     """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
     for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
-        if header.is_file() and (found := _parse_header(header.read_text(errors="replace"))):
+        if is_file(header) and (found := _parse_header(header.read_text(errors="replace"))):
             return found
     return None
 
@@ -344,7 +345,7 @@ def _launcher_candidates(compiler: Path) -> list[Path]:
     suffix = compiler.suffix
     endings = dict.fromkeys([suffix, "", *(f".{flavour}" for flavour in MpiFlavour), ".hydra"])
     names = [compiler.with_name(name + end) for end in endings for name in _LAUNCHERS]
-    return [name for name in names if name.is_file()]
+    return [name for name in names if is_file(name)]
 
 
 def _probe(arguments: Sequence[str | Path], environment: Mapping[str, str]) -> str:

@@ -18,6 +18,7 @@ from pathlib import Path
 
 from commtune import process
 from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
+from commtune.paths import exists
 from commtune.private_files import make_private_folder
 
 _INSTALL_LIMIT_S = 600.0
@@ -100,7 +101,7 @@ def _scratch(root: Path) -> Iterator[Path]:
 
 
 def _put_in_place(made: Path, prefix: Path, wheel: _Wheel) -> None:
-    if prefix.exists() and not _is_whole(prefix, wheel):
+    if exists(prefix) and not _is_whole(prefix, wheel):
         shutil.rmtree(prefix)  # left by hand, or by another version of ours
     try:
         made.rename(prefix)

@@ -16,6 +16,7 @@ from commtune.cluster.slurm.command_output import read_time
 from commtune.cluster.slurm.faults import SlurmFault
 from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Outcome
+from commtune.paths import exists
 
 #: What sdiag begins with: the time by slurmctld's clock, seconds since 1970.
 _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.MULTILINE)
@@ -68,7 +69,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
 def topology_of(allocation: Allocation, known: Topology) -> Topology:
     """Where the allocation's nodes stand: as is ``known``, or as they say themselves."""
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
-    if known.positions or not ("." in pattern or Path(_XNAME_FILE).exists()):
+    if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
     try:
         question = _place_command(len(allocation.nodes))

@@ -12,6 +12,7 @@ import typer
 from commtune.app.setup.example import find_other_space
 from commtune.commands.options import called_as
 from commtune.errors import UserError
+from commtune.paths import exists
 
 
 def init_command(
@@ -20,7 +21,7 @@ def init_command(
 ) -> None:
     """Write a commented campaign file to start from."""
     program, named = called_as(), shlex.quote(str(file))
-    if file.exists() and not force:
+    if exists(file) and not force:
         raise UserError(
             f"{file} exists already", hint=f"name another file, or: {program} init {named} --force"
         )

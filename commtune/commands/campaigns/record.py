@@ -14,6 +14,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
+from commtune.paths import exists
 from commtune.replay.recording import Recorder
 
 
@@ -36,7 +37,7 @@ def record_command(
             )
     except KeyboardInterrupt:
         kept = Recorder(out).known
-        so_far = f"{kept} keeps what was recorded" if kept.exists() else "nothing is recorded yet"
+        so_far = f"{kept} keeps what was recorded" if exists(kept) else "nothing is recorded yet"
         again = [flags.called_as(), "record", str(campaign), "--runs", str(runs)]
         print(
             f"commtune: interrupted; {so_far}\n"

@@ -11,6 +11,7 @@ from commtune.app.systems import draft_system
 from commtune.commands.options import called_as
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
+from commtune.paths import exists
 from commtune.systems.drafting.description import check_name
 from commtune.systems.loading import build_system, list_systems
 
@@ -54,7 +55,7 @@ def systems_new_command(
     file = output or Path(f"{name}.yaml")
     if file.suffix not in (".yaml", ".yml"):
         raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
-    if file.exists():
+    if exists(file):
         raise _exists(file)
     page = draft_system(name, partition)
     build_system(parse_document(page.text, file))

@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from commtune.db.connection import location
 from commtune.errors import DatabaseFault, NoAnswer
+from commtune.paths import exists, is_file
 from commtune.private_files import how_to_trust, who_else_wrote
 
 
@@ -19,7 +20,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         NoAnswer: there is no such file.
         DatabaseFault: others may have written it.
     """
-    if not path.exists():
+    if not exists(path):
         raise NoAnswer(
             f"there is no database at {path} yet",
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
@@ -28,7 +29,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     try:
         return connect_to_follow(path)
     except sqlite3.OperationalError:
-        if Path(f"{path}-wal").exists() or not path.is_file():
+        if exists(Path(f"{path}-wal")) or not is_file(path):
             raise
         # Nobody writes (there is no log), and we may not write beside the file.
         connection = sqlite3.connect(f"{_uri(path)}&immutable=1", uri=True)

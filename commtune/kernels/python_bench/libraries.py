@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from commtune.paths import is_folder
+
 #: Beginnings and parts of file names.
 _STEMS = (
     "libmpi", "libpmpi", "libopen-pal", "libopen-rte", "libpmi", "libprrte", "libuc", "libfabric",
@@ -96,7 +98,7 @@ def _main(libmpi: str) -> int:
 def _candidates(libmpi: str) -> Iterator[str]:
     for named in libmpi.split(os.pathsep):
         folder = Path(named)
-        if not folder.is_absolute() or not folder.is_dir():
+        if not folder.is_absolute() or not is_folder(folder):
             yield named
             continue
         for pattern in _PATTERNS:

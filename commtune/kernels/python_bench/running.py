@@ -21,6 +21,7 @@ from commtune.kernels.python_bench.messages import MessagePattern
 from commtune.kernels.python_bench.options import Options
 from commtune.kernels.python_bench.work import Operations, Patterns
 from commtune.kernels.python_bench.world import Placement, World, launched_ranks
+from commtune.paths import is_file
 
 #: How long launchers need to pass on what a rank said, before the rank or its fellows end.
 _TIME_TO_BE_HEARD_S = 0.3
@@ -258,7 +259,7 @@ def _load_pattern(named: str) -> type[Pattern]:
     """The class that ``FILE.py:CLASS`` names; CLASS may be left out where the file has one."""
     written, _, name = named.partition(".py:")
     path = Path(written + ".py" if name else named)
-    if not path.is_file():
+    if not is_file(path):
         raise faults.UsageFault(f"--python: there is no file {path}")
     module_name = f"commtune_pattern_{path.stem}"
     spec = importlib.util.spec_from_file_location(module_name, path)
