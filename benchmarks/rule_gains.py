@@ -357,7 +357,7 @@ def _describe(found: Exported) -> None:
     proof, workload = found.proof, found.spec.plan.workload
     print(f"{found.rules.table.library} {found.rules.table.version}, {workload.operation}, "
           f"{workload.ranks} ranks")  # fmt: skip
-    for span in found.rules.table.spans(workload.operation):
+    for span in found.rules.spans(workload.operation):
         print(f"  from {text.format_size(span.first)}: {span.settings}")
     if proof:
         print(f"rules seen executed at {len(proof.executed)} sizes, at {len(proof.alike)} as by "

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from command_line import CACHE, ROOT, CommandLine
 from components import require_component
-from rule_campaigns import KIB, MPICH, OPENMPI, WHEELS, Made, make
+from rule_campaigns import ALGORITHMS, INTEL, KIB, MPICH, OPENMPI, WHEELS, Made, make
 from tracing_runs import traced_on
 
 from commtune.app.profiles.rule_files import find_library, prepare_rules, read_rules
@@ -35,12 +35,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(
     ("library", "operation"),
-    [
-        ("mpich", "allreduce"),
-        ("openmpi", "allreduce"),
-        ("openmpi", "broadcast"),
-        ("intel-mpi", "allreduce"),
-    ],
+    [("mpich", "allreduce"), ("openmpi", "allreduce"), ("openmpi", "broadcast")],
 )
 def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     library: str, operation: str, tmp_path: Path
@@ -53,18 +48,35 @@ def test_rules_are_executed_at_every_size_and_on_both_sides_of_every_border(
     # One order of sums may be two algorithms'; at each border both sides are told apart.
     assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
     assert proof.left == (KIB, 2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
-    assert proof.replaced == ()
 
 
-def test_where_intel_mpi_s_own_table_is_replaced_it_is_told(tmp_path: Path) -> None:
-    """With 4 ranks its table has another algorithm for 1 KiB than its basic logic takes."""
-    traced_on("impi", tmp_path / "unused")
+def test_intel_mpi_executes_rules_at_every_size_and_above_and_below(tmp_path: Path) -> None:
+    """At 1 KiB the table for 4 ranks has another algorithm than the basic logic."""
+    bench = traced_on("impi", tmp_path / "unused")
     made = make("intel-mpi", tmp_path, ranks=4)
-    assert "other sizes, get I_MPI_ADJUST_ALLREDUCE=0: the file takes" in made.file.read_text()
     proof = made.prove()
-    assert {*proof.executed} == {2 * KIB, 4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB}
-    assert proof.left == (2 * KIB - 4, 16 * KIB + 4, 64 * KIB)
-    assert proof.replaced == (KIB,)
+    assert {4 * KIB, 8 * KIB, 8 * KIB + 4, 16 * KIB} <= set(proof.executed)
+    assert {*proof.executed, *proof.alike} == {size * KIB for size in (1, 2, 4, 8, 16, 64)} | {
+        8 * KIB + 4
+    }
+    assert proof.left == ()
+    sizes = (512, 128 * KIB)
+    file, small, large = bench(
+        {"I_MPI_TUNING": str(made.file)},
+        *ALGORITHMS["intel-mpi", "allreduce"],
+        ranks=4,
+        sizes=sizes,
+    )
+    assert file.fingerprints[512] == small.fingerprints[512] != large.fingerprints[512]
+    assert file.fingerprints[sizes[1]] == large.fingerprints[sizes[1]]
+
+
+def test_a_file_that_leaves_sizes_to_intel_mpi_is_refused(tmp_path: Path) -> None:
+    """It would take Intel MPI's own table away there."""
+    with pytest.raises(ExportRefused, match=r"none at 16 KiB to 64 KiB: .* own table") as refused:
+        make("intel-mpi", tmp_path, settings=({INTEL: "7"}, {}))
+    assert "commtune export small/allreduce-1024-4096 --format sh" in str(refused.value.hint)
+    assert not (tmp_path / "rules.txt").exists()
 
 
 @pytest.mark.parametrize("made", ["intel-mpi"], indirect=True)

@@ -19,11 +19,11 @@ from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import (
     FIRST_LINE,
+    WITHOUT_TABLE,
     RuleExport,
     RuleFormat,
-    describe_unruled,
 )
-from commtune.export.rules.table import RuleTable
+from commtune.export.rules.table import RuleTable, Span
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.wiring import benchmark_setup
 
@@ -41,6 +41,10 @@ class CampaignRules:
     export: RuleExport
     stored: CampaignDescription
     answers: tuple[ProfileAnswer, ...]
+
+    def spans(self, operation: str) -> tuple[Span, ...]:
+        """An operation's rules over all sizes, as the files say them."""
+        return self.table.spans(operation, to_all_sizes=self.format.replaces_table)
 
     def load(self, file: Path) -> dict[str, str]:
         """The variables that load the files from an absolute path."""
@@ -150,9 +154,8 @@ def write_rules(rules: CampaignRules, file: Path | None) -> str:
     paths = rules.export.paths(file)
     for one, path in zip(files, paths, strict=True):
         write_text(path, one.text)
-    unruled = describe_unruled(rules.table, rules.format)
     untried = rules.format.untried and f"not tried: {rules.format.untried}\n"
-    warning = unruled and f"warning: other ranks and other sizes {unruled}\n"
+    warning = f"warning: {WITHOUT_TABLE}\n" if rules.format.replaces_table else ""
     wrote = "".join(f"wrote {path}\n" for path in paths)
     return wrote + untried + warning + _load_lines(rules.load(file))
 

@@ -62,14 +62,12 @@ class RuleProof:
             and not as by default.
         alike: sizes with a rule at which it is as by default too.
         left: sizes that are left to the library, which does there what it does without the file.
-        replaced: sizes without a rule, at which the library does not do what it does without the
-            file. All are empty where nothing shows the algorithm.
+            All are empty where nothing shows the algorithm.
     """
 
     executed: tuple[int, ...] = ()
     alike: tuple[int, ...] = ()
     left: tuple[int, ...] = ()
-    replaced: tuple[int, ...] = ()
 
 
 def verify_rules(
@@ -179,7 +177,7 @@ def _prove(
     file: Path, rules: CampaignRules, load: Mapping[str, str], mpi: MpiInstallation
 ) -> RuleProof:
     workload = Workload.of_plain(rules.stored.what["workload"])
-    spans = rules.table.spans(str(workload.operation))
+    spans = rules.spans(str(workload.operation))
     expected = _sizes_of(spans, rules.table.rules[0].bytes_low, workload)
     switches = rules.format.switches
     process = {n: v for n, v in rules.export.environment.items() if n not in switches}
@@ -191,23 +189,17 @@ def _prove(
     _refuse_unheld(file, load, own, library)
     if rules.format.library == "nccl":
         refuse_untaken(file, own, library)
-    unruled = rules.format.unruled(str(workload.operation))
-    forced = [Configuration({**process, **(span.settings or unruled)}) for span in spans]
+    forced = [Configuration({**process, **span.settings}) for span in spans]
     others = list(dict.fromkeys([Configuration(process), *forced]))
     seen = dict(zip(others, benchmarking.trace_each(request, others, mpi), strict=True))
     shown_by = {c: _shown(execution, rules, asked) for c, execution in seen.items()}
     shown_by_file = _shown(own, rules, asked)
-    found: dict[str, list[int]] = {
-        kind: [] for kind in ("executed", "alike", "left", "replaced", "wrong")
-    }
+    found: dict[str, list[int]] = {kind: [] for kind in ("executed", "alike", "left", "wrong")}
     for size, settings in sorted(expected.items()):
         shown = shown_by_file.get(size, "")
-        rule = shown_by[Configuration({**process, **(settings or unruled)})].get(size, "")
+        rule = shown_by[Configuration({**process, **settings})].get(size, "")
         is_default = is_same_algorithm(shown, shown_by[Configuration(process)].get(size, ""))
-        if settings:
-            what = "alike" if is_default else "executed"
-        else:
-            what = "replaced" if is_default is False else "left"
+        what = "left" if not settings else "alike" if is_default else "executed"
         is_rule = is_same_algorithm(shown, rule)
         if is_rule is not None:
             found[what if is_rule else "wrong"].append(size)
@@ -296,13 +288,12 @@ def _describe_proof(
         )
     else:
         yield f"{library}, {operation} through {file}, rule by rule:"
-    for span in rules.table.spans(operation):
+    for span in rules.spans(operation):
         last = math.inf if span.last is None else span.last
         seen = {
             "executed": proof.executed,
             "as by default too": proof.alike,
             "the library's own choice": proof.left,
-            f"{rules.format.unruled(operation)} and not the library's own choice": proof.replaced,
         }
         inside = {
             what: [n for n in sizes if span.first <= n <= last] for what, sizes in seen.items()
@@ -321,9 +312,6 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     """All rules as one profile, whose configuration is what loads the file."""
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
-    # Sizes without a rule may be slower where the file takes the place of the library's own table.
-    workload = Workload.of_plain(rules.stored.what["workload"])
-    further = workload.sizes if rules.format.unruled(first.profile.operation) else ()
     points = tuple(
         point
         for one in profiles
@@ -334,8 +322,8 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
     whole: Profile = replace(
         first.profile,
         name=rules.format.name,
-        bytes_low=min((*further, *(one.bytes_low for one in profiles))),
-        bytes_high=max((*further, *(one.bytes_high for one in profiles))),
+        bytes_low=min(one.bytes_low for one in profiles),
+        bytes_high=max(one.bytes_high for one in profiles),
         configuration=load,
         verdict=Verdict.LIKELY if is_likely else Verdict.FASTER,
         points=points,

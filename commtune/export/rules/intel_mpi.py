@@ -2,8 +2,9 @@
 
 Of a collective that is in the file, the file takes the place of Intel MPI's own table: at all
 sizes, for all numbers of ranks. Nothing in a file brings the table back. Algorithm 0 is the
-library's basic logic, which may take another algorithm than the table has. Numbers of ranks and
-sizes are upper bounds, and -1 is none. Sizes are those of one rank's block. Seen with 2021.18.1.
+library's basic logic, which can take twice as long as what the table has. So each measured size
+needs a rule. Numbers of ranks and sizes are upper bounds, and -1 is none. Sizes are those of one
+rank's block. Seen with 2021.18.1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from commtune.errors import ExportRefused
 from commtune.export.rules.rule_file import RuleFile, RuleFormat, commented_json
 from commtune.export.rules.table import RuleTable
+from commtune.formatting import format_sizes
 from commtune.model import DEFAULT, Configuration, Operation
 
 _BASIC = "0"
@@ -28,10 +30,6 @@ def _expressible(operation: str) -> frozenset[str]:
     return frozenset({_variable(operation)} if Operation(operation).mpi_name else ())
 
 
-def _unruled(operation: str) -> Configuration:
-    return Configuration(dict.fromkeys(_expressible(operation), _BASIC))
-
-
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
     tree = {
         f"coll={Operation(operation).mpi_name.capitalize()}": _by_ranks(table, operation)
@@ -41,10 +39,11 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
 
 
 def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:
+    _refuse_gaps(table, operation)
     ranks = table.ranks(operation)
     other = {"comm_id=-1": {f"msg_size={_ANY}": _leaf(operation, DEFAULT)}}
     by_size: dict[str, Any] = {}
-    for span in table.spans(operation):
+    for span in table.spans(operation, to_all_sizes=True):
         # A span between two whole blocks has the bound of the one before.
         bound = f"msg_size={_bound(span.last, operation, ranks)}"
         by_size.setdefault(bound, _leaf(operation, span.settings))
@@ -54,6 +53,21 @@ def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:
         f"comm_size={_ANY}": other,
     }
     return {f"ppn={ranks}": ruled, f"ppn={_ANY}": {f"comm_size={_ANY}": other}}
+
+
+def _refuse_gaps(table: RuleTable, operation: str) -> None:
+    own = [rule for rule in table.rules if rule.operation == operation]
+    left = [rule for rule in own if _variable(operation) not in rule.settings]
+    if left:
+        sizes = ", ".join(format_sizes(rule.bytes_low, rule.bytes_high) for rule in left)
+        first = table.documents[0]
+        raise ExportRefused(
+            f"intel-json needs an algorithm at every measured size of {operation}, and there is "
+            f"none at {sizes}: the file would take Intel MPI's own table away there, and what "
+            "comes in its place may be slower",
+            hint="export one profile for the whole process: "
+            f"commtune export {first.campaign}/{first.profile.name} --format sh",
+        )
 
 
 def _bound(last: int | None, operation: str, ranks: int) -> int:
@@ -79,5 +93,5 @@ INTEL_MPI = RuleFormat(
     {},
     "Intel MPI's rules were not tried",
     release_bound="the file has numbers of algorithms of",
-    unruled=_unruled,
+    replaces_table=True,
 )

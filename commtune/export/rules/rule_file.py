@@ -13,7 +13,7 @@ from commtune import formatting as text
 from commtune.errors import ExportRefused
 from commtune.export.document import ExportDocument, comment_lines, one_line
 from commtune.export.rules.table import RuleTable
-from commtune.model import DEFAULT, Configuration, Verdict
+from commtune.model import Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
 
 #: How our files begin: the campaign, and the format.
@@ -42,8 +42,8 @@ class RuleFormat:
             follows: ``the file copies``; empty where they are for all versions.
         untried: why no library was seen to read such a file, and what was tried in its place;
             empty where one was.
-        unruled: what runs where the files say nothing of an operation's ranks or size, as
-            variables; empty for the library's own choice.
+        replaces_table: what the files say of an operation takes the place of the library's own
+            table, at all sizes and for all numbers of ranks.
     """
 
     name: str
@@ -55,7 +55,7 @@ class RuleFormat:
     between_nodes: str
     release_bound: str = ""
     untried: str = ""
-    unruled: Callable[[str], Configuration] = lambda _: DEFAULT
+    replaces_table: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +88,7 @@ def commented_json(remarks: list[str], tree: Mapping[str, Any]) -> str:
     return comment_lines(remarks, "//") + json.dumps(tree, indent=1) + "\n"
 
 
+WITHOUT_TABLE = "other communicators lose the library's own table, and may be slower"
 _NOT_PROVEN = [
     "WARNING: NOT PROVEN. Speedups below that begin under 1 are likely; the campaign could not",
     "show them.",
@@ -125,12 +126,6 @@ def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) 
     return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
-def describe_unruled(table: RuleTable, format: RuleFormat) -> str:
-    """What ranks and sizes without rules get; empty where it is the library's own choice."""
-    chosen = ", ".join(str(one) for o in table.operations if (one := format.unruled(o)))
-    return chosen and f"get {chosen}: the file takes the place of {table.library}'s own table."
-
-
 def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
     """Origin, rules, and their speedups; what they are and what for in the first two lines."""
     first = table.documents[0]
@@ -138,6 +133,9 @@ def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
     where = text.format_ranks(rule.ranks, rule.nodes)
     operations = ", ".join(table.operations)
     is_likely = any(d.profile.verdict is Verdict.LIKELY for d in table.documents)
+    others = "others, and other sizes, are left to the library."
+    if format.replaces_table:
+        others = f"{WITHOUT_TABLE}. Other sizes get the nearest rule."
     untried = [f"NOT TRIED: {format.untried}."] if format.untried else []
     lines = [
         f"commtune rules of campaign {first.campaign} ({format.name}): {operations}, {where}",
@@ -145,8 +143,7 @@ def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
         f"on {first.system} (fingerprint {first.fingerprint}), {first.created}.",
         *(_NOT_PROVEN if is_likely else []),
         *untried,
-        f"For communicators of {where} only; others, and other sizes, "
-        + (describe_unruled(table, format) or "are left to the library."),
+        f"For communicators of {where} only; {others}",
         *(line for document in table.documents for line in _evidence(document)),
     ]
     return [one_line(line) for line in lines]

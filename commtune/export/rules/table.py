@@ -100,19 +100,24 @@ class RuleTable:
         """Of the communicator that an operation was measured on."""
         return next(rule.ranks for rule in self.rules if rule.operation == operation)
 
-    def spans(self, operation: str) -> tuple[Span, ...]:
+    def spans(self, operation: str, *, to_all_sizes: bool = False) -> tuple[Span, ...]:
         """An operation's rules over all sizes, without gaps.
 
-        Below and above what was measured the library chooses. Between two measured sizes the
-        nearer one decides, by ratio.
+        Between two measured sizes the nearer one decides, by ratio.
+
+        Args:
+            to_all_sizes: below and above what was measured the nearest rule holds; otherwise the
+                library chooses there.
         """
         own = [rule for rule in self.rules if rule.operation == operation]
         if not own:
             return (Span(0, None, DEFAULT),)
         above = [_border(low.bytes_high, high.bytes_low) + 1 for low, high in pairwise(own)]
-        starts = [0, own[0].bytes_low, *above, own[-1].bytes_high + 1]
+        starts, settings = [0, *above], [rule.settings for rule in own]
+        if not to_all_sizes:
+            starts = [0, own[0].bytes_low, *above, own[-1].bytes_high + 1]
+            settings = [DEFAULT, *settings, DEFAULT]
         ends = [*(start - 1 for start in starts[1:]), None]
-        settings = [DEFAULT, *(rule.settings for rule in own), DEFAULT]
         spans = map(Span, starts, ends, settings)
         return _joined([span for span in spans if span.last is None or span.first <= span.last])
 

@@ -78,7 +78,7 @@ def looked_up(tree: dict[str, Any], collective: str, ranks: int, block: int) -> 
     return leaf
 
 
-def test_intel_mpi_finds_what_the_profiles_say_and_algorithm_0_elsewhere() -> None:
+def test_intel_mpi_finds_a_rule_at_every_size_and_algorithm_0_for_other_ranks() -> None:
     tree = read_by_intel_mpi(
         rendered(
             document(8, KIB, adjust("ALLREDUCE", "7"), "allreduce"),
@@ -89,7 +89,7 @@ def test_intel_mpi_finds_what_the_profiles_say_and_algorithm_0_elsewhere() -> No
     assert set(tree) == {"coll=Allreduce", "coll=Bcast"}
     sizes = (0, 7, 8, 2048, 2049, 16384, 16385, 2**33)
     seen = [looked_up(tree, "Allreduce", 4, size) for size in sizes]
-    assert seen == [f"ALLREDUCE={n}" for n in (0, 0, 7, 7, 8, 8, 0, 0)]
+    assert seen == [f"ALLREDUCE={n}" for n in (7, 7, 7, 7, 8, 8, 8, 8)]
     others = {looked_up(tree, "Allreduce", ranks, KIB) for ranks in (1, 2, 3, 5, 8, 4096)}
     assert others == {"ALLREDUCE=0"}
     assert looked_up(tree, "Bcast", 4, KIB) == "BCAST=17"
@@ -114,7 +114,7 @@ def test_sizes_of_all_ranks_together_are_blocks_of_one_to_intel_mpi(
         )
     )
     seen = [looked_up(tree, collective, 4, block) for block in (1, 2, 512, 513, 4096, 4097)]
-    assert seen == [f"{upper}={n}" for n in (0, 3, 3, 4, 4, 0)]
+    assert seen == [f"{upper}={n}" for n in (3, 3, 3, 4, 4, 4)]
 
 
 def test_a_range_between_two_blocks_changes_neither() -> None:
@@ -126,7 +126,7 @@ def test_a_range_between_two_blocks_changes_neither() -> None:
         )
     )
     seen = [looked_up(tree, "Allgather", 4, block) for block in (2, 3, 4, 5)]
-    assert seen == [f"ALLGATHER={n}" for n in (0, 3, 5, 0)]
+    assert seen == [f"ALLGATHER={n}" for n in (3, 3, 5, 5)]
 
 
 def test_operations_without_a_rule_keep_intel_mpi_s_table() -> None:
@@ -135,7 +135,24 @@ def test_operations_without_a_rule_keep_intel_mpi_s_table() -> None:
         document(8, KIB, {}, "broadcast"),
     )
     assert set(read_by_intel_mpi(export)) == {"coll=Allreduce"}
-    assert "other sizes, get I_MPI_ADJUST_ALLREDUCE=0: the file takes" in export.files[0].text
+    assert "4 ranks only; other communicators lose the library's own" in export.files[0].text
+
+
+def test_sizes_without_an_algorithm_are_refused() -> None:
+    """Algorithm 0 in their place may be slower than what Intel MPI's own table has."""
+    shared = {"I_MPI_SHM": "icx"}
+    with pytest.raises(ExportRefused, match="of allreduce, and there is none at 2 KiB, 8 KiB to"):
+        rendered(
+            document(8, KIB, {**shared, **adjust("ALLREDUCE", "7")}, "allreduce"),
+            document(2 * KIB, 2 * KIB, shared, "allreduce"),
+            document(4 * KIB, 4 * KIB, {**shared, **adjust("ALLREDUCE", "8")}, "allreduce"),
+            document(8 * KIB, 16 * KIB, shared, "allreduce"),
+        )
+    explicit = rendered(
+        document(8, KIB, adjust("ALLREDUCE", "7"), "allreduce"),
+        document(2 * KIB, 2 * KIB, adjust("ALLREDUCE", "0"), "allreduce"),
+    )
+    assert looked_up(read_by_intel_mpi(explicit), "Allreduce", 4, 2 * KIB) == "ALLREDUCE=0"
 
 
 def test_what_holds_for_the_process_is_loaded_with_the_file() -> None:

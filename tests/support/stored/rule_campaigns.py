@@ -142,9 +142,11 @@ def make(
     store = Store(opened)
     handle, _ = store.begin(record_of(spec, mpi, describe_machine(), folder / "runs"))
     small, large = settings or ALGORITHMS[library, operation]
+    # Intel MPI's files need a rule at every size.
+    lowest, highest = (1, 64) if library == "intel-mpi" else (2, 16)
     profiles = [
-        stated(operation, 2 * KIB, 4 * KIB, small),
-        stated(operation, 16 * KIB, 16 * KIB, large),
+        stated(operation, lowest * KIB, 4 * KIB, small),
+        stated(operation, 16 * KIB, highest * KIB, large),
     ]
     store.save_profiles(handle.id, [replace(profile, ranks=ranks) for profile in profiles])
     store.finish_campaign(handle.id)
