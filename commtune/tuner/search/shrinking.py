@@ -18,17 +18,21 @@ from commtune.tuner.search.model import TableModel
 #: All that is left out together is expected to cost so much of the speedup (logarithms), or this
 #: share of it, at most.
 _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
+#: Of what is behind the best by no more than this many of its standard errors, the smallest is
+#: halved. Small, since few runs leave large errors: then all could be the best, and what is
+#: merely small would be halved, or nothing.
+_BEHIND = 0.1
 
 
 def list_smaller_variants(model: TableModel) -> list[Configuration]:
-    """Of the smallest configuration that may be the best at each size, half of what it gains.
+    """Of the smallest configuration that looks best at each size, half of what it gains.
 
-    What gains nothing, and what a single variable gains, has none. Some may have been tried.
+    What looks like no gain, and what a single variable gains, has none. Some may have been tried.
     """
     if not model.kept:
         return []
     mean, error = model.predict(model.encoding.rows(model.kept))
-    least = (mean - error).max(axis=0)
+    least = (mean - _BEHIND * error).max(axis=0)
     lengths = np.array([len(one) for one in model.kept])
     sizes_of: defaultdict[int, list[int]] = defaultdict(list)
     for size in np.flatnonzero(least > 0).tolist():
