@@ -20,7 +20,7 @@ from rule_campaigns import KIB, make, ruled
 from commtune import process
 from commtune.app.profiles.rule_files import find_library, read_rules
 from commtune.cluster.local.launch import base_environment, local_launcher
-from commtune.model import Configuration, MpiInstallation
+from commtune.model import DEFAULT, Configuration, MpiInstallation
 
 _HERE = Path(__file__).parent
 _RANKS = 4
@@ -130,13 +130,14 @@ def test_rules_are_executed_on_both_sides_of_every_border(
     small, large = (Configuration(_settings(library, operation, word)) for word in words)
     made = make(library, tmp_path, operation, _RANKS, name, (small, large))
     rules = read_rules(made.file, db=made.database)
-    unruled = rules.format.unruled(operation)
+    replaces = rules.format.replaces_table
+    below, above = (small, large) if replaces else (DEFAULT, DEFAULT)
     one = 1 if operation == "broadcast" else _RANKS  # else a total of blocks
     expected = {
-        KIB: unruled, 2 * KIB - one: unruled,
+        KIB: below, 2 * KIB - one: below,
         2 * KIB: small, 4 * KIB: small, 8 * KIB: small,
         8 * KIB + one: large, 16 * KIB: large,
-        16 * KIB + one: unruled, 64 * KIB: unruled,
+        16 * KIB + one: above, 64 * KIB: above,
     }  # fmt: skip
     debugged = _Debugged(library, operation, find_library(rules.stored, None), tmp_path)
     sizes = [*expected]
@@ -145,5 +146,5 @@ def test_rules_are_executed_on_both_sides_of_every_border(
     for size, settings in expected.items():
         assert by_file[size] == by_variables[settings][size], size
         assert by_file[size]
-    assert by_file[2 * KIB - one] != by_file[2 * KIB]
+    assert (by_file[2 * KIB - one] == by_file[2 * KIB]) is replaces
     assert by_file[8 * KIB] != by_file[8 * KIB + one]
