@@ -247,7 +247,6 @@ def test_the_command_measures_the_file_against_the_default(tmp_path: Path) -> No
         "executed": [],
         "alike": found["rules"]["alike"],
         "left": found["rules"]["left"],
-        "replaced": [],
     }
     assert "which algorithm of allreduce it took is not seen" in said.err
     rules = [line for line in said.err.splitlines() if line.startswith("  from ")]

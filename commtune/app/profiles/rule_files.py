@@ -17,12 +17,7 @@ from commtune.db.records import CampaignDescription, ProfileAnswer
 from commtune.errors import ExportRefused, UserError
 from commtune.export.rules import RULE_FORMATS, formats_for, render_rules
 from commtune.export.rules.rccl import copied_from
-from commtune.export.rules.rule_file import (
-    FIRST_LINE,
-    WITHOUT_TABLE,
-    RuleExport,
-    RuleFormat,
-)
+from commtune.export.rules.rule_file import FIRST_LINE, WITHOUT_TABLE, RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable, Span
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
 from commtune.wiring import benchmark_setup
