@@ -1,6 +1,7 @@
 """What each part of the search and of the portfolio brings, in replayed campaigns.
 
     python -m benchmarks.search.parts --grids nccl-sockets --seeds 30 --jobs 8
+    python -m benchmarks.search.parts --parts "halves before it is sure" --percent 5
 
 Whole campaigns are played with one part taken away, and with all of them, on the same halves and
 with the same seed. The difference is what the part brings: in the mean log speedup over sizes of
@@ -26,7 +27,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is the
 import numpy as np  # noqa: E402
 
 from commtune.tuner.confirmation import portfolio  # noqa: E402
-from commtune.tuner.search import covariance, model, phase  # noqa: E402
+from commtune.tuner.search import covariance, model, phase, shrinking  # noqa: E402
 from commtune.tuner.search.strategies import table_gp  # noqa: E402
 
 from .__main__ import ALL, load_recording  # noqa: E402
@@ -53,6 +54,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "halves of the best are tried": tuple(
         (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
     ),
+    "halves before it is sure": ((shrinking, "_BEHIND", 1.0),),
     "what was ahead once is run again": ((model.TableModel, "lucky_ones", _list_nothing),),
     "re-runs beside new configurations": ((phase.SearchPhase, "_reruns", _list_nothing),),
     "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
@@ -104,15 +106,15 @@ def main() -> None:
     """Plays, and prints a line for each part; of speedups, logarithms in per cent."""
     options = _options()
     seeds = range(1, options.seeds + 1)
-    parts, grids, numbers = zip(*product(("", *PARTS), options.grids, seeds), strict=True)
+    parts, grids, numbers = zip(*product(("", *options.parts), options.grids, seeds), strict=True)
     percents = [options.percent] * len(parts)
     with ProcessPoolExecutor(options.jobs) as pool:
         played = list(pool.map(play_without, parts, grids, numbers, percents))
     # By part (none is away at first), recording and seed: speedup and variables.
-    found = np.array(played).reshape(1 + len(PARTS), len(options.grids), len(seeds), 2)
+    found = np.array(played).reshape(1 + len(options.parts), len(options.grids), len(seeds), 2)
     print("| " + " | ".join(["part", *options.grids, "mean", "variables"]) + " |")
     print("|---" * (len(options.grids) + 3) + "|")
-    for part, without in zip(PARTS, found[1:], strict=True):
+    for part, without in zip(options.parts, found[1:], strict=True):
         speedups, variables = np.moveaxis(found[0] - without, -1, 0).tolist()
         cells = describe([[100 * value for value in values] for values in speedups])
         print("| " + " | ".join([part, *cells, describe(variables)[-1]]) + " |")
@@ -121,6 +123,7 @@ def main() -> None:
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--grids", nargs="+", choices=ALL, default=ALL)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--percent", type=float, default=20, help="of the recording's runs [20]")
     parser.add_argument("--seeds", type=int, default=30, help="of each recording, two at least")
     parser.add_argument("--jobs", type=int, default=1, help="processes")

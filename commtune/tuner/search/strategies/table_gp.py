@@ -43,9 +43,9 @@ class _Field:
 class TableImprovement:
     """Proposes what is expected to improve the table most.
 
-    Once something gains, halves of it come first, to learn which of its variables matter. Other
-    candidates are drawn at random, changed from the best at each size, or crossed from two of
-    those. What is told goes into the model, which belongs to the search, before it comes here.
+    Once something looks good, halves of it come first, to learn which of its variables matter.
+    Other candidates are drawn at random, changed from the best at each size, or crossed from two
+    of those. What is told goes into the model, which belongs to the search, before it comes here.
 
     Args:
         weights: of the sizes, in the model's order.
