@@ -105,7 +105,7 @@ def describe(differences: Sequence[Sequence[float]]) -> list[str]:
 def main() -> None:
     """Plays, and prints a line for each part; of speedups, logarithms in per cent."""
     options = _options()
-    seeds = range(1, options.seeds + 1)
+    seeds = range(options.first_seed, options.first_seed + options.seeds)
     parts, grids, numbers = zip(*product(("", *options.parts), options.grids, seeds), strict=True)
     percents = [options.percent] * len(parts)
     with ProcessPoolExecutor(options.jobs) as pool:
@@ -126,6 +126,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=[*PARTS])
     parser.add_argument("--percent", type=float, default=20, help="of the recording's runs [20]")
     parser.add_argument("--seeds", type=int, default=30, help="of each recording, two at least")
+    parser.add_argument("--first-seed", type=int, default=1, help="[1]")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
     return parser.parse_args()
 
