@@ -42,7 +42,8 @@ class Importance:
 
     Attributes:
         spread: time under its slowest value over time under its fastest, less 1 (0.3 is 30 %).
-        noise: what that would be in 19 of 20 cases if the variable did nothing.
+        noise: what that would be in 19 of 20 cases if the variable did nothing; of 20 to 40
+            configurations, with a variable of eight values, in 9 of 10 (simulated).
         fastest, slowest: the values; ``None`` for unset.
         values: how many values had enough configurations to be compared.
     """
