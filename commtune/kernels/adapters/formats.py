@@ -328,7 +328,8 @@ def _of_samples(
 ) -> Measurement:
     """A size of which a program says the time of every iteration."""
     times = summarise_samples(samples_s).times
-    bandwidth = size / times["median"]
+    # A time of nothing, by a printed one that is too small for a float, is refused later on.
+    bandwidth = size / times["median"] if times["median"] else 0.0
     return Measurement(
         bytes=size,
         median_s=times["median"],

@@ -265,8 +265,12 @@ def test_times_that_are_none_are_problems_and_nothing_is_measured(line: str, pro
     reading = _read_json_lines(line)
     assert reading.measurements == ()
     assert problem in reading.problems[0]
-    table = "# OSU MPI Allreduce Latency Test\n# Size       Avg Latency(us)\n8             1e-24\n"
-    reading = formats.OUTPUTS["osu"](table)
+
+
+@pytest.mark.parametrize("time_us", ["1e-24", "1e-320"])
+def test_a_table_with_times_that_are_none_is_a_problem(time_us: str) -> None:
+    table = "# OSU MPI Allreduce Latency Test\n# Size       Avg Latency(us)\n8             {}\n"
+    reading = formats.OUTPUTS["osu"](table.format(time_us))
     assert (reading.measurements, len(reading.problems)) == ((), 1)
 
 
