@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from components import require_component
 from rule_documents import document, nccl_documents, openmpi_documents
 
 from commtune.app.setup.named_files import check_named_files
@@ -171,8 +172,7 @@ def test_rules_that_no_plugin_reads(tmp_path: Path) -> None:
 
 
 def test_mpich_s_own_trees_have_no_fault(tmp_path: Path) -> None:
-    if not MPICH.is_dir():
-        pytest.skip("needs make .mpi/mpich")
+    require_component("wheel:mpich", MPICH.is_dir())
     made = document(8, 1024, {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM": "ring"}, "allreduce")
     table = RuleTable.of_documents([made], "mpich", "5.0.2")
     (file,) = render_rules(RULE_FORMATS["mpich-json"], table, MPICH).files

@@ -32,15 +32,33 @@ class _Open(TypedDict, total=False):
 
 
 _SOUND: list[tuple[Any, Any]] = [
-    (int, 5), (float, 5), (float, 0.5), (bool, True), (bool, 1), (str, "x"), (bytes, b"\x00"),
-    (int | None, None), (Any, ...), (Outcome, "ok"),
-    (Moment, 0), (Moment, 253402300800.0), (Seconds, 0.0), (Seconds, 1e9), (Time, 1e-10),
+    (int, 5),
+    (float, 5),
+    (float, 0.5),
+    (bool, True),
+    (bool, 1),
+    (str, "x"),
+    (bytes, b"\x00"),
+    (int | None, None),
+    (Any, ...),
+    (Outcome, "ok"),
+    (Moment, 0),
+    (Moment, 253402300800.0),
+    (Seconds, 0.0),
+    (Seconds, 1e9),
+    (Time, 1e-10),
     (Time, 1e9),
-    (list[int], []), (list[int], [1, 2]), (tuple[float, ...], [1.0]), (int | str, "x"),
+    (list[int], []),
+    (list[int], [1, 2]),
+    (tuple[float, ...], [1.0]),
+    (int | str, "x"),
     (Mapping[str, int], {"a": 1}),
-    (_Closed, {"name": "x"}), (_Closed, {"name": "x", "size": 2}),
-    (_Open, {}), (_Open, {"note": "x", "more": 1}), (_Open, {"note": None}),
-]  # fmt: skip
+    (_Closed, {"name": "x"}),
+    (_Closed, {"name": "x", "size": 2}),
+    (_Open, {}),
+    (_Open, {"note": "x", "more": 1}),
+    (_Open, {"note": None}),
+]
 _DAMAGED: list[tuple[Any, Any, str]] = [
     (int, "5", "'5' is not a whole number"),
     (int, True, "True is not a whole number"),
@@ -85,10 +103,16 @@ def test_damaged_values_are_named(hint: Any, value: Any, words: str) -> None:
 
 def test_a_column_of_sound_numbers_and_words_needs_no_second_look() -> None:
     columns: list[tuple[Any, list[Any]]] = [
-        (int, [1, 2]), (bool, [0, True]), (str, ["x"]), (Outcome, ["ok", "crashed"]),
-        (Seconds, [0, 1e9]), (Moment, [0.0, 253402300800.0]), (Time, [1e-10, 1e9]),
-        (float, []), (int | None, [None, 1]),
-    ]  # fmt: skip
+        (int, [1, 2]),
+        (bool, [0, True]),
+        (str, ["x"]),
+        (Outcome, ["ok", "crashed"]),
+        (Seconds, [0, 1e9]),
+        (Moment, [0.0, 253402300800.0]),
+        (Time, [1e-10, 1e9]),
+        (float, []),
+        (int | None, [None, 1]),
+    ]
     for hint, values in columns:
         assert column_check_of(hint)(values), hint
 

@@ -134,11 +134,16 @@ def test_rules_are_executed_on_both_sides_of_every_border(
     below, above = (small, large) if replaces else (DEFAULT, DEFAULT)
     one = 1 if operation == "broadcast" else _RANKS  # else a total of blocks
     expected = {
-        KIB: below, 2 * KIB - one: below,
-        2 * KIB: small, 4 * KIB: small, 8 * KIB: small,
-        8 * KIB + one: large, 16 * KIB: large,
-        16 * KIB + one: above, 64 * KIB: above,
-    }  # fmt: skip
+        KIB: below,
+        2 * KIB - one: below,
+        2 * KIB: small,
+        4 * KIB: small,
+        8 * KIB: small,
+        8 * KIB + one: large,
+        16 * KIB: large,
+        16 * KIB + one: above,
+        64 * KIB: above,
+    }
     debugged = _Debugged(library, operation, find_library(rules.stored, None), tmp_path)
     sizes = [*expected]
     by_file = debugged.see(rules.load(made.file), sizes)

@@ -14,6 +14,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from components import require_component
 from service_client import BEARER, CONTROL, TOKEN, Client, served_at
 
 import commtune as ct
@@ -213,10 +214,10 @@ def test_what_is_not_this_users_command_on_this_machine_goes_on(
     assert "there: commtune cancel tonight" in said
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process of another user")
 def test_a_campaign_of_another_user_goes_on(
     client: Client, db: str, number: int, tmp_path: Path
 ) -> None:
+    require_component("root, who starts a process of another user", os.geteuid() == 0)
     program = Path("/bin/sleep")
     with started(str(program), "120", user=65534) as other:
         hold(db, number, other.pid)
