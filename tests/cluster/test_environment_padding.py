@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from python_bench_runs import installed_mpi
+from waiting import PATIENCE_S
 
 from commtune.cluster.environment_padding import PADDING, pad_variables
 from commtune.cluster.jobs.job_folder import JobFolder
@@ -110,7 +111,7 @@ def test_so_have_those_that_job_scripts_start(tmp_path: Path) -> None:
         members = [one for one in requests() if one.block == block]
         script = tmp_path / f"{block}.sh"
         script.write_text(scripts.block(folder, members, 30.0, 60.0))
-        subprocess.run(["bash", script], check=True, timeout=60)
+        subprocess.run(["bash", script], check=True, timeout=PATIENCE_S)
         for one in members:
             lengths[one.run_id], _ = seen(tmp_path, one)
     first, second = by_block(lengths)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from command_line import CommandLine
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.model import PROTECTED_NAMES
@@ -41,6 +42,6 @@ def test_a_step_of_a_job_keeps_what_its_node_set(tmp_path: Path, name: str) -> N
         script = tmp_path / "job.sh"
         script.write_text(render_block(job, (step,), place))
         done = process.run_process(
-            ["/bin/bash", script], environment={}, timeout_s=30, cwd=tmp_path
+            ["/bin/bash", script], environment={}, timeout_s=PATIENCE_S, cwd=tmp_path
         )
         assert (tmp_path / "out").read_text().strip() == expected, done.output

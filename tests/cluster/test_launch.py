@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
@@ -73,7 +74,7 @@ def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> Non
     done = process.run_process(
         _mpi_command(mpi, 4, [str(script)], bound=False, emulated_nodes=2),
         environment=base_environment(os.environ, mpi),
-        timeout_s=60,
+        timeout_s=PATIENCE_S,
     )
     assert done.ok, done.output
     assert sorted(done.output.split("\n"))[1:] == [
@@ -138,7 +139,7 @@ def test_open_mpi_4_starts_ranks_where_there_is_no_ssh(tmp_path: Path) -> None:
     environment = base_environment({"HOME": "/root", "PATH": str(tmp_path)}, mpi)
 
     done = process.run_process(
-        _mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=60
+        _mpi_command(mpi, 2, ["/bin/echo", "here"]), environment=environment, timeout_s=PATIENCE_S
     )
 
     assert found.version.startswith("4.")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.background_load import (
@@ -131,49 +133,61 @@ def burner(one_core: None) -> Iterator[None]:
     child.wait()
 
 
-def run(script: str) -> tuple[float, float]:
-    """Runs a shell script as runs are; the share of others, and the run's own share."""
+#: Uses this much processor time, however long that takes, and says so; then it goes on if told to.
+_SPINS_S = 0.2
+_SPIN = f"""\
+import sys, time
+while time.process_time() < {_SPINS_S}: pass
+open("spun", "w").close()
+while sys.argv[1:]: pass
+"""
+_SPINNING = f"{sys.executable} -S spin.py"
+_UNTIL_SPUN = "until [ -e spun ]; do sleep 0.01; done"
+
+
+def run(script: str, folder: Path) -> tuple[float, float, float]:
+    """Runs a shell script as runs are; the share of others, the run's own, and its seconds."""
+    (folder / "spin.py").write_text(_SPIN)
     before = read_load()
-    process.run_process(["/bin/sh", "-c", script], environment=_ENVIRONMENT, timeout_s=20)
+    process.run_process(
+        ["/bin/sh", "-c", script], environment=_ENVIRONMENT, timeout_s=PATIENCE_S, cwd=folder
+    )
     after = read_load()
     found = load_between(before, after)
     assert found is not None and before is not None and after is not None
-    return found.share, (after.own_s - before.own_s) / (after.at_s - before.at_s)
+    own_s = after.own_s - before.own_s
+    return found.share, own_s / (after.at_s - before.at_s), own_s
 
 
 @pytest.mark.usefixtures("burner")
-def test_a_program_beside_a_quiet_run_is_seen() -> None:
-    share, own = run("sleep 0.5")
+def test_a_program_beside_a_quiet_run_is_seen(tmp_path: Path) -> None:
+    share, own, _ = run("sleep 0.5", tmp_path)
     # The core is never idle: what we don't use, others do.
     assert share > 0.5
     assert own < 0.4
-
-
-BUSY = 'end=$(($(date +%s%N) + 500000000)); while [ "$(date +%s%N)" -lt $end ]; do :; done'
-SPIN = "while :; do :; done"
 
 
 @pytest.mark.usefixtures("one_core")
 @pytest.mark.parametrize(
     "script",
     [
-        BUSY,
+        _SPINNING,
         # A helper that outlives its parent, and is ended with the run.
-        f"( ( {SPIN} ) & ) ; sleep 0.5",
+        f"( ( {_SPINNING} on ) & ) ; {_UNTIL_SPUN}",
         # A helper in a session of its own.
-        f"setsid /bin/sh -c '{SPIN}' & sleep 0.5",
+        f"setsid {_SPINNING} on & {_UNTIL_SPUN}",
     ],
     ids=["loop", "orphan", "session"],
 )
-def test_what_a_run_uses_itself_is_not_others(script: str) -> None:
-    share, own = run(script)
-    assert own > 0.1
+def test_what_a_run_uses_itself_is_not_others(script: str, tmp_path: Path) -> None:
+    share, own, own_s = run(script, tmp_path)
+    assert own_s > 0.9 * _SPINS_S
     # There is no more than one core's time: own time that others' still held would be too much.
     assert share + own < 1.2
 
 
 @pytest.mark.usefixtures("burner")
-def test_others_are_seen_beside_a_run_that_polls() -> None:
-    share, own = run(f"( ( {SPIN} ) & ) ; sleep 0.8")
-    assert own > 0.1
+def test_others_are_seen_beside_a_run_that_polls(tmp_path: Path) -> None:
+    share, _, own_s = run(f"( ( {_SPINNING} on ) & ) ; {_UNTIL_SPUN}", tmp_path)
+    assert own_s > 0.9 * _SPINS_S
     assert share > 0.2

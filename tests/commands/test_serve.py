@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from stored_campaigns import Made
+from waiting import PATIENCE_S
 
 from commtune.commands.profiles.serve import serve_command
 from commtune.db.connection.engine import open_database
@@ -79,7 +80,7 @@ _HEADER = "Bearer a-token-of-a-file"
 
 class _OverSocket(http.client.HTTPConnection):
     def __init__(self, path: Path) -> None:
-        super().__init__("localhost", timeout=30)
+        super().__init__("localhost", timeout=PATIENCE_S)
         self._path = path
 
     def connect(self) -> None:
@@ -115,7 +116,7 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
         assert events.readline().startswith(b"retry")
     finally:
         served.send_signal(signal.SIGINT)
-        out, err = served.communicate(timeout=60)
+        out, err = served.communicate(timeout=PATIENCE_S)
     events.read()  # the service ended it
     connection.close()
     assert (served.returncode, out) == (130, b"")

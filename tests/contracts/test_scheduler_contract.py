@@ -15,6 +15,7 @@ from memory_scheduler import MemoryScheduler
 from pbs_cluster import Cluster as PbsCluster
 from pbs_config import USER as PBS_USER
 from slurm_cluster import Cluster
+from waiting import wait_for
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.pbs.client import PbsScheduler
@@ -29,7 +30,6 @@ from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import UserError
 
 NOWHERE = "999999"
-_LIMIT_S = 60.0
 
 
 @dataclass
@@ -63,22 +63,22 @@ class Site:
         return job
 
     def until(self, job: str, state: JobState) -> QueueSnapshot:
-        deadline = time.monotonic() + _LIMIT_S
-        while (answer := self.scheduler.poll([job])).state_of(job).state is not state:
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.05)
-        return answer
+        def seen() -> QueueSnapshot | None:
+            answer = self.scheduler.poll([job])
+            return answer if answer.state_of(job).state is state else None
+
+        found = wait_for(seen, f"job {job} to be {state}")
+        assert found
+        return found
 
     def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
-        deadline = time.monotonic() + _LIMIT_S
-        while True:
+        def told() -> tuple[AccountedJob, ...]:
             attempts = self.scheduler.account([job], time.time() - 3600)
             # Slurm's accounts call a job "allocation" for some seconds.
             named = all(attempt.name != "allocation" for attempt in attempts)
-            if state_in_accounts(attempts, job).state is state and named:
-                return attempts
-            assert time.monotonic() < deadline, attempts
-            time.sleep(0.1)
+            return attempts if state_in_accounts(attempts, job).state is state and named else ()
+
+        return wait_for(told, f"the accounts to call job {job} {state}")
 
 
 def _unreachable(slurm: Cluster) -> dict[str, str]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
 import database_values as given
 import pytest
 from sqlalchemy import text
+from waiting import wait_for
 
 from commtune.db import locks
 from commtune.db.lock_owner import LockOwner, death_of, start_of
@@ -96,10 +96,7 @@ def test_a_living_process_is_known_by_its_start() -> None:
     started = start_of(child.pid)
     assert HERE.pid_start and started is not None and started >= HERE.pid_start
     child.kill()
-    deadline = time.monotonic() + 10
-    while start_of(child.pid) is not None and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert start_of(child.pid) is None
+    wait_for(lambda: start_of(child.pid) is None, "its end")
     child.communicate()
 
 

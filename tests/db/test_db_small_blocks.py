@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune.db.connection.engine import open_database
 from commtune.filesystems import has_small_blocks
@@ -59,7 +60,7 @@ def test_a_full_disk_ends_nobody_with_a_bus_error(small_blocks: Path) -> None:
         env={**os.environ, "COMMTUNE_DB_WAIT": "0"},
         text=True,
         capture_output=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert said.returncode == 0, said

@@ -15,6 +15,7 @@ import pytest
 from late_limits import begin_when_of
 from left_over import living
 from quiet import QuietReporter
+from waiting import PATIENCE_S
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -96,14 +97,14 @@ class Ended:
             return str(connection.exec_driver_sql(statement).scalar())
 
 
-def _plan(limit_s: float = 30.0) -> Plan:
+def _plan(limit_s: float = PATIENCE_S) -> Plan:
     faults = [*_NATIVE, "silent", "cut", "deaf"]
     return Plan(
         name="faults",
         space=build_space(parse_document(_SPACE)),
         workload=Workload(Operation.ALLREDUCE, _SIZES),
         timing=Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01),
-        budget=Budget(60, ablation_s=0.1, confirmation_s=0.1, trials=len(faults) + 2),
+        budget=Budget(600, ablation_s=0.1, confirmation_s=0.1, trials=len(faults) + 2),
         first=(
             *(Configuration({"FAULT": fault}) for fault in faults),
             Configuration({"FAULT": "crash", "OTHER": "1"}),

@@ -22,6 +22,7 @@ from command_line import SMALL, CommandLine
 from components import require_component
 from playwright.sync_api import Browser, Locator, Page, ViewportSize, expect, sync_playwright
 from stored_campaigns import Made
+from waiting import PATIENCE_S
 
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.db.connection.engine import open_database
@@ -33,7 +34,7 @@ _Scheme = Literal["light", "dark"]
 _SCHEMES: tuple[_Scheme, ...] = ("light", "dark")
 #: Faults of this kind keep somebody from using a page.
 _SERIOUS = ("critical", "serious")
-_PATIENCE_MS = 45_000
+_PATIENCE_MS = 1000 * PATIENCE_S
 _PHONE = ViewportSize(width=390, height=844)
 _DESK = ViewportSize(width=1280, height=900)
 
@@ -70,7 +71,7 @@ def served(commtune: CommandLine) -> Iterator[tuple[str, str]]:
             yield reads, controls
         finally:
             service.send_signal(signal.SIGINT)
-            out, err = service.communicate(timeout=60)
+            out, err = service.communicate(timeout=PATIENCE_S)
     said, *ended = err.splitlines()
     assert (out, said) == ("", "read-only but for the second address; Ctrl-C ends it")
     assert all(one.startswith("ended over HTTP: campaign 'small': 'process ") for one in ended)
@@ -129,8 +130,8 @@ def picture_of(part: Locator, name: str) -> None:
 
 
 def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser: Browser) -> None:
-    # The search ends with its trials: beside other tests, runs are repeated.
-    commtune.write(SMALL.replace("trials: 3", "trials: 5"))
+    # It is not done before the browser has seen it, however long that takes.
+    commtune.write(SMALL.replace("trials: 3", "trials: 1000"))
     seen: list[str] = []
     with served(commtune) as (address, controls):
         page = watched(browser, address, seen)
@@ -170,12 +171,13 @@ def test_a_campaign_is_watched_killed_and_resumed(commtune: CommandLine, browser
             page.goto(campaign)
             page.get_by_role("button", name="End this campaign").click()
             page.wait_for_url(campaign)
-            assert controller.wait(timeout=120) == 130
+            assert controller.wait(timeout=2 * PATIENCE_S) == 130
         until_now(page, "state", "^stopped$")
         check_accessibility(page)
 
+        commtune.write(SMALL)
         with tuning(commtune) as controller:
-            assert controller.wait(timeout=120) == 0
+            assert controller.wait(timeout=2 * PATIENCE_S) == 0
         until_now(page, "state", "^finished$")
         # The page gets the tables of the profiles by itself.
         page.get_by_role("heading", name=re.compile("allreduce")).first.wait_for()

@@ -17,6 +17,7 @@ import pytest
 from command_line import SMALL, CommandLine, has_footer, wait_until
 from components import require_component
 from postgresql_fixture import PostgresqlServer, create_postgresql
+from waiting import PATIENCE_S
 
 _KEPT = "  runs keep their record files; once that is fixed, the same command continues\n"
 
@@ -44,7 +45,7 @@ def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
         with closing(sqlite3.connect(commtune.database, isolation_level=None)) as other:
             other.execute("BEGIN IMMEDIATE")
-            _, err = child.communicate(timeout=100)
+            _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 3
     busy = f"the database sqlite:///{commtune.database} is busy: another program writes"
     assert err.count(f"note: {busy}; waiting for it, at most 2 s\n") == 1
@@ -65,10 +66,7 @@ set -e
 disk=$1; runs=$2; shift 2
 mount -t tmpfs -o size=32m tmpfs "$disk"
 "$@" 2> full.err & child=$!
-for i in $(seq 600); do
-    [ "$(ls "$runs" 2> /dev/null | wc -l)" -ge 3 ] && break
-    sleep 0.05
-done
+until [ "$(ls "$runs" 2> /dev/null | wc -l)" -ge 3 ]; do kill -0 $child; sleep 0.05; done
 cat /dev/zero > "$disk/ballast" 2> /dev/null || true
 set +e; wait $child; echo "full: $?"
 rm "$disk/ballast"
@@ -101,7 +99,7 @@ def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
         },
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert done.stdout == "full: 3\nfreed: 0\n"
     err = (tmp_path / "full.err").read_text()
@@ -123,7 +121,7 @@ def test_messages_that_a_full_disk_does_not_take_end_nothing(commtune: CommandLi
         env=commtune.environment(),
         stdout=subprocess.PIPE,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     assert said.returncode == 0
     assert "commtune report small" in said.stdout
@@ -164,7 +162,7 @@ def test_a_full_disk_with_small_blocks_ends_nothing(commtune: CommandLine, tmp_p
         env=commtune.environment(),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     # 1: said in words. 135: ended by SIGBUS.
     assert set(done.stdout.split()) <= {"0", "1"}, done.stdout
@@ -179,7 +177,7 @@ def test_a_database_that_is_deleted(commtune: CommandLine) -> None:
         before = len(commtune.records())
         wait_until(lambda: len(commtune.records()) > before + 3, child)
         child.terminate()
-        _, err = child.communicate(timeout=100)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 3
     assert f"the database sqlite:///{commtune.database} is gone" in err
 
@@ -215,7 +213,7 @@ def test_a_server_that_goes_away_and_comes_back(
             assert waits.endswith("; waiting for it, at most 3600 s\n")
             own_postgresql.start()
             _read_until(child, "note: the database works again, after ")
-        out, err = child.communicate(timeout=200)
+        out, err = child.communicate(timeout=2 * PATIENCE_S)
     assert child.returncode == 0, err
     assert "small: " in out
     _all_is_stored(on_server)
@@ -232,7 +230,7 @@ def test_a_server_that_stays_away(
     with on_server.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(on_server.records()) >= 3, child)
         own_postgresql.stop()
-        _, err = child.communicate(timeout=100)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 3
     assert err.count("; waiting for it, at most 2 s\n") == 1
     last = err[err.index("commtune: ") :]
@@ -257,7 +255,7 @@ def test_ctrl_c_while_a_server_is_waited_for(
         own_postgresql.stop()
         _read_until(child, "waiting for it")
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130
     assert "commtune: interrupted; everything measured is kept\n" in err
     own_postgresql.start()

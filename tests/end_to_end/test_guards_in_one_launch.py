@@ -12,6 +12,7 @@ import pytest
 from database_values import profiles_of
 from export_documents import DOCUMENT, PROFILE
 from quiet import QuietReporter
+from waiting import PATIENCE_S
 
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -124,7 +125,7 @@ def guarding(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Guarding
         workload=Workload(Operation.ALLREDUCE, _SIZES),
         timing=Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01),
         guards=_GUARDS,
-        time_limit_s=30.0,
+        time_limit_s=PATIENCE_S,
     )
     return Guarding(benchmark, open_database(f"sqlite:///{tmp_path}/test.db"), plan)
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 from command_line import CommandLine
 from left_over import living, wait_until_living
+from waiting import PATIENCE_S
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -18,7 +19,7 @@ def test_a_benchmark_ends_with_its_command(commtune: CommandLine, number: signal
     with line.start("bench", "--mpi", "wheel:mpich", "--op", "allreduce", *long) as child:
         assert len(wait_until_living(folder, 3)) >= 3
         child.send_signal(number)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=PATIENCE_S)
     assert (child.returncode, out, err) == (130, "", "")
     assert living(folder) == {}
     assert list(commtune.folder.glob("commtune-*")) == []

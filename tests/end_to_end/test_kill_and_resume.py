@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from command_line import SMALL, CommandLine, Said, has_footer, wait_until
+from waiting import PATIENCE_S
 
 _KILLS, _LATE_KILLS = 20, 4
 #: Campaigns over each kind of database that are killed so often: 1,000 kills in a night.
@@ -78,9 +79,8 @@ def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(
     on_each: CommandLine, number: int
 ) -> None:
     commtune, rng = on_each, random.Random(20 + number)
-    # Confirmation is long enough not to be over before the last kill; the search ends with its
-    # trials, however long they take.
-    campaign = SMALL.replace("trials: 3", "trials: 10").replace("search: 60s", "search: 10min")
+    # Confirmation is long enough not to be over before the last kill.
+    campaign = SMALL.replace("trials: 3", "trials: 10")
     commtune.write(campaign.replace("confirmation: 1s", "confirmation: 15s"))
     phases = [
         _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
@@ -173,7 +173,7 @@ def test_ctrl_c_keeps_everything_and_says_how_to_go_on(
     with commtune.start("tune", "campaign.yaml") as child:
         assert wait_until(lambda: len(commtune.records()) >= 3, child)
         child.send_signal(number)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130
     assert out == ""
     assert err.splitlines()[-2:] == [
@@ -241,5 +241,5 @@ def test_an_edited_campaign_is_refused_where_results_would_not_compare(
         # The default may run first, at its random place in the block.
         assert wait_until(lambda: commtune.query(searched) == [(5,)], child)
         child.send_signal(signal.SIGINT)
-        child.communicate(timeout=60)
+        child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130

@@ -12,6 +12,7 @@ import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
@@ -33,7 +34,7 @@ mpi: wheel:mpich
 benchmark: {python: shift.py:Shift}
 workload: {ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 60s, ablation: 1s, confirmation: 2s, trials: 3}
+budget: {search: 10min, ablation: 1s, confirmation: 2s, trials: 3}
 """
 _SHIFT = """\
 from commtune.kernels.python_bench import Pattern
@@ -168,7 +169,10 @@ def test_a_pattern_that_fails_is_run_by_hand(commtune: CommandLine) -> None:
     assert failed.code == 3
     by_hand = failed.err.partition("run it by hand: ")[2].strip()
     ended = process.run_process(
-        ["sh", "-c", by_hand], environment=dict(os.environ), timeout_s=60.0, whole_output=True
+        ["sh", "-c", by_hand],
+        environment=dict(os.environ),
+        timeout_s=PATIENCE_S,
+        whole_output=True,
     )
     assert "no attribute 'length'" in ended.output
 

@@ -23,7 +23,7 @@ workload:
   inside: mpi-host
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 2}
+budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}
 """
 
 

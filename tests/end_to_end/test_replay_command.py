@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 from command_line import SMALL, CommandLine, wait_until
 from recorded_grids import GRIDS
+from waiting import PATIENCE_S
 
 from commtune.app.measure.recording import _count_of_runs, _run_order
 from commtune.db.codec import pack_samples
@@ -31,7 +32,7 @@ BUDGET = "budget: {search: 8s, ablation: 2s, confirmation: 6s}\n"
 #: Six configurations, recorded in less than a second a round.
 TINY = (
     re.sub(
-        r"budget: .*", "budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 1}", SMALL
+        r"budget: .*", "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 1}", SMALL
     )
     + """\
   MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM: [ring]
@@ -268,13 +269,13 @@ def test_a_recording_is_made_interrupted_continued_and_replayed(commtune: Comman
     with commtune.start(*command) as child:
         assert child.stderr and any("4 runs of the default" in said for said in child.stderr)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert (child.returncode, part.exists()) == (130, False)
     assert "interrupted; nothing is recorded yet" in err
     with commtune.start(*command) as child:
         wait_until(lambda: part.exists() and part.read_bytes().count(b"\n") > 8, child)
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130, err
     assert "tiny.jsonl.gz.part keeps what was recorded" in err
     kept = part.read_text()
@@ -314,7 +315,7 @@ def test_a_real_campaign_is_not_continued_by_a_replay(commtune: CommandLine) -> 
         # The one before the last is a good run: without any, the campaign would begin anew.
         assert wait_until(lambda: len(commtune.records()) >= 2, child)
         child.send_signal(signal.SIGINT)
-        child.communicate(timeout=60)
+        child.communicate(timeout=PATIENCE_S)
     said = commtune("tune", "campaign.yaml", "--replay", "t.gz")
     assert said.code == 2
     assert "simulated: false -> true" in said.err

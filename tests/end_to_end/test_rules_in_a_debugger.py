@@ -16,6 +16,7 @@ import pytest
 from command_line import ROOT
 from components import require_component
 from rule_campaigns import KIB, make, ruled
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.app.profiles.rule_files import find_library, read_rules
@@ -68,7 +69,7 @@ def _program(mpi: MpiInstallation, folder: Path) -> Path:
     built = process.run_process(
         [mpi.compiler, "-O1", _HERE / "collectives_by_size.cpp", "-o", program],
         environment=base_environment(os.environ, mpi),
-        timeout_s=100,
+        timeout_s=PATIENCE_S,
     )
     assert built.ok, built.output
     return program

@@ -17,6 +17,7 @@ from command_line import CACHE, ROOT
 from components import require_component
 from rule_campaigns import make
 from tracing_runs import traced_on
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.app.profiles.rule_files import read_rules
@@ -112,7 +113,9 @@ def _on_two_nodes(mpi: MpiInstallation, folder: Path, **settings: str) -> str:
         "OMPI_MCA_coll_tuned_dynamic_rules_filename": str(folder / "rules.txt"),
         **settings,
     }
-    done = process.run_process(words, environment=environment, timeout_s=120, whole_output=True)
+    done = process.run_process(
+        words, environment=environment, timeout_s=PATIENCE_S, whole_output=True
+    )
     assert done.ok, done.output
     assert done.output.count("ran on one") == done.output.count("ran on two") == 2
     return done.output

@@ -14,6 +14,7 @@ import pytest
 from command_line import ROOT, CommandLine
 from components import require_component
 from rule_campaigns import stated
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
@@ -108,7 +109,7 @@ def test_a_program_of_the_standard_abi_is_refused(commtune: CommandLine) -> None
     made = process.run_process(
         [compiler, source, "-o", built, f"-Wl,-rpath,{_mpi('mpich').prefix / 'lib'}"],
         environment=dict(os.environ),
-        timeout_s=60,
+        timeout_s=PATIENCE_S,
     )
     assert made.ok, made.output
     said = commtune(
@@ -138,7 +139,7 @@ def test_what_was_counted_is_tuned_all_at_once(program: str, commtune: CommandLi
     assert "guard_operations: [ping-pong, reduce]\n" in campaign
     (commtune.folder / "my-solver.yaml").write_text(
         f"{campaign}timing: {{max_samples: 10, time_cap: 2ms}}\n"
-        "budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 2}\n"
+        "budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}\n"
     )
     tuned = commtune("tune", "my-solver.yaml")
     assert tuned.code == 0, tuned.err

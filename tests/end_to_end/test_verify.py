@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 from command_line import SMALL, CommandLine, wait_until
+from waiting import PATIENCE_S
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
@@ -229,7 +230,7 @@ def test_interrupted_it_keeps_what_was_measured_and_says_what_is_known(
     with commtune.start("verify", "small/boastful", "--time", "5min") as child:
         wait_until(lambda: commtune.query(counted)[0][0] >= 3, child)
         child.send_signal(signal.SIGINT)
-        out, err = child.communicate(timeout=60)
+        out, err = child.communicate(timeout=PATIENCE_S)
     assert child.returncode == 130, err
     assert out.startswith("small/boastful: so far ")
     assert "interrupted; everything measured is kept" in err

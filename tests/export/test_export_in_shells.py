@@ -18,6 +18,7 @@ from module_systems import (
     modules_line,
     require_system,
 )
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import ExportRefused
@@ -167,7 +168,7 @@ def test_tclsh_reads_the_module_file_without_a_module_system(tmp_path: Path) -> 
     (tmp_path / "script").write_text(script)
     base = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
     done = process.run_process(
-        ["tclsh", tmp_path / "script"], environment=base, timeout_s=60, whole_output=True
+        ["tclsh", tmp_path / "script"], environment=base, timeout_s=PATIENCE_S, whole_output=True
     )
     body = done.output.partition("<<<")[2].rpartition(">>>")[0]
     assert_same(dict(e.split("=", 1) for e in body.split("\0") if "=" in e), values)

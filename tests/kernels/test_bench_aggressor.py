@@ -18,7 +18,8 @@ from typing import Any
 import pytest
 from bench_runs import RunBench
 from jsonschema import Draft202012Validator
-from left_over import living
+from left_over import living, wait_until_gone
+from waiting import PATIENCE_S, wait_for
 
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
@@ -39,7 +40,6 @@ from commtune.model import (
 _VALIDATOR = Draft202012Validator(
     json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())
 )
-_LIMIT_S = 60.0
 
 
 @dataclasses.dataclass
@@ -72,19 +72,16 @@ class Started:
         return [rank["pid"] for rank in header["rank_info"]]
 
     def wait_until_it_moves_data(self) -> None:
-        deadline = time.monotonic() + _LIMIT_S
-        while self.report().bytes_moved == 0:
+        def moved() -> int:
             assert self.launcher.poll() is None, self.output.read_text()
-            assert time.monotonic() < deadline
-            time.sleep(0.01)
+            return self.report().bytes_moved
+
+        wait_for(moved, "data to be moved")
 
     def wait_until_gone(self) -> int:
         """The launcher's exit status, once no process of the run is left."""
-        status = self.launcher.wait(_LIMIT_S)
-        deadline = time.monotonic() + _LIMIT_S
-        while living(self.run_id):
-            assert time.monotonic() < deadline, living(self.run_id)
-            time.sleep(0.01)
+        status = self.launcher.wait(PATIENCE_S)
+        assert wait_until_gone(self.run_id) == {}
         return status
 
 
@@ -99,7 +96,7 @@ def start(mpi: MpiInstallation, executable: Path, tmp_path: Path) -> Iterator[St
     def start_one(
         pattern: AggressorPattern = AggressorPattern.INCAST,
         ranks: int = 2,
-        longest_s: float = _LIMIT_S,
+        longest_s: float = PATIENCE_S,
         **more: Any,
     ) -> Started:
         run_id = uuid.uuid4().hex
@@ -185,10 +182,7 @@ def test_the_stop_file_ends_it_also_in_a_pause(start: Start) -> None:
 
 def test_it_says_once_that_it_sends_and_not_before_it_does(start: Start) -> None:
     one = start()
-    deadline = time.monotonic() + _LIMIT_S
-    while AGGRESSOR_SIGN not in one.output.read_text():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    wait_for(lambda: AGGRESSOR_SIGN in one.output.read_text(), "its sign")
     assert one.report().bytes_moved > 0
     time.sleep(1.2)  # the next record comes after a second
     one.stop_file.touch()
@@ -249,7 +243,7 @@ def test_wrong_arguments_exit_with_2_and_say_what_is_wrong(
     ended = process.run_process(
         _mpi_command(mpi, ranks, [str(executable), "--mode=aggress", "--longest=5", *arguments]),
         environment=base_environment(os.environ, mpi),
-        timeout_s=_LIMIT_S,
+        timeout_s=PATIENCE_S,
     )
     assert ended.exit_code == 2
     assert ended.output.count(message) == 1
@@ -280,7 +274,7 @@ def sound(module_bench: RunBench) -> list[dict[str, Any]]:
     ended = process.run_process(
         _mpi_command(module_bench.mpi, 2, arguments),
         environment=base_environment(os.environ, module_bench.mpi),
-        timeout_s=_LIMIT_S,
+        timeout_s=PATIENCE_S,
     )
     assert ended.ok, ended.output
     return [json.loads(line) for line in records.read_text().splitlines()]

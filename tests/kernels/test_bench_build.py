@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import BuildFailed, EnvironmentFault, MissingComponent, UserError
@@ -87,7 +88,7 @@ def test_a_build_says_how_far_it_is(mpi: MpiInstallation, tmp_path: Path) -> Non
 
 
 def test_the_executable_starts_without_library_path(executable: Path) -> None:
-    done = process.run_process([executable, "--version"], environment={}, timeout_s=10)
+    done = process.run_process([executable, "--version"], environment={}, timeout_s=PATIENCE_S)
     assert done.ok, done.output
     assert executable.parent.name in done.output  # the build's key
 
@@ -177,7 +178,9 @@ def test_a_build_that_is_asked_for_again_takes_the_place_of_the_one_before(
         (key / name).write_text("of old")
     again = build_benchmark(mpi, tmp_path, again=True)
     assert (again.is_new, again.executable.parent) == (True, key)
-    assert process.run_process([again.executable, "--version"], environment={}, timeout_s=10).ok
+    assert process.run_process(
+        [again.executable, "--version"], environment={}, timeout_s=PATIENCE_S
+    ).ok
     assert backends_of(again.executable)["mpi-host"] == ""
     assert again.log.read_text().startswith("$ ")
     assert list(tmp_path.iterdir()) == [key]
@@ -204,7 +207,7 @@ def test_cuda_and_nccl_of_python_packages(
     made = build_benchmark(mpi, tmp_path, toolchain=toolchain).executable
     assert made.parent != without_gpu.parent
     assert backends_of(made) == {str(one): "" for one in Backend if one.is_native}
-    assert process.run_process([made, "--version"], environment={}, timeout_s=30).ok
+    assert process.run_process([made, "--version"], environment={}, timeout_s=PATIENCE_S).ok
     assert build_benchmark(mpi, tmp_path, toolchain=toolchain).executable == made
 
 
@@ -217,7 +220,7 @@ def test_cuda_without_nccl(
     made = build_benchmark(mpi, executable.parent.parent, toolchain=alone).executable
     lacking = {name: why for name, why in backends_of(made).items() if why}
     assert lacking == {"xccl": "it was left out by COMMTUNE_XCCL=off"}
-    done = process.run_process([made, "--backends"], environment={}, timeout_s=30)
+    done = process.run_process([made, "--backends"], environment={}, timeout_s=PATIENCE_S)
     assert "ipc-put" in done.output.split(), done.output
     assert "xccl" not in done.output.split(), done.output
 
@@ -264,6 +267,6 @@ def test_a_cuda_without_what_graphs_need_is_refused_in_words(
     cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}:{os.environ['PATH']}")
     require_component("cmake", cmake is not None)
     program = [str(cmake), f"-DCMAKE_CUDA_COMPILER={nvcc}", "-P", str(_CUDA_CMAKE)]
-    done = process.run_process(program, environment={}, timeout_s=60)
+    done = process.run_process(program, environment={}, timeout_s=PATIENCE_S)
     words = " ".join(done.output.split())
     assert (f"is of CUDA {version}, and 11.4 is the oldest" in words) is is_refused, words

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import EnvironmentFault
@@ -26,7 +27,9 @@ _PARTS = ("commtune-bench", "backends.txt", "build.log")
 def _kept(mpi: MpiInstallation, cache: Path, toolchain: Toolchain) -> Path:
     """A build without NCCL, of a toolchain that has one."""
     environment = {**os.environ, **mpi.environment}
-    said = process.run_process([mpi.compiler, "--version"], environment=environment, timeout_s=30)
+    said = process.run_process(
+        [mpi.compiler, "--version"], environment=environment, timeout_s=PATIENCE_S
+    )
     folder = cache / build_key(mpi, toolchain, said.output, environment, digest_of_sources())
     folder.mkdir(parents=True)
     said_then = ("x", "mpi-host yes\nxccl no: it fails\n", "it failed\n")
@@ -121,7 +124,7 @@ def test_a_part_of_cuda_that_lacks_is_named_as_it_can_be_had(
         'message("${why}")\n'
     )
     program = Path(cmake.CMAKE_BIN_DIR) / "cmake"
-    done = process.run_process([program, "-P", script], environment={}, timeout_s=30)
+    done = process.run_process([program, "-P", script], environment={}, timeout_s=PATIENCE_S)
     assert done.output.startswith(": nccl.h:1:2: fatal error: nv/target: No such file; "), done
     assert advice in done.output
 

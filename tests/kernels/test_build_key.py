@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
@@ -49,7 +50,9 @@ def test_what_changes_a_wrappers_command_changes_the_key(wheel: str, name: str) 
     plain.pop(name, None)
     other = {**plain, name: "dbg"}
     shown = [
-        process.run_process([mpi.compiler, "-show"], environment=variables, timeout_s=30).output
+        process.run_process(
+            [mpi.compiler, "-show"], environment=variables, timeout_s=PATIENCE_S
+        ).output
         for variables in (plain, other)
     ]
     if shown[0] != shown[1]:

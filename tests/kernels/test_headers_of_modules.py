@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.kernels.build_key import named_headers_first
@@ -36,7 +37,7 @@ def test_the_header_of_another_module_is_not_taken(tmp_path: Path, variable: str
     done = process.run_process(
         [str(compiler), "-E", "-P", "-isystem", named / "include", source],
         environment=environment,
-        timeout_s=30,
+        timeout_s=PATIENCE_S,
     )
     assert done.ok, done.output
     assert done.output.split() == ["int", "is", "=", "28;"]

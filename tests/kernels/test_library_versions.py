@@ -15,6 +15,7 @@ import pytest
 from bench_runs import RunBench
 from components import require_component
 from mpi_fixture import built_benchmark
+from waiting import PATIENCE_S
 
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.cluster.mpi.discovery import find_mpi
@@ -74,7 +75,7 @@ def run_on(mpi: MpiInstallation, records: Path, **variables: str) -> dict[str, A
     done = subprocess.run(
         _mpi_command(mpi, 2, program),
         env={**base_environment(os.environ, mpi), **libmpi, **variables},
-        capture_output=True, text=True, check=False, timeout=120,
+        capture_output=True, text=True, check=False, timeout=PATIENCE_S,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     return header_of(records)

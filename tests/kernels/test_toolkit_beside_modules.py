@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 
@@ -40,7 +41,7 @@ def test_header_and_runtime_are_those_of_the_toolkit_named(tmp_path: Path, kind:
     done = process.run_process(
         [Path(cmake.CMAKE_BIN_DIR) / "cmake", "-P", script],
         environment={"CMAKE_PREFIX_PATH": str(tmp_path / "loaded"), "PATH": "/usr/bin:/bin"},
-        timeout_s=60,
+        timeout_s=PATIENCE_S,
     )
     named = tmp_path / "named"
     assert done.output.split()[-2:] == [f"{named}/include", f"{named}/lib/{library}"], done.output

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from late_limits import begin_when
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
@@ -19,7 +20,7 @@ _SHELL = ["/bin/sh", "-c"]
 _SAY_ARGUMENTS = "import json, sys; print(json.dumps(sys.argv[1:]))"
 
 
-def run(*arguments: str, timeout_s: float = 30.0, **others: object) -> process.Completed:
+def run(*arguments: str, timeout_s: float = PATIENCE_S, **others: object) -> process.Completed:
     return process.run_process(arguments, environment={}, timeout_s=timeout_s, **others)  # type: ignore[arg-type]  # each test names the option it needs
 
 
@@ -59,7 +60,7 @@ def test_the_environment_is_the_given_one_and_nothing_else(
 ) -> None:
     monkeypatch.setenv("SECRET_TOKEN", "x")
     given = {"EMPTY": "", "SPACES": " a  b ", "LINES": "1\n2", "UMLAUT": "ä=ö"}
-    done = process.run_process(["/usr/bin/env", "-0"], environment=given, timeout_s=30)
+    done = process.run_process(["/usr/bin/env", "-0"], environment=given, timeout_s=PATIENCE_S)
     assert sorted(done.output.rstrip("\0").split("\0")) == sorted(
         f"{name}={value}" for name, value in given.items()
     )
@@ -67,7 +68,7 @@ def test_the_environment_is_the_given_one_and_nothing_else(
 
 def test_a_marker_is_the_only_variable_added() -> None:
     done = process.run_process(
-        ["/usr/bin/env"], environment={"A": "1"}, timeout_s=30, marker="run7"
+        ["/usr/bin/env"], environment={"A": "1"}, timeout_s=PATIENCE_S, marker="run7"
     )
     assert sorted(done.output.split()) == ["A=1", "COMMTUNE_RUN_ID=run7"]
 
@@ -105,7 +106,7 @@ def test_what_no_program_can_be_given_is_refused() -> None:
     with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
         run("/bin/true", "a\0b")
     with pytest.raises(UserError, match="embedded null byte in its arguments or environment"):
-        process.run_process(["/bin/true"], environment={"A": "a\0b"}, timeout_s=30)
+        process.run_process(["/bin/true"], environment={"A": "a\0b"}, timeout_s=PATIENCE_S)
 
 
 def test_without_room_for_output_nothing_is_started(
@@ -168,7 +169,7 @@ def test_replace_becomes_the_program_or_says_that_it_is_missing() -> None:
     )
     root = str(Path(process.__file__).parent.parent)
     done = process.run_process(
-        [sys.executable, "-c", code], environment={"PYTHONPATH": root}, timeout_s=60
+        [sys.executable, "-c", code], environment={"PYTHONPATH": root}, timeout_s=PATIENCE_S
     )
     assert (done.exit_code, done.output) == (7, "b\n")
     with pytest.raises(MissingComponent, match="can't start nonexistent-program"):

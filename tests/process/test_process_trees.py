@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -17,6 +16,7 @@ import psutil
 import pytest
 from late_limits import begin_when
 from left_over import living, wait_until_living
+from waiting import PATIENCE_S, wait_for
 
 from commtune import process
 
@@ -83,7 +83,7 @@ def test_what_a_program_leaves_behind_is_ended_with_it(kind: str, word: str) -> 
         "import time; time.sleep(0.4)\n"
     )
     program = [sys.executable, "-S", "-c", code, _TREES[kind], word]
-    done = process.run_process(program, environment={}, timeout_s=30)
+    done = process.run_process(program, environment={}, timeout_s=PATIENCE_S)
     assert done.exit_code == 0 and not done.timed_out
     assert living(word) == {}
 
@@ -121,7 +121,7 @@ def test_children_that_others_started_are_left_alone(word: str) -> None:
     bystander = subprocess.Popen([sys.executable, "-S", "-c", _STAY, word])
     try:
         process.run_process(["/bin/sleep", "600"], environment={}, timeout_s=0.2)
-        process.run_process(["/bin/true"], environment={}, timeout_s=30)
+        process.run_process(["/bin/true"], environment={}, timeout_s=PATIENCE_S)
         assert list(living(word)) == [bystander.pid]
     finally:
         bystander.kill()
@@ -132,7 +132,8 @@ def test_orphans_that_ended_by_themselves_are_collected() -> None:
     daemon = "(sleep 0.1 &) ; (true &) ; sleep 0.3"
     before = {child.pid for child in psutil.Process().children()}
     for _ in range(3):
-        assert process.run_process(["/bin/sh", "-c", daemon], environment={}, timeout_s=30).ok
+        shell = ["/bin/sh", "-c", daemon]
+        assert process.run_process(shell, environment={}, timeout_s=PATIENCE_S).ok
     # Earlier tests kill controllers of their own, whose orphans come to this process as well.
     left = [child for child in psutil.Process().children() if child.pid not in before]
     assert left == []
@@ -145,7 +146,7 @@ def test_runs_in_several_threads_leave_each_other_alone() -> None:
         shell = ["/bin/sh", "-c", family]
         environment = {"PATH": "/usr/bin:/bin"}
         return [
-            process.run_process(shell, environment=environment, timeout_s=60).exit_code
+            process.run_process(shell, environment=environment, timeout_s=PATIENCE_S).exit_code
             for _ in range(8)
         ]
 
@@ -181,15 +182,13 @@ def _controller(code: str, word: str) -> subprocess.Popen[str]:
     )
 
 
-def _wait_until_one_is_in(folder: str, word: str, limit_s: float = 30.0) -> None:
-    """Waits until a process with the word works in a folder."""
-    deadline = time.monotonic() + limit_s
-    while time.monotonic() < deadline:
-        for pid in living(word):
-            with contextlib.suppress(OSError):  # gone meanwhile
-                if str(Path(f"/proc/{pid}/cwd").readlink()) == folder:
-                    return
-        time.sleep(0.01)
+def _is_in(folder: str, word: str) -> bool:
+    """Whether a process with the word works in a folder."""
+    for pid in living(word):
+        with contextlib.suppress(OSError):  # gone meanwhile
+            if str(Path(f"/proc/{pid}/cwd").readlink()) == folder:
+                return True
+    return False
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -198,7 +197,7 @@ def test_ctrl_c_ends_the_tree(kind: str, number: signal.Signals, word: str) -> N
     with _controller(_TREES[kind], word) as controller:
         wait_until_living(word, 1 + _COUNTS.get(kind, 2))
         controller.send_signal(number)
-        said, _ = controller.communicate(timeout=60)
+        said, _ = controller.communicate(timeout=PATIENCE_S)
     assert (controller.returncode, said) == (130, "ready\ninterrupted\n")
     assert living(word) == {}
 
@@ -213,7 +212,7 @@ def test_ctrl_c_at_any_moment_leaves_nothing(word: str) -> None:
             controller.send_signal(signal.SIGINT)
             signal.sigtimedwait([], 0.003)
             controller.send_signal(signal.SIGINT)
-            controller.communicate(timeout=60)
+            controller.communicate(timeout=PATIENCE_S)
         # The second one may meet Python as it goes down; the exit code says little then.
         assert controller.returncode != 0
         assert living(word) == {}
@@ -224,7 +223,7 @@ def test_what_a_killed_controller_left_is_found_by_its_marker(kind: str, word: s
     with _controller(_TREES[kind], word) as controller:
         wait_until_living(word, 1 + _COUNTS.get(kind, 2))
         if kind == "a daemon":  # it goes there when nobody stands between any more
-            _wait_until_one_is_in("/", word)
+            wait_for(lambda: _is_in("/", word), "the daemon")
         controller.kill()
         controller.wait()
     assert living(word) != {}

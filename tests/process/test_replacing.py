@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import MissingComponent
@@ -22,7 +23,7 @@ _BECOME = (
 def test_no_signal_is_ignored_for_it() -> None:
     environment = {**os.environ, "PYTHONPATH": str(_ROOT)}
     done = process.run_process(
-        [sys.executable, "-c", _BECOME], environment=environment, timeout_s=30
+        [sys.executable, "-c", _BECOME], environment=environment, timeout_s=PATIENCE_S
     )
     ignored = int(done.output.split()[-1], 16)
     for number in (signal.SIGPIPE, signal.SIGXFSZ):

@@ -16,6 +16,7 @@ import database_values as given
 import pytest
 from components import require_component
 from service_client import BEARER, CONTROL, TOKEN, Client, served_at
+from waiting import PATIENCE_S
 
 import commtune as ct
 from commtune.commands.campaigns.slurm import cancel_command
@@ -42,7 +43,7 @@ Store(open_database(sys.argv[1])).lock(int(sys.argv[2]))
 with signals_interrupt():
     print("held", flush=True)
     try:
-        time.sleep(120)
+        time.sleep(900)
     except KeyboardInterrupt:
         sys.exit(130)
 """
@@ -103,7 +104,7 @@ def test_a_program_ends_a_campaign(
     assert got.status == 200, got.text
     assert got.data["campaign"] == "tonight"
     assert got.data["message"].startswith(f"process {controller.pid} on ")
-    assert controller.wait(timeout=60) == 130
+    assert controller.wait(timeout=PATIENCE_S) == 130
     assert f"ended over HTTP: campaign 'tonight': 'process {controller.pid} on" in caplog.text
     again = client.get(API, CONTROLS, "POST")
     assert (again.status, again.data["error"]["code"]) == (409, "not-cancellable")
@@ -123,7 +124,7 @@ def test_a_browser_ends_a_campaign_by_the_button_of_its_page(
     assert page.headers["referrer-policy"] == "same-origin"
     got = client.get(PAGE, {**both, **FORM}, "POST")
     assert (got.status, got.headers["location"]) == (303, "/campaigns/tonight")
-    assert controller.wait(timeout=60) == 130
+    assert controller.wait(timeout=PATIENCE_S) == 130
     assert button not in client.get("/campaigns/tonight", reads).text
 
 
@@ -264,7 +265,7 @@ def test_the_python_client_ends_a_campaign(db: str, controller: subprocess.Popen
                     store.cancel("tonight", control_token=wrong)
             assert controller.poll() is None
             assert f"process {controller.pid}" in store.cancel("tonight", control_token=CONTROL)
-            assert controller.wait(timeout=60) == 130
+            assert controller.wait(timeout=PATIENCE_S) == 130
             with pytest.raises(NotCancellable, match="no controller works on it"):
                 store.cancel("tonight", control_token=CONTROL)
     with (
@@ -283,6 +284,6 @@ def test_the_command_ends_a_campaign_on_this_machine(
     assert first.startswith(f"tonight: process {controller.pid} on ")
     assert first.endswith(" was told to stop; what was measured is kept")
     assert then.endswith("tune' continues it")
-    assert controller.wait(timeout=60) == 128 + signal.SIGINT
+    assert controller.wait(timeout=PATIENCE_S) == 128 + signal.SIGINT
     with ct.open_store(db) as store, pytest.raises(NotCancellable, match="no controller"):
         store.cancel("tonight")

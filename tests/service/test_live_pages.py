@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 import database_values as given
 import pytest
 from service_client import BEARER, TOKEN, Client, connect
+from waiting import PATIENCE_S
 
 from commtune.app.profiles.reporting import render_campaign_report
 from commtune.db.connection.engine import open_database
@@ -167,7 +168,7 @@ class Events:
 
     def until(self, is_it: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
         """The first event like this; fails if none comes."""
-        ends = time.monotonic() + 30
+        ends = time.monotonic() + PATIENCE_S
         while time.monotonic() < ends:
             line = self._reply.readline()
             assert line, "the stream ended"

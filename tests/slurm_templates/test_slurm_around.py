@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from hostile_values import NASTY
 from left_over import wait_until_gone, wait_until_living
+from waiting import PATIENCE_S
 
 from commtune.slurm_templates.background_command import (
     BackgroundCommand,
@@ -60,7 +61,7 @@ class Pair:
     ) -> tuple[int, bytes]:
         """The exit status, and what the launch printed."""
         child = self.start(beside, command, variables, **more)
-        printed, _ = child.communicate(timeout=60)
+        printed, _ = child.communicate(timeout=PATIENCE_S)
         return child.returncode, printed
 
     @property
@@ -123,7 +124,7 @@ def test_what_ignores_everything_is_killed_and_that_is_told(pair: Pair) -> None:
 def ended(child: subprocess.Popen[bytes]) -> int:
     """The exit status after SIGTERM; long before what it started would end by itself."""
     child.send_signal(signal.SIGTERM)
-    child.communicate(timeout=30)
+    child.communicate(timeout=PATIENCE_S)
     return child.returncode
 
 

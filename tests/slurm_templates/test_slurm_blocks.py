@@ -116,9 +116,7 @@ def test_a_step_ends_at_its_limit_and_leaves_no_process(cluster: Cluster, ignori
         block.step(0, "sh", "-c", program, block.word, limit_s=1.5),
         block.step(1, "echo", "after"),
     )
-    number = block.submit(*steps)
-    wait_until_living(block.word, 2)
-    cluster.until(number, "COMPLETED")
+    cluster.until(block.submit(*steps), "COMPLETED")
     status, begin, end = block.ended("0.exit")
     assert status == 124
     assert end - begin >= 1.5

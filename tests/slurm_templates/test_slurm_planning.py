@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import UserError
@@ -94,7 +95,9 @@ def test_each_rank_gets_its_own_gpu_and_port(tmp_path: Path) -> None:
         # What srun starts in every rank, without srun, which sets the number of the rank.
         wrapper = words[words.index("bash") :]
         environment = {"PATH": os.environ["PATH"], "SLURM_LOCALID": "3"}
-        said = process.run_process(wrapper, environment=environment, timeout_s=20, cwd=tmp_path)
+        said = process.run_process(
+            wrapper, environment=environment, timeout_s=PATIENCE_S, cwd=tmp_path
+        )
         assert line in said.output.splitlines()
     assert "bash" not in words_for(LEONARDO, 4, "env", libraries=("nccl",))
 
@@ -103,8 +106,8 @@ def test_the_wrapper_passes_arguments_unchanged(tmp_path: Path) -> None:
     nasty = ("a b", "$(touch RAN)", "'", '"', "\n", "-n", "*", "")
     words = words_for(LUMI, 1, "printf", "%s\\0", *nasty)
     said = process.run_process(
-        words[words.index("bash") :], environment={"PATH": os.environ["PATH"]}, timeout_s=20,
-        cwd=tmp_path, whole_output=True,
+        words[words.index("bash") :], environment={"PATH": os.environ["PATH"]},
+        timeout_s=PATIENCE_S, cwd=tmp_path, whole_output=True,
     )  # fmt: skip
     assert said.output.split("\0")[:-1] == list(nasty)
     assert not list(tmp_path.iterdir())
@@ -117,7 +120,7 @@ def test_the_value_of_a_binding_never_runs(tmp_path: Path) -> None:
     words = words_for(LUMI.model_copy(update={"binding": binding}), 1, "env")
     environment = {"PATH": os.environ["PATH"], "SLURM_LOCALID": "3"}
     said = process.run_process(
-        words[words.index("bash") :], environment=environment, timeout_s=20, cwd=tmp_path
+        words[words.index("bash") :], environment=environment, timeout_s=PATIENCE_S, cwd=tmp_path
     )
     assert "ROCR_VISIBLE_DEVICES=$(touch RAN)'3\";a" in said.output.splitlines()
     assert not list(tmp_path.iterdir())

@@ -11,12 +11,12 @@ import difflib
 import os
 import socket
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from slurm_cluster import Cluster
+from waiting import PATIENCE_S, wait_for
 
 from commtune.slurm_templates.job_request import JobRequest, job_for
 from commtune.slurm_templates.launch_command import launch_words
@@ -150,14 +150,16 @@ def _controller(cluster: Cluster, system: System) -> Iterator[Mapping[str, str]]
     (conf.parent / "state").mkdir()
     controller = subprocess.Popen(["slurmctld", "-D", "-i"], env=environment)
     try:
-        until = time.monotonic() + 30
-        while subprocess.run(["scontrol", "ping"], env=environment, check=False).returncode:
-            assert controller.poll() is None and time.monotonic() < until, _said(conf)
-            time.sleep(0.05)
+
+        def answers() -> bool:
+            assert controller.poll() is None, _said(conf)
+            return not subprocess.run(["scontrol", "ping"], env=environment).returncode
+
+        wait_for(answers, "slurmctld")
         yield environment
     finally:
         controller.kill()  # in order, it would take a second more to save what nobody wants
-        controller.wait(30)
+        controller.wait(PATIENCE_S)
 
 
 def _said(conf: Path) -> str:
@@ -170,7 +172,7 @@ def _tested(cluster: Cluster, text: str, environment: Mapping[str, str]) -> str:
     file.write_text(text, encoding="ascii")
     done = subprocess.run(
         ["sbatch", "--test-only", str(file)], env=environment, capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=PATIENCE_S, check=False,
     )  # fmt: skip
     return done.stdout + done.stderr
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from commtune.errors import UserError
 from commtune.model import JobScheduler
@@ -173,7 +174,7 @@ def test_a_block_of_ones_own_can_hold_the_one_that_it_replaces(tmp_path: Path) -
     assert f"\n{line}\necho '" in script
     said = subprocess.run(
         ["bash", "-c", script.split("export SLURM_EXPORT_ENV")[1].split("\n", 1)[1]],
-        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=20,
+        cwd=tmp_path, check=True, capture_output=True, text=True, timeout=PATIENCE_S,
     )  # fmt: skip
     assert said.stdout == line + "\n"  # changed by a filter it is a value again
 
@@ -241,7 +242,7 @@ def test_nothing_that_a_template_does_runs_a_value(tmp_path: Path, text: str) ->
     step = Step(("true",), "out", "exit", {"A": value}, time_limit_s=9)
     script = render_block(JOB, (step,), "block", tmp_path)
     subprocess.run(
-        ["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, timeout=20
+        ["bash", "-c", script], cwd=tmp_path, check=True, capture_output=True, timeout=PATIENCE_S
     )
     assert [p.name for p in tmp_path.iterdir()] == ["block.sh.j2"]
 
@@ -274,13 +275,15 @@ def catches(pid: int, number: signal.Signals) -> bool:
 
 def test_a_controller_is_never_a_word_of_the_shell(tmp_path: Path) -> None:
     script = render_allocation(JOB, ("eval", "touch RAN"))
-    ended = subprocess.run(["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=20)
+    ended = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, capture_output=True, timeout=PATIENCE_S
+    )
     assert ended.returncode == 127
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
-    ("sent", "seconds", "code"), [(signal.SIGUSR1, 20, 7), (signal.SIGTERM, 20, 8), (None, 0, 9)]
+    ("sent", "seconds", "code"), [(signal.SIGUSR1, 600, 7), (signal.SIGTERM, 600, 8), (None, 0, 9)]
 )
 def test_the_controller_gets_signals_and_its_status_is_the_jobs(
     tmp_path: Path, sent: signal.Signals | None, seconds: float, code: int
@@ -298,7 +301,7 @@ def test_the_controller_gets_signals_and_its_status_is_the_jobs(
         while not catches(started.pid, sent):
             time.sleep(0.01)
         started.send_signal(sent)
-    said = started.communicate(timeout=20)[0]
+    said = started.communicate(timeout=PATIENCE_S)[0]
     assert started.returncode == code
     assert said.endswith("afterwards\n")
     assert ("warned" in said) == (sent is signal.SIGUSR1)

@@ -16,6 +16,7 @@ import pytest
 import yaml
 from components import require_component
 from json_schemas import check_shipped_schema
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.spaces.customizing import customize_space
@@ -168,7 +169,9 @@ def test_editors_refuse_an_unknown_key() -> None:
 @cache
 def mpich_variables() -> dict[str, tuple[str, list[str]]]:
     """What mpivars says: for each variable its default, and the words of its enumeration."""
-    found = process.run_process([MPIVARS[-1]], environment={}, timeout_s=30, whole_output=True)
+    found = process.run_process(
+        [MPIVARS[-1]], environment={}, timeout_s=PATIENCE_S, whole_output=True
+    )
     described: dict[str, tuple[str, list[str]]] = {}
     for entry in re.split(r"\n\t(?=MPIR_CVAR)", found.output.split("Performance Variables")[0]):
         match = re.match(r"(MPIR_CVAR_\w+)\s*=([^\t]*)", entry)
@@ -212,7 +215,7 @@ def test_importing_spaces_stays_light() -> None:
     found = process.run_process(
         [sys.executable, "-c", code],
         environment={"PYTHONPATH": root},
-        timeout_s=60,
+        timeout_s=PATIENCE_S,
         whole_output=True,
     )
     loaded = set(found.output.split())

@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 from commtune import process
 from commtune.cluster.mpi.wheels import WHEELS
 
@@ -71,7 +73,7 @@ def _output(program: str | Path, *arguments: str | Path, libraries: str | Path =
     done = process.run_process(
         [str(program), *map(str, arguments)],
         environment=environment,
-        timeout_s=60,
+        timeout_s=PATIENCE_S,
         whole_output=True,
         cwd=Path("/"),
     )

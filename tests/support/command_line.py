@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psycopg
+from waiting import PATIENCE_S
 
 from commtune import process
 
@@ -24,6 +25,7 @@ ROOT = Path(__file__).parents[2]
 CACHE = ROOT / "build" / "end-to-end-cache"
 
 #: Two sizes over variables with which every configuration works; run in about a fifth of a second.
+#: The search ends with its trials, however long they take.
 SMALL = """\
 campaign: 1
 name: small
@@ -32,7 +34,7 @@ mpi: wheel:mpich
 workload:
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 60s, ablation: 1s, confirmation: 1s, trials: 3}
+budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 3}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
@@ -84,7 +86,7 @@ class CommandLine:
     def __call__(self, *arguments: str) -> Said:
         """Runs a command to its end."""
         with self.start(*arguments) as child:
-            out, err = child.communicate(timeout=200)
+            out, err = child.communicate(timeout=PATIENCE_S)
         return Said(child.returncode, out, err)
 
     def resume_briefly(self) -> Said:
@@ -96,7 +98,7 @@ class CommandLine:
             before = len(self.records())
             wait_until(lambda: len(self.records()) > before, child)
             child.send_signal(signal.SIGINT)
-            out, err = child.communicate(timeout=60)
+            out, err = child.communicate(timeout=PATIENCE_S)
         return Said(child.returncode, out, err)
 
     def write(self, text: str, name: str = "campaign.yaml") -> Path:
@@ -120,7 +122,7 @@ class CommandLine:
         if url.startswith("postgresql"):
             with psycopg.connect(url.replace("+psycopg", "")) as connection:
                 return connection.execute(statement.encode()).fetchall()
-        with closing(sqlite3.connect(self.database, timeout=30)) as file:
+        with closing(sqlite3.connect(self.database, timeout=PATIENCE_S)) as file:
             return file.execute(statement).fetchall()
 
     def left_over(self) -> dict[int, str]:

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 
@@ -25,7 +26,7 @@ def environment_after(
     file.write_text(script + PRINT_ENVIRONMENT + "\n")
     base = {"PATH": os.environ["PATH"], "HOME": str(folder), "LC_ALL": "C.UTF-8", **more}
     done = process.run_process(
-        [*arguments, file], environment=base, timeout_s=60, cwd=folder, whole_output=True
+        [*arguments, file], environment=base, timeout_s=PATIENCE_S, cwd=folder, whole_output=True
     )
     assert "<<<" in done.output, done.output
     body = done.output.partition("<<<")[2].rpartition(">>>")[0]

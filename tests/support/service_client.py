@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from waiting import PATIENCE_S
+
 from commtune.service.app import Service
 from commtune.service.auth import Tokens
 from commtune.service.server import Place, serve_database
@@ -112,7 +114,7 @@ class Client:
 def connect(address: str) -> http.client.HTTPConnection:
     """A connection to a server."""
     parts = urlsplit(address)
-    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    return http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=PATIENCE_S)
 
 
 @contextmanager
@@ -135,8 +137,8 @@ def served_at(
         daemon=True,
     )
     thread.start()
-    assert ready.wait(20)
+    assert ready.wait(PATIENCE_S)
     yield said[0]
     stop[0]()
-    thread.join(20)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.campaign.loading import parse_campaign
@@ -53,7 +54,9 @@ def test_it_is_the_one_that_the_shell_finds(
     records = tmp_path / "records"
     request = RunRequest("r", DEFAULT, spec.plan.workload, spec.plan.timing)
     ended = process.run_process(
-        inner.program.arguments(request, records), environment=inner.environment, timeout_s=20.0
+        inner.program.arguments(request, records),
+        environment=inner.environment,
+        timeout_s=PATIENCE_S,
     )
     assert ended.exit_code == 0, ended.output
     assert records.read_text().startswith("mine\n")

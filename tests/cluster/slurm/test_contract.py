@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from fake_slurm.driver import FakeSlurm, Fate
 from slurm_cluster import Cluster
+from waiting import wait_for
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.placement import Distance, find_distance
@@ -63,22 +64,22 @@ class Site:
         return self.submission.submit(script, folder=self.folder, options=given)
 
     def until(self, job: str, state: JobState) -> QueueSnapshot:
-        deadline = time.monotonic() + 60
-        while (answer := self.queue.poll([job])).state_of(job).state is not state:
-            assert time.monotonic() < deadline, answer
-            time.sleep(0.05)
-        return answer
+        def seen() -> QueueSnapshot | None:
+            answer = self.queue.poll([job])
+            return answer if answer.state_of(job).state is state else None
+
+        found = wait_for(seen, f"job {job} to be {state}")
+        assert found
+        return found
 
     def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
-        deadline = time.monotonic() + 60
-        while True:
+        def told() -> tuple[AccountedJob, ...]:
             records = SlurmScheduler(self.environment).account([job], time.time() - 3600)
             # For some seconds, the accounts name only the node that the script ran on.
             complete = all(len(one.nodes) == one.node_count for one in records)
-            if state_in_accounts(records, job).state is state and complete:
-                return records
-            assert time.monotonic() < deadline, records
-            time.sleep(0.1)
+            return records if state_in_accounts(records, job).state is state and complete else ()
+
+        return wait_for(told, f"the accounts to call job {job} {state}")
 
 
 @pytest.fixture(params=["real", pytest.param("fake")])
@@ -122,8 +123,7 @@ def test_a_job_runs_in_its_folder_and_is_seen_running(site: Site) -> None:
     assert seen.observed.started_at
     assert before <= seen.observed.started_at <= time.time() + 1
     file = site.folder / f"said-{job}.txt"
-    while not (file.exists() and file.read_text().endswith("\n")):
-        time.sleep(0.05)
+    wait_for(lambda: file.exists() and file.read_text().endswith("\n"), "what it says")
     assert file.read_text().split() == [job, "2", "n[1-2]", str(site.folder)]
     site.submission.cancel([job])
 
@@ -142,7 +142,7 @@ def test_how_jobs_ended(site: Site) -> None:
         assert seen.ended_at >= seen.observed.started_at
         (record,) = site.accounts(job, state)
         assert (record.exit_code, record.signal) == (code, signal)
-        assert (record.node_count, len(record.nodes), record.elapsed_s < 30) == (2, 2, True)
+        assert (record.node_count, len(record.nodes), record.elapsed_s < 600) == (2, 2, True)
         assert record.observed.started_at == pytest.approx(seen.observed.started_at, abs=2)
 
 
@@ -150,8 +150,7 @@ def test_exactly_the_named_jobs_are_cancelled(site: Site) -> None:
     beat = f"while date +%N >{site.folder}/beat; do sleep 0.05; done"
     job, other = site.submit(beat, "--nodes=1"), site.submit(SLEEP, "--nodes=1")
     site.until(other, JobState.RUNNING)
-    while not (site.folder / "beat").exists():
-        time.sleep(0.05)
+    wait_for((site.folder / "beat").exists, "its beat")
     site.submission.cancel([job, NOWHERE])
     site.until(job, JobState.CANCELLED)
     assert site.until(other, JobState.RUNNING)
@@ -261,11 +260,10 @@ def test_our_jobs_are_found_without_their_numbers(site: Site) -> None:
     assert [one.number for one in site.queue.poll().jobs if one.name == "ours-1a2b"] == [job]
     assert SlurmScheduler(site.environment, user=65533).poll().jobs == ()
     assert SlurmScheduler(site.environment, user=65533).poll([job]).jobs == ()
-    deadline = time.monotonic() + 60
-    accounting = SlurmScheduler(site.environment)
-    while not [r for r in accounting.account(None, time.time() - 60) if r.number == job]:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    accounting, since = SlurmScheduler(site.environment), time.time() - 3600
+    wait_for(
+        lambda: [r for r in accounting.account(None, since) if r.number == job], "its account"
+    )
     site.submission.cancel([job])
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from slurm_cluster import Cluster
+from waiting import wait_for
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.scheduler import Site, state_in_accounts
@@ -31,11 +32,12 @@ def _ended_job(cluster: Cluster) -> str:
     job = cluster.submit("true", "--nodes=1")
     cluster.until(job, "COMPLETED")
     alone = SlurmScheduler(cluster.environment)
-    deadline = time.monotonic() + 60
+
+    def is_over() -> bool:
+        return state_in_accounts(alone.account(None, time.time() - 600), job).state.is_over
+
     # Of one user, sacct names a job some seconds later than by its number.
-    while not state_in_accounts(alone.account(None, time.time() - 600), job).state.is_over:
-        assert time.monotonic() < deadline
-        time.sleep(0.2)
+    wait_for(is_over, f"the accounts to know of the end of job {job}")
     return job
 
 
@@ -134,15 +136,16 @@ def test_that_slurm_does_not_answer_is_asked_once(slurm: Cluster, tmp_path: Path
     finally:
         slurm.start_controller()
     assert (tmp_path / "asked").read_text() == "asked\n"
-    # It will do for some seconds, not for a period.
-    deadline = time.monotonic() + 60
-    while True:
+
+    def answers() -> bool:
         try:
             campaign.poll(["1"])
-            return
         except SlurmFault:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+            return False
+        return True
+
+    # It will do for some seconds, not for a period.
+    wait_for(answers, "an answer")
 
 
 @pytest.mark.parametrize("damaged", ["", "[]", "{", '{"error": "?"}', '{"other": 2}', "\0"])

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from components import require_component
 from slurm_cluster import has_slurm
+from waiting import PATIENCE_S
 
 PROJECT = Path(__file__).parents[3]
 DEMO = PROJECT / "tests" / "support" / "slurm" / "slurm_demo.py"
@@ -36,7 +37,7 @@ def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
             env={"PATH": os.defpath, "HOME": "/root"},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
         demo.send_signal(number)
@@ -67,7 +68,7 @@ def test_missing_packages_are_named_before_anything_is_set_up(tmp_path: Path) ->
         env={"PATH": str(programs)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 2

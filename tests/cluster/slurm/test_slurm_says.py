@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from slurm_cluster import NODES, Cluster
 from slurm_jobs import ENDED, LIVING, make_jobs
+from waiting import PATIENCE_S, wait_for
 
 from commtune.cluster.job_states import JobState, PendingReason
 from commtune.cluster.placement import Distance, expand_hosts, find_distance
@@ -158,7 +159,7 @@ def test_other_users_jobs_are_left_alone(queue: SlurmScheduler, jobs: dict[str, 
 
 def test_accounts_of_all_jobs(accounting: SlurmScheduler, jobs: dict[str, str]) -> None:
     # Accounts lag by a fraction of a second.
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + PATIENCE_S
     while True:
         try:
             check_accounts(accounting.account(jobs.values(), time.time() - 3600), jobs)
@@ -175,13 +176,10 @@ def test_accounts_know_only_what_is_asked_for(
     since = time.time() - 3600
     assert accounting.account(["999999"], since) == ()
     # slurmdbd may hear of a job's step before the job, which is "allocation" until then.
-    names: set[str] = set()
-    for _ in range(60):
-        names = {job.name for job in accounting.account(None, since)}
-        if names >= {"failed", "running"}:
-            break
-        time.sleep(0.5)
-    assert names >= {"failed", "running"}
+    wait_for(
+        lambda: {job.name for job in accounting.account(None, since)} >= {"failed", "running"},
+        "both jobs' names",
+    )
     assert [job.name for job in accounting.account([jobs["failed"]], since)] == ["failed"]
     assert accounting.has_accounts()
 

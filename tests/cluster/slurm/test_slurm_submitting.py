@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import psutil
 import pytest
 from late_limits import begin_when
 from slurm_cluster import Cluster
+from waiting import PATIENCE_S, wait_for
 
 from commtune.cluster.job_states import JobState
 from commtune.cluster.slurm.allocation import Srun
@@ -49,7 +49,7 @@ def program(folder: Path, name: str, text: str) -> str:
 
 def submission(folder: Path, text: str = "echo 7") -> SlurmScheduler:
     sbatch, scancel = program(folder, "sbatch", text), program(folder, "scancel", text)
-    return SlurmScheduler(BIN, timeout_s=5, sbatch=sbatch, scancel=scancel)
+    return SlurmScheduler(BIN, timeout_s=PATIENCE_S, sbatch=sbatch, scancel=scancel)
 
 
 def calls(folder: Path, name: str) -> list[list[str]]:
@@ -201,11 +201,8 @@ def script(tmp_path: Path) -> Path:
 
 def written(file: Path) -> str:
     """What a job writes into a file, once it ends in a zero byte."""
-    deadline = time.monotonic() + 30
-    while not (file.exists() and (text := file.read_text()).endswith("\0")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return text
+    wait_for(lambda: file.exists() and file.read_text().endswith("\0"), "what it writes")
+    return file.read_text()
 
 
 def test_a_job_runs_in_its_folder_without_what_the_controller_has(
@@ -341,7 +338,7 @@ def test_a_job_whose_number_never_came_back_is_in_the_queue(
     assert (fault.error, fault.perhaps_accepted) == (SlurmError.CONTROLLER_DOWN, True)
     slurm.resume_controller()
     queue = SlurmScheduler(slurm.environment)
-    deadline = time.monotonic() + 30
-    while not [job for job in queue.poll().jobs if not job.observed.state.is_over]:
-        assert time.monotonic() < deadline, "Slurm did not accept it after all"
-        time.sleep(0.1)
+    wait_for(
+        lambda: [job for job in queue.poll().jobs if not job.observed.state.is_over],
+        "Slurm to accept it after all",
+    )

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from components import require_component
 from slurm_cluster import NODES, Cluster, running_cluster
+from waiting import PATIENCE_S, wait_for
 
 from commtune import process
 from commtune.cluster.mpi.discovery import find_mpi
@@ -48,7 +49,7 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[MpiIns
         source = Path(__file__).parent / "crossing.cpp"
         command = [str(mpi.compiler), "-o", str(folder / name), str(source)]
         environment = {"PATH": os.environ["PATH"], "HOME": str(folder), **mpi.environment}
-        done = process.run_process(command, environment=environment, timeout_s=120)
+        done = process.run_process(command, environment=environment, timeout_s=PATIENCE_S)
         assert done.ok, done.output
         made[name] = mpi, folder / name
     return made
@@ -103,8 +104,7 @@ def test_a_node_that_dies_takes_its_job_along_and_comes_back(
     job = slurm.submit(beat, "--no-requeue", "--nodelist=n2")
     other = slurm.submit("exec sleep 600", "--no-requeue", "--nodelist=n1")
     slurm.until(job, "RUNNING")
-    while not (tmp_path / "beat").exists():
-        time.sleep(0.05)
+    wait_for((tmp_path / "beat").exists, "its beat")
     slurm.fail_node("n2")
     slurm.until(job, "NODE_FAIL")
     last = (tmp_path / "beat").read_text()
@@ -163,8 +163,7 @@ def test_a_plain_node_dies_too(pair: tuple[Cluster, Cluster]) -> None:
     cluster = pair[1]
     job = cluster.submit("sleep 612.5 & srun --overlap sleep 612.5", "--no-requeue", "--nodes=2")
     cluster.until(job, "RUNNING")
-    while named("sleep", "612.5") < 3:
-        time.sleep(0.05)
+    wait_for(lambda: named("sleep", "612.5") >= 3, "its processes")
     cluster.fail_node("n2")
     cluster.until(job, "NODE_FAIL")
     cluster.restore_node("n2")
@@ -184,8 +183,7 @@ def named(*command: str) -> int:
 def test_nothing_is_left_of_a_cluster_whose_keeper_is_killed() -> None:
     with running_cluster() as cluster:
         cluster.submit("srun sleep 614.5", "--nodes=3")
-        while named("sleep", "614.5") < 3:
-            time.sleep(0.05)
+        wait_for(lambda: named("sleep", "614.5") >= 3, "its processes")
         (keeper,) = [
             child
             for child in psutil.Process().children()
@@ -193,7 +191,7 @@ def test_nothing_is_left_of_a_cluster_whose_keeper_is_killed() -> None:
         ]
         below = keeper.children(recursive=True)
         os.kill(keeper.pid, signal.SIGKILL)
-        gone, alive = psutil.wait_procs(below, timeout=20)
+        gone, alive = psutil.wait_procs(below, timeout=PATIENCE_S)
         assert gone
         assert [p for p in alive if p.status() != psutil.STATUS_ZOMBIE] == []
     assert not cluster.folder.exists()

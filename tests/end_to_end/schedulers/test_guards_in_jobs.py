@@ -76,7 +76,7 @@ def test_a_guard_of_the_nodes_alone_does_not_change_the_question(campaign: OnClu
 @pytest.mark.parametrize("command", ["tune", "submit"])
 def test_a_pin_replaces_no_guard_of_the_nodes(campaign: OnCluster, command: str) -> None:
     on_nodes = _TEXT.replace("before: '", "before: 'export NCCL_NVLS_ENABLE=0; ")
-    long_enough = on_nodes.replace("search: 100ms", "search: 60s")
+    long_enough = on_nodes.replace("search: 100ms", "search: 10min")
     pinned = "extend: [{name: NCCL_NVLS_ENABLE, kind: integer, values: [2]}]\n"
     written(campaign, f"{long_enough}{pinned}pin: {{NCCL_NVLS_ENABLE: 2}}\n")
     said = campaign(command, "campaign.yaml")

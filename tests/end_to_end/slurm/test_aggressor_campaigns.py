@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from campaign_texts import ONE_BLOCK
 from left_over import living
 from slurm_campaigns import OnSlurm
+from waiting import PATIENCE_S, wait_for
 
 #: Two ranks on a node of their own; each of two more nodes has a rank that sends.
 NOISY = ONE_BLOCK.replace("nodes: 2, ranks: 2", "nodes: 1, ranks: 2") + (
@@ -46,13 +45,6 @@ def ranks_that_send(campaign: OnSlurm) -> list[int]:
             lines_of = aggressors(campaign).items()
             return [pid for pid, line in lines_of if "srun" not in line and "bash" not in line]
     return []
-
-
-def until(condition: Callable[[], object], what: str) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, f"waited a minute for {what}"
-        time.sleep(0.02)
 
 
 def said_by(campaign: OnSlurm, way: str) -> str:
@@ -110,11 +102,11 @@ def test_a_run_that_loses_its_aggressor_is_lost_and_made_again(
 ) -> None:
     campaign.write(LONG)
     with campaign.start(way, "campaign.yaml") as child:
-        until(lambda: ranks_that_send(campaign), "an aggressor to send")
+        wait_for(lambda: ranks_that_send(campaign), "an aggressor to send")
         for pid in ranks_that_send(campaign):
             with suppress(ProcessLookupError):  # one that dies takes the others along
                 os.kill(pid, signal.SIGKILL)
-        child.communicate(timeout=200)
+        child.communicate(timeout=2 * PATIENCE_S)
     campaign.until_over()
     campaign.check_whole()
     lost = campaign.query("SELECT outcome, detail FROM runs WHERE outcome != 'ok'")
@@ -126,7 +118,7 @@ def test_a_run_that_loses_its_aggressor_is_lost_and_made_again(
 @both_ways
 def test_without_an_aggressor_the_campaign_stops_and_says_why(campaign: OnSlurm, way: str) -> None:
     single = NOISY.replace("mpi: pmi2", "mpi: none")  # each rank is a world of its own
-    campaign.write(single.replace("search: 100ms", "search: 60s"))
+    campaign.write(single.replace("search: 100ms", "search: 10min"))
     err = said_by(campaign, way)
     assert "in a row were" in err
     assert "not beside its aggressor: it ended before it began its work" in err
@@ -153,12 +145,12 @@ def test_nothing_is_left_in_an_allocation_whose_controller_is_interrupted(
     ours = {"SLURM_JOB_ID": number, "SLURM_JOB_NODELIST": "n[1-3]"}
     inside = OnSlurm(campaign.folder, {**campaign.extra, **ours}, cluster=campaign.cluster)
     with inside.start("tune", "campaign.yaml") as child:
-        until(lambda: ranks_that_send(campaign), "an aggressor to send")
+        wait_for(lambda: ranks_that_send(campaign), "an aggressor to send")
         child.send_signal(signal.SIGINT)
-        _, err = child.communicate(timeout=60)
+        _, err = child.communicate(timeout=PATIENCE_S)
     assert "interrupted" in err
     steps = ("squeue", "--noheader", "--steps", "--format=%i", f"--jobs={number}")
-    until(lambda: not campaign.cluster.call(*steps).split(), "the steps to end")
+    wait_for(lambda: not campaign.cluster.call(*steps).split(), "the steps to end")
     assert not aggressors(campaign)
     assert not living(str(campaign.folder))
     campaign.cluster.call("scancel", number)

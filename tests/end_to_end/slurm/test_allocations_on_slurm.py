@@ -10,30 +10,40 @@ import time
 from pathlib import Path
 
 from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
-from left_over import living
 from other_clock import build_clock
 from slurm_campaigns import OnSlurm
 from slurm_scripts import shown
+from waiting import PATIENCE_S
+
+#: Says how many seconds the next allocation lasts, and notes it. Each lasts longer than the one
+#: before: one in which a busy machine makes no run is followed by one in which it does.
+_LASTING = """\
+seconds=$(cat next)
+echo $seconds | tee -a lasted
+echo $((seconds + 4)) >next
+"""
 
 
 def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
-    lasting = campaign.write("3600", "lasting")
-    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.2), f"$(cat {lasting})"))
+    following = campaign.write("3600", "next")
+    says = f"$(cd {campaign.folder}; . {campaign.write(_LASTING, 'lasting.sh')})"
+    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.2), says))
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
-    # Those to come have time for about as many: 40 s are kept for the end, and 8 s for a run.
-    seconds = 48 + math.ceil(1.5 * (time.monotonic() - begun))
-    lasting.write_text(str(seconds))
+    # The next has time for about as many: 40 s are kept for the end, and 8 s for a run.
+    following.write_text(str(48 + math.ceil(1.5 * (time.monotonic() - begun))))
     # Slurm's warning comes in the middle of a run.
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", campaign.running())
-    campaign.until(campaign.is_done, "the campaign", 600)
+    campaign.until(campaign.is_done, "the campaign", 2 * PATIENCE_S)
     campaign.until_over()
     campaign.check_whole()
     said = campaign.printed()
     assert "commtune: the time of this job is nearly over; everything measured is kept\n" in said
-    jobs = campaign.query("SELECT number, ended_at - started_at, node_hours FROM jobs")
+    jobs = campaign.query(
+        "SELECT number, ended_at - started_at, node_hours FROM jobs ORDER BY prepared_at"
+    )
     made = {number: (took_s, hours) for number, took_s, hours in jobs if took_s}
     assert len(made) >= 3
     for number in list(made)[1:-1]:
@@ -41,7 +51,10 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     # Slurm's accounts correct node-hours, in whole seconds of both nodes.
     off_s = [abs(hours * 3600 / 2 - took_s) for took_s, hours in made.values()]
     assert max(off_s) < 1.5
-    assert all(took_s < seconds for took_s, _ in made.values())
+    lasted_s = map(int, (campaign.folder / "lasted").read_text().split())
+    assert all(
+        took_s < most_s for (took_s, _), most_s in zip(made.values(), lasted_s, strict=False)
+    )
     hours = sum(hours for _, hours in made.values())
     assert f"{hours:.2f} node-hours used" in campaign("status").out
     assert {job.word for job in campaign.jobs()} == {"COMPLETED", "CANCELLED"}
@@ -49,10 +62,35 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     assert set(campaign.outcomes()) == {"ok"}
 
 
+#: In front of each rank: from the second run on it waits while there is a file.
+_HOLDS = """\
+#!/bin/sh
+mkdir "$HOME/first.$SLURM_PROCID" 2>/dev/null || while [ -e "$HOME/hold" ]; do sleep 0.05; done
+exec "$@"
+"""
+
+
+def _with_held_runs(campaign: OnSlurm) -> str:
+    """The campaign of one block, whose second run does not end before ``_release``."""
+    (campaign.folder / "hold").touch()
+    program = campaign.write(_HOLDS, "holds")
+    program.chmod(0o755)
+    return ONE_BLOCK.replace("slurm: {", f"slurm: {{prefix: [{program}], ")
+
+
+def _until_second_run(campaign: OnSlurm, job: str) -> None:
+    steps = ("squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}")
+    campaign.until(lambda: f"{job}.1" in campaign.cluster.call(*steps).split(), "its second run")
+
+
+def _release(campaign: OnSlurm) -> None:
+    (campaign.folder / "hold").unlink()
+
+
 def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     campaign: OnSlurm, tmp_path: Path
 ) -> None:
-    text = with_long_runs(ONE_BLOCK, 0.2)
+    text = _with_held_runs(campaign)
     asked = "poll: 0.3s, mail_user: ann@example.org, partition: mixed, time: 3min"
     # The nodes' clocks are 2 min ahead of Slurm's: by theirs, no time is left for a run.
     clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=120)}; "
@@ -62,11 +100,12 @@ def test_an_allocation_is_requeued_where_no_second_job_may_wait(
     assert submitted.code == 0
     differ = "nodes differ: n[1-3] (1 x 2 cores); big (4 x 1 cores)\n  jobs use n[1-3] only;"
     assert differ in submitted.err
-    campaign.until(lambda: len(campaign.records()) == 2, "its second run")
     (job,) = campaign.jobs()
+    _until_second_run(campaign, job.number)
     job_now = shown(campaign.cluster, job.number)
     assert (job_now["MailUser"], job_now["ExcNodeList"]) == ("ann@example.org", "big")
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", job.number)
+    _release(campaign)
     campaign.until(lambda: "is requeued" in campaign.printed(), "the end of its time")
     # What a user edits meanwhile is for the next 'submit'.
     edited = (campaign.folder / "campaign.yaml").read_text().replace("[8, ", "[16, ")
@@ -103,21 +142,31 @@ def _check_node_hours(campaign: OnSlurm, *, attempts: int) -> None:
     assert abs(hours - sum(map(int, made)) * 2 / 3600) < 0.0015
 
 
-def _submit_requeueable(campaign: OnSlurm, text: str) -> None:
-    """Submits where Slurm takes no second job, and waits until this one may be requeued."""
-    campaign.write(text)
+def _submit_requeueable(campaign: OnSlurm, before: str = "") -> str:
+    """Submits where Slurm takes no second job, and waits until this one may be requeued.
+
+    Args:
+        before: what the job does at its start.
+
+    Returns:
+        The job's number; its second run is under way until ``_release``.
+    """
+    campaign.write(_with_held_runs(campaign).replace("before: '", f"before: '{before}"))
     campaign.cluster.limit_submissions(1)
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.running, "its start")
-    show = ("scontrol", "show", "job", campaign.running())
+    number = campaign.running()
+    show = ("scontrol", "show", "job", number)
     campaign.until(lambda: "Requeue=1" in campaign.cluster.call(*show), "a good run")
+    _until_second_run(campaign, number)
+    return number
 
 
 def test_a_node_dies_where_clocks_are_behind(campaign: OnSlurm, tmp_path: Path) -> None:
-    clock = f"export LD_PRELOAD={build_clock(tmp_path, ahead_s=-120)}; "
-    text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{clock}")
-    _submit_requeueable(campaign, text)
+    clock = build_clock(tmp_path, ahead_s=-120)
+    _submit_requeueable(campaign, f"export LD_PRELOAD={clock}; ")
     campaign.cluster.fail_node("n2")
+    _release(campaign)
     campaign.cluster.restore_node("n2")
     campaign.until_over()
     campaign.check_whole()
@@ -138,12 +187,9 @@ def test_a_run_whose_step_ended_before_any_word_of_a_dead_node_is_lost(campaign:
     programs.mkdir()
     campaign.write(_SAYS_NOTHING, "programs/srun").chmod(0o755)
     # Slurm's SIGTERM comes after the end of the run: here it never does.
-    late = f'trap "" TERM; export PATH={programs}:$PATH; '
-    text = with_long_runs(ONE_BLOCK, 0.2).replace("before: '", f"before: '{late}")
-    _submit_requeueable(campaign, text)
-    (number,) = [job.number for job in campaign.jobs()]
-    campaign.until(lambda: f"{number}.1" in campaign.cluster.call("squeue", "--steps"), "a run")
+    number = _submit_requeueable(campaign, f'trap "" TERM; export PATH={programs}:$PATH; ')
     campaign.cluster.fail_node("n2")
+    _release(campaign)
     campaign.cluster.restore_node("n2")
     campaign.until_over()
     campaign.check_whole()
@@ -152,13 +198,13 @@ def test_a_run_whose_step_ended_before_any_word_of_a_dead_node_is_lost(campaign:
 
 
 def test_a_job_that_is_held_is_said_with_what_releases_it(campaign: OnSlurm) -> None:
-    _submit_requeueable(campaign, with_long_runs(ONE_BLOCK, 0.2))
-    (job,) = campaign.jobs()
+    number = _submit_requeueable(campaign)
     # As Slurm does where a node was resumed, and can't start the job.
-    campaign.cluster.call("scontrol", "requeuehold", job.number)
-    campaign.cluster.until(job.number, "PENDING")
+    campaign.cluster.call("scontrol", "requeuehold", number)
+    _release(campaign)
+    campaign.cluster.until(number, "PENDING")
     said = campaign("status").out
-    held = re.search(rf"^  job {job.number} is held \((.+)\): '(.+)'$", said, re.M)
+    held = re.search(rf"^  job {number} is held \((.+)\): '(.+)'$", said, re.M)
     assert held and "held" in held[1], said
     recent = campaign("status", "--since", "1h")
     assert (recent.code, recent.out.count("LOOK: its job does not start by itself")) == (20, 1)
@@ -173,7 +219,7 @@ def test_status_asks_slurm_whether_the_controllers_job_is_over(campaign: OnSlurm
     assert campaign("submit", "campaign.yaml").code == 0
     # The second run begins when the next job was refused.
     campaign.until(lambda: len(campaign.records()) > 1, "its second run")
-    (controller,) = living(f"{campaign.folder}/campaign.yaml")
+    controller = campaign.controller()
     os.kill(controller, signal.SIGSTOP)
     said = campaign("status").out
     assert " running (process " in said

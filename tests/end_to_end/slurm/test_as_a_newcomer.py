@@ -73,7 +73,7 @@ def test_what_srun_starts_the_mpi_with_is_corrected_in_the_file(campaign: OnSlur
 
 def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) -> None:
     wrong = ONE_BLOCK.replace("mpi: pmi2", "mpi: pmi2, modules: [nowhere/1]")
-    campaign.write(wrong.replace("search: 100ms", "search: 60s"))
+    campaign.write(wrong.replace("search: 100ms", "search: 10min"))
     said = campaign("tune", "campaign.yaml")
     assert said.code == 3, said
     assert "5 blocks in a row were lost" in said.err

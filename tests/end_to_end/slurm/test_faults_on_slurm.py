@@ -73,7 +73,7 @@ def test_a_node_dies_twice_and_is_left_out(campaign: OnSlurm) -> None:
 
 
 def test_jobs_that_do_not_start_are_said_and_given_up(campaign: OnSlurm) -> None:
-    asked = "poll: 0.3s, pending_time: 7s, block_time: 2min, reservation: soon"
+    asked = "poll: 0.3s, pending_time: 15s, block_time: 2min, reservation: soon"
     campaign.write(ONE_BLOCK.replace("poll: 0.3s", asked))
     reservation = ("reservationname=soon", "users=root", "starttime=now+1hour", "duration=60")
     campaign.cluster.call("scontrol", "create", *reservation, "nodes=n1,n2")
@@ -85,7 +85,7 @@ def test_jobs_that_do_not_start_are_said_and_given_up(campaign: OnSlurm) -> None
             assert re.fullmatch(rf"waiting for \d+ s: {re.escape(pending)}", said), said
             assert shown(campaign.cluster, job.number)["TimeLimit"] == "00:02:00"
             err = tuning.ended(3)
-        assert f"no job started within 7.00 s ('pending_time'): {pending}" in err
+        assert f"no job started within 15.0 s ('pending_time'): {pending}" in err
         assert "a shorter 'block_time' or a longer 'pending_time'" in err
         assert campaign.all_over()
     finally:

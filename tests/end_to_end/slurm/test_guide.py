@@ -18,6 +18,7 @@ import pytest
 from command_line import CACHE, ROOT
 from components import require_component
 from slurm_cluster import Cluster
+from waiting import PATIENCE_S
 
 GUIDE = ROOT / "docs" / "slurm.md"
 PROFILE = "two-nodes/allreduce-1048576-1048576"
@@ -28,7 +29,6 @@ _VARYING = re.compile(r"\b[0-9a-f]{16}\b|\d[\d.,:]*(?: (?:us|ms|s|min|h)\b)?")
 #: ``verify`` may be kept from its answer by a busy machine; it must never say the contrary.
 _CODES = {"commtune verify": {0, 10, 13}}
 _MARK = "--guide--"
-_LIMIT_S = 180.0
 _MODULES = Path("/usr/share/modules/init/bash")
 _LMOD = (
     Path("/opt/lmod/usr/share/lmod/lmod/libexec/lmod"),
@@ -120,14 +120,14 @@ class Shell:
         self._process.stdin.write(f"{{ {command}\n}} </dev/null\nprintf '\\n%s\\n' {_MARK}$?\n")
         self._process.stdin.flush()
         told: list[str] = []
-        timer = threading.Timer(_LIMIT_S, self._process.kill)
+        timer = threading.Timer(PATIENCE_S, self._process.kill)
         timer.start()
         for line in self._process.stdout:
             if line.startswith(_MARK):
                 timer.cancel()
                 return int(line.removeprefix(_MARK)), "".join(told)
             told.append(line)
-        raise AssertionError(f"{command}: the shell ended, or it took {_LIMIT_S:g} s: {told}")
+        raise AssertionError(f"{command}: the shell ended, or it took {PATIENCE_S:g} s: {told}")
 
 
 def lmod() -> str:
@@ -188,18 +188,20 @@ def _follow(shell: Shell, part: Part, home: Path) -> Part:
 
 
 def _wait_until_finished(shell: Shell, home: Path) -> None:
-    deadline = time.monotonic() + _LIMIT_S
+    deadline = time.monotonic() + PATIENCE_S
     while not _is_finished(home):
         if time.monotonic() > deadline:
             _, said = shell(
                 "commtune status; squeue; tail ~/.local/share/commtune/*/*/jobs/*/job.out"
             )
-            raise AssertionError(f"not finished after {_LIMIT_S:g} s: {said}")
+            raise AssertionError(f"not finished after {PATIENCE_S:g} s: {said}")
         time.sleep(0.2)
 
 
 def _is_finished(home: Path) -> bool:
     database = home / ".local/share/commtune/commtune.db"
-    with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)) as connection:
+    with closing(
+        sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=PATIENCE_S)
+    ) as connection:
         ((finished,),) = connection.execute("SELECT finished FROM campaigns").fetchall()
     return finished is not None

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -242,7 +243,7 @@ def test_where_the_launchers_mpi_is_can_be_overruled(mpi: MpiInstallation, tmp_p
     ]
     words[words.index("true") :] = ["sh", "-c", 'echo "$MPI4PY_LIBMPI"']
     for given, said in (({}, libmpi_of(mpi)), ({"MPI4PY_LIBMPI": "mine"}, "mine")):
-        ended = process.run_process(words, environment=given, timeout_s=10.0)
+        ended = process.run_process(words, environment=given, timeout_s=PATIENCE_S)
         assert ended.ok, ended.output
         assert (tmp_path / "r").read_text().splitlines()[0] == said
 
@@ -272,7 +273,7 @@ def test_the_words_survive_a_job_script(tmp_path: Path) -> None:
     script = tmp_path / "job.sh"
     script.write_text(" ".join(quote_word(w) for w in words) + "\n")
     ended = process.run_process(
-        ["bash", str(script)], environment={"PATH": os.environ["PATH"]}, timeout_s=10.0
+        ["bash", str(script)], environment={"PATH": os.environ["PATH"]}, timeout_s=PATIENCE_S
     )
     assert ended.ok, ended.output
     assert ended.output == "a b $X\n"

@@ -14,6 +14,7 @@ from bench_runs import Ended
 from components import require_component
 from jsonschema import Draft202012Validator
 from python_bench_runs import RunPython, installed_mpi
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.kernels.python_bench.devices import _place_among
@@ -98,7 +99,7 @@ def test_an_mpi_that_says_nothing_is_believed(
 
 
 def _run(*words: str) -> process.Completed:
-    return process.run_process(words, environment=os.environ, timeout_s=60.0)
+    return process.run_process(words, environment=os.environ, timeout_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("operation", ["allreduce", "reduce", "broadcast", "allgather"])

@@ -1,4 +1,7 @@
-"""Small campaigns on clusters; on a cluster of PBS's, ``pbs`` comes in the place of ``slurm``."""
+"""Small campaigns on clusters; on a cluster of PBS's, ``pbs`` comes in the place of ``slurm``.
+
+A search ends with its trials, or with its first job, however long these take.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ space: mpich-host-allreduce
 mpi: wheel:mpich
 workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
-budget: {search: 8s, ablation: 10ms, confirmation: 1s, trials: 2}
+budget: {search: 10min, ablation: 10ms, confirmation: 1s, trials: 2}
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
@@ -22,7 +25,7 @@ _A_SECOND = 'test -e "$HOME/began" || { sleep 1; touch "$HOME/began"; }'
 #: Jobs wait at a gate before their first run, if there is one.
 _BEFORE = f'{_A_SECOND}; while [ -e "$HOME/gate" ]; do sleep 0.05; done'
 #: A job of four runs of the default, and nothing else.
-ONE_BLOCK = TWO_NODES.replace("search: 8s", "search: 100ms").replace(
+ONE_BLOCK = TWO_NODES.replace("search: 10min", "search: 100ms").replace(
     "poll: 0.3s", f"poll: 0.3s, before: '{_BEFORE}'"
 )
 #: A job of four runs of the default, one of one configuration, traces of both, and seven jobs that

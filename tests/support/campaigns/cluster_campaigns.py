@@ -16,12 +16,12 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-import psutil
 import stated_profiles
 from clusters import Cluster, Seen, Words
 from command_line import CommandLine, has_footer, wait_until
-from left_over import living
+from left_over import living, programs
 from small_disks import folder_on_small_disk
+from waiting import PATIENCE_S, wait_for
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
@@ -109,9 +109,8 @@ class OnCluster(CommandLine):
 
     def controller(self) -> int:
         """The process that makes runs in an allocation."""
-        found = living(f"{self.folder}/campaign.yaml")
-        names = {number: psutil.Process(number).name() for number in found}
-        (number,) = (number for number, name in names.items() if name != "timeout")
+        found = programs(f"{self.folder}/campaign.yaml")
+        (number,) = (number for number, line in found.items() if not line.startswith("timeout "))
         return number
 
     def running(self) -> str:
@@ -129,12 +128,11 @@ class OnCluster(CommandLine):
                 print(child.communicate()[1])  # what it said is shown with the failure
                 raise
 
-    def until(self, condition: Callable[[], object], what: str, limit_s: float = 60.0) -> None:
+    def until(
+        self, condition: Callable[[], object], what: str, limit_s: float = PATIENCE_S
+    ) -> None:
         """Waits for a condition."""
-        deadline = time.monotonic() + limit_s
-        while not condition():
-            assert time.monotonic() < deadline, f"waited {limit_s:g} s for {what}"
-            time.sleep(0.05)
+        wait_for(condition, what, limit_s)
 
     def pause(self, seconds: float) -> None:
         """Lets time pass."""
@@ -144,7 +142,7 @@ class OnCluster(CommandLine):
         """Whether none of the campaign's jobs is in the queue."""
         return all(job.is_over for job in self.jobs())
 
-    def until_over(self, limit_s: float = 120.0) -> None:
+    def until_over(self, limit_s: float = 2 * PATIENCE_S) -> None:
         """Waits until none of the campaign's jobs is in the queue."""
         self.until(self.all_over, "the jobs to end", limit_s)
 
@@ -374,8 +372,8 @@ class Tuning:
         # Not by communicate(), which loses what was read ahead of the last line waited for.
         rest = threading.Thread(target=self.heard.extend, args=(self.child.stderr,), daemon=True)
         rest.start()
-        self.child.wait(timeout=200)
-        rest.join(timeout=60)
+        self.child.wait(timeout=2 * PATIENCE_S)
+        rest.join(timeout=PATIENCE_S)
         err = "".join(self.heard)
         assert self.child.returncode == code, err
         assert "Traceback" not in err, err

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from bench_runs import Ended
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
@@ -66,6 +67,6 @@ class RunPython:
                 "MPI4PY_LIBMPI": libmpi_of(self.mpi),
                 **(further or {}),
             },
-            timeout_s=60.0,
+            timeout_s=PATIENCE_S,
             whole_output=True,
         )

@@ -19,7 +19,7 @@ space: ./space.yaml
 mpi: wheel:mpich
 benchmark: {command: [sh, step.sh, "{run_id}"], output: json-line, name: step}
 workload: {ranks: 2, sizes: [1]}
-budget: {search: 60s, ablation: 1s, confirmation: 5s, trials: 4}
+budget: {search: 10min, ablation: 1s, confirmation: 5s, trials: 4}
 """
 MODES_SPACE = """\
 space: 1

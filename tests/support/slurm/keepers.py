@@ -7,6 +7,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
+from waiting import PATIENCE_S
+
 
 @contextmanager
 def running_keeper(program: Sequence[str], log: IO[Any]) -> Iterator[subprocess.Popen[str]]:
@@ -24,5 +26,5 @@ def running_keeper(program: Sequence[str], log: IO[Any]) -> Iterator[subprocess.
     finally:
         with keeper:
             with suppress(OSError, subprocess.TimeoutExpired):
-                keeper.communicate(timeout=30)
+                keeper.communicate(timeout=PATIENCE_S)
             keeper.kill()

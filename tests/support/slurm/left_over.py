@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 
 def living(word: str) -> dict[int, str]:
     """Command lines of all living processes that hold a word, by process number."""
@@ -19,7 +21,27 @@ def living(word: str) -> dict[int, str]:
     return found
 
 
-def wait_until_living(word: str, count: int, limit_s: float = 30.0) -> dict[int, str]:
+def programs(word: str) -> dict[int, str]:
+    """The same, without copies of a process that have not become another program yet."""
+    found = living(word)
+    parents = {number: _parent(number) for number in found}
+    return {
+        number: line
+        for number, line in found.items()
+        if parents[number] and found.get(parents[number]) != line
+    }
+
+
+def _parent(number: int) -> int:
+    """Who started a process; 0 for one that is gone."""
+    try:
+        stat = Path(f"/proc/{number}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[1])
+
+
+def wait_until_living(word: str, count: int, limit_s: float = PATIENCE_S) -> dict[int, str]:
     """Waits until so many processes hold the word, and returns those that do then."""
     deadline = time.monotonic() + limit_s
     while len(found := living(word)) < count and time.monotonic() < deadline:
@@ -27,7 +49,7 @@ def wait_until_living(word: str, count: int, limit_s: float = 30.0) -> dict[int,
     return found
 
 
-def wait_until_gone(word: str, limit_s: float = 30.0) -> dict[int, str]:
+def wait_until_gone(word: str, limit_s: float = PATIENCE_S) -> dict[int, str]:
     """Waits until no process holds the word; returns those that hold it all the same.
 
     A process that was killed is there until the kernel comes to it.

@@ -18,14 +18,14 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from keepers import running_keeper
 from slurm_config import NODES
 from small_disks import small_disk
+from waiting import PATIENCE_S, wait_for
 
 __all__ = ["NODES", "Cluster", "has_slurm", "missing_packages", "running_cluster"]
 
@@ -109,7 +109,7 @@ class Cluster:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
 
@@ -125,7 +125,7 @@ class Cluster:
     def until(self, job: str, word: str, column: str = "%T") -> None:
         """Waits until squeue says so of the job: its state, or another column."""
         question = ("squeue", "--noheader", "--states=all", f"--format={column}", f"--jobs={job}")
-        self._wait_for(lambda: word in self.call(*question).split(), f"job {job} to be {word}")
+        wait_for(lambda: word in self.call(*question).split(), f"job {job} to be {word}")
 
     def variant(self, name: str, **changes: str) -> dict[str, str]:
         """An environment with another slurm.conf: these lines differ; an empty value drops one.
@@ -230,7 +230,7 @@ class Cluster:
             assert done.returncode == 0 or "Invalid time" in done.stdout, done.stdout
             return done.returncode == 0
 
-        self._wait_for(is_taken, f"job {job} to be over its time")
+        wait_for(is_taken, f"job {job} to be over its time")
 
     def fail_node(self, name: str, *, told: bool = True) -> None:
         """A node dies with all that runs on it.
@@ -289,28 +289,25 @@ class Cluster:
             self.limit_submissions(None)
         self.call("scancel", "--user=root")
         question = ("squeue", "--noheader", "--format=%i")
-        self._wait_for(lambda: not self.call(*question).split(), "the jobs to end")
+        wait_for(lambda: not self.call(*question).split(), "the jobs to end")
         self._until_usable(*NODES)
 
     def _until_usable(self, *nodes: str) -> None:
-        deadline = time.monotonic() + 60
-        while unusable := {n: w for n, w in self._words(nodes) if w not in _USABLE}:
-            assert time.monotonic() < deadline, f"nodes that take no jobs: {unusable}"
-            for node in [n for n, word in unusable.items() if word in _OUT_OF_USE]:
-                self.call("scontrol", "update", f"nodename={node}", "state=resume")
-            time.sleep(0.1)
+        def are_usable() -> bool:
+            words = self._words(nodes)
+            for node in [node for node, word in words if word in _OUT_OF_USE]:
+                done = self._done(("scontrol", "update", f"nodename={node}", "state=resume"))
+                # It may have come back by itself meanwhile.
+                assert done.returncode == 0 or "Invalid node state" in done.stdout, done.stdout
+            return all(word in _USABLE for _, word in words)
+
+        wait_for(are_usable, f"{nodes} to take jobs")
 
     def _words(self, nodes: Sequence[str]) -> list[tuple[str, str]]:
         """Names of nodes, and Slurm's words for their states."""
         question = ("sinfo", "--noheader", "--Node", f"--nodes={','.join(nodes)}")
         lines = self.call(*question, "--format=%N %T").splitlines()
         return [(name, word) for name, word in map(str.split, lines)]
-
-    def _wait_for(self, condition: Callable[[], bool], what: str) -> None:
-        deadline = time.monotonic() + 60
-        while not condition():
-            assert time.monotonic() < deadline, f"waited a minute for {what}"
-            time.sleep(0.05)
 
     def _order(self, order: str) -> None:
         with self._orders:

@@ -30,6 +30,7 @@ from slurm_nodes import (
     ends_with_us,
     private_memory,
 )
+from waiting import PATIENCE_S, wait_for
 
 
 class Orders(Protocol):
@@ -75,7 +76,7 @@ class Keeper:
             *(f"--log-file={self.place.folder}/log/munged.log", f"--seed-file={run}/munged.seed"),
         )
         self._until("munge", "-S", f"{run}/munge.sock", "-n")
-        assert install.wait(60) == 0, "mariadb-install-db failed"
+        assert install.wait(PATIENCE_S) == 0, "mariadb-install-db failed"
         self._start(
             *("mariadbd", "--no-defaults", "--user=root", f"--datadir={data}", temporary),
             *(f"--socket={run}/db.sock", f"--pid-file={run}/db.pid", "--skip-networking"),
@@ -106,7 +107,7 @@ class Keeper:
         """Ends a daemon in order; it saves what it knows."""
         self._daemons[daemon].terminate()
         self.resume(daemon)
-        self._daemons[daemon].wait(30)
+        self._daemons[daemon].wait(PATIENCE_S)
 
     def pause(self, daemon: str) -> None:
         """From now on a daemon takes questions and gives no answers."""
@@ -145,15 +146,14 @@ class Keeper:
 
     def _wait_for_slurmd(self, node: str) -> None:
         # Slurm takes a node for usable as soon as somebody says so, and loses jobs that it sends.
-        deadline = time.monotonic() + 20
-        while True:
+        def answers() -> bool:
             try:
                 socket.create_connection(self.place.slurmd(node), timeout=5).close()
             except OSError:
-                assert time.monotonic() < deadline, f"slurmd of {node} does not answer"
-                time.sleep(0.02)
-            else:
-                return
+                return False
+            return True
+
+        wait_for(answers, f"slurmd of {node}")
 
     def _start(self, *arguments: str) -> subprocess.Popen[bytes]:
         return subprocess.Popen(
@@ -171,10 +171,11 @@ class Keeper:
         assert done.returncode == 0, f"{arguments}: {done.stdout}"
 
     def _until(self, *arguments: str, holds: str = "") -> None:
-        deadline = time.monotonic() + 40
-        while (done := self._run(*arguments)).returncode or holds not in done.stdout:
-            assert time.monotonic() < deadline, f"{arguments}: {done.stdout}"
-            time.sleep(0.05)
+        def holds_now() -> bool:
+            done = self._run(*arguments)
+            return not done.returncode and holds in done.stdout
+
+        wait_for(holds_now, f"{arguments} to say {holds!r}")
 
     def _run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
@@ -184,7 +185,7 @@ class Keeper:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=40,
+            timeout=PATIENCE_S,
             check=False,
         )
 

@@ -25,6 +25,7 @@ from typing import IO, Protocol
 
 import psutil
 from slurm_config import Place
+from waiting import PATIENCE_S
 
 SWITCH = "switch"
 SUBREAPER = 36
@@ -165,7 +166,7 @@ class IsolatedNodes:
         )
 
     def _wait_for(self, name: str) -> None:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + PATIENCE_S
         while not (self.place.folder / "run" / f"{name}.up").exists():
             if self._holders[name].poll() is not None or time.monotonic() > deadline:
                 raise NotPermitted(f"can't make the namespaces of {name}")
@@ -203,7 +204,7 @@ class IsolatedNodes:
             text=True,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
-            timeout=20,
+            timeout=PATIENCE_S,
             check=False,
         )
         if done.returncode and must:

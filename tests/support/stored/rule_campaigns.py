@@ -28,7 +28,7 @@ space: {space}
 mpi: {mpi}
 workload: {{operation: {operation}, ranks: {ranks}, sizes: [1KiB, 2KiB, 4KiB, 16KiB, 64KiB]}}
 timing: {{max_samples: 10, time_cap: 2ms}}
-budget: {{search: 60s, ablation: 1s, confirmation: 1s, trials: 1}}
+budget: {{search: 10min, ablation: 1s, confirmation: 1s, trials: 1}}
 """
 OPENMPI, MPICH = "OMPI_MCA_coll_tuned_", "MPIR_CVAR_ALLREDUCE_"
 INTEL = "I_MPI_ADJUST_ALLREDUCE"

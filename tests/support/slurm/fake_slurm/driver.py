@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, Self
 
+from waiting import PATIENCE_S
+
 from fake_slurm.programs import PROGRAMS
 from fake_slurm.state import Store, attempt, current, is_live, now_in, stays
 
@@ -133,7 +135,7 @@ class FakeSlurm:
     def __exit__(self, *_: object) -> None:
         """Ends all scripts that still run."""
         assert self._runner
-        self._runner.communicate(timeout=30)
+        self._runner.communicate(timeout=PATIENCE_S)
 
     # What the test decides beforehand.
 

@@ -1,0 +1,20 @@
+"""Waiting for what must come, on a machine that is as busy as it likes to be."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+#: Only for what never comes: no machine is as slow as this.
+PATIENCE_S = 300.0
+_Found = TypeVar("_Found")
+
+
+def wait_for(find: Callable[[], _Found], what: str, patience_s: float = PATIENCE_S) -> _Found:
+    """Waits until there is something, or a condition holds; returns it."""
+    deadline = time.monotonic() + patience_s
+    while not (found := find()):
+        assert time.monotonic() < deadline, f"waited {patience_s:g} s for {what}"
+        time.sleep(0.02)
+    return found
