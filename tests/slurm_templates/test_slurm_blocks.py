@@ -33,11 +33,11 @@ class Block:
         self.place = cluster.folder / (name or self.word)
         self.place.mkdir()
         self.log = cluster.folder / f"{self.word}.out"
-        self.job = Job(self.word, nodes, 1, 120, str(self.log))
+        self.job = Job(self.word, nodes, 1, 300, str(self.log))
         self.wish = JobRequest(nodes=nodes)
 
     def step(
-        self, number: int, *command: str, limit_s: float = 30,
+        self, number: int, *command: str, limit_s: float = 100,
         beside: BackgroundCommand | None = None,
         environment: dict[str, str] | None = None,
     ) -> Step:  # fmt: skip
@@ -222,8 +222,9 @@ def test_what_stands_beside_begins_before_and_is_ended_after(cluster: Cluster) -
 def test_what_ended_too_early_says_so(cluster: Cluster) -> None:
     block = Block(cluster)
     word = str(block.place / "over")
-    after_it = 'until [ -e "$0" ]; do sleep 0.05; done; sleep 0.5'
-    beside = BackgroundCommand(("sh", "-c", ': >"$0"', word))
+    begun, over = 'until [ -s "$0" ]', 'until [ ! -d "/proc/$(cat "$0")" ]'
+    after_it = "; ".join(f"{condition}; do sleep 0.05; done" for condition in (begun, over))
+    beside = BackgroundCommand(("sh", "-c", 'echo $PPID >"$0"', word))
     step = block.step(0, "sh", "-c", after_it, word, beside=beside)
     cluster.until(block.submit(step), "COMPLETED")
     found = Presence.read(block.said("0.out.beside"))

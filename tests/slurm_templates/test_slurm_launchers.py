@@ -167,9 +167,9 @@ def test_ranks_that_came_up_alone_are_noticed_and_named(cluster: Cluster) -> Non
     request = RunRequest("alone", DEFAULT, workload, Timing())
     command = NativeProgram(executable).arguments(request, place / "records.jsonl")
     words = launch_words(None, JobRequest(nodes=2, mpi="pmi2"), command)
-    step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=30)
+    step = Step(words, str(place / "out"), str(place / "exit"), time_limit_s=100)
     job = job_for(
-        None, JobRequest(nodes=2), name="alone", time_s=60, output=str(place / "log"),
+        None, JobRequest(nodes=2), name="alone", time_s=120, output=str(place / "log"),
         environment={**_AS_ROOT, **mpi.environment},
     )  # fmt: skip
     cluster.until(submitted(cluster, render_block(job, (step,), place)), "COMPLETED")

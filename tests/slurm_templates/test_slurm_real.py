@@ -46,8 +46,8 @@ def test_nasty_values_reach_every_rank_and_the_login_shell_does_not(cluster: Clu
     asked = {f"NASTY_{i}": value for i, value in enumerate(NASTY)}
     words = ("srun", "--nodes=2", "--ntasks-per-node=1", "--export=ALL", "sh", "-c",
              'exec env -0 >"$0.$SLURM_PROCID"', str(folder / "rank"))  # fmt: skip
-    step = Step(words, str(folder / "out"), str(folder / "exit"), asked, time_limit_s=30)
-    job = Job("nasty", 2, 1, 60, str(cluster.folder / "job.out"))
+    step = Step(words, str(folder / "out"), str(folder / "exit"), asked, time_limit_s=100)
+    job = Job("nasty", 2, 1, 120, str(cluster.folder / "job.out"))
     number = submitted(
         cluster, render_block(job, (step,), str(folder)), LEAKED="from the login shell"
     )
@@ -68,11 +68,11 @@ def test_each_rank_is_bound_on_a_real_step(cluster: Cluster, tmp_path: Path) -> 
     wish = JobRequest(account="none", ranks_per_node=2)
     output = str(cluster.folder / "job.out")
     # This cluster has no GPUs and one partition.
-    job = job_for(here, wish, name="bound", time_s=60, output=output)
+    job = job_for(here, wish, name="bound", time_s=120, output=output)
     job = replace(job, account="", partition="main", gpus_per_node=0)
     words = launch_words(here, wish, ("sh", "-c", "echo $SLURM_LOCALID $ROCR_VISIBLE_DEVICES"))
     tmp_path.chmod(0o755)
-    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=30)
+    step = Step(words, str(tmp_path / "out"), str(tmp_path / "exit"), time_limit_s=100)
     cluster.until(submitted(cluster, render_block(job, (step,), str(tmp_path))), "COMPLETED")
     assert sorted((tmp_path / "out").read_text().splitlines()) == ["0 0", "1 1"]
 
