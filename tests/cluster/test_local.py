@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from left_over import living, wait_until_living
 from machine_faults import MACHINE_FAULTS
+from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.exit_codes import _strange_environment, judge_run
@@ -211,14 +212,14 @@ def request(run_id: str = "run1", **configuration: str) -> RunRequest:
 
 def test_the_run_gets_the_base_the_configuration_and_its_name(laboratory: _Laboratory) -> None:
     benchmark = laboratory.benchmark("env -u COMMTUNE_PADDING; pwd; exit 5")
-    result = benchmark.measure(request(A="a b"), 30)
+    result = benchmark.measure(request(A="a b"), PATIENCE_S)
     lines = set(result.output_tail.splitlines())
     assert {"BASE=1", "A=a b", "COMMTUNE_RUN_ID=run1", str(benchmark.folder)} <= lines
     assert (result.outcome, result.exit_code) == (Outcome.FAILED, 5)
 
 
 def test_a_configuration_goes_before_the_base(laboratory: _Laboratory) -> None:
-    result = laboratory.benchmark("echo $BASE; exit 1").measure(request(BASE="2"), 30)
+    result = laboratory.benchmark("echo $BASE; exit 1").measure(request(BASE="2"), PATIENCE_S)
     assert result.output_tail == "2\n"
 
 
@@ -232,7 +233,7 @@ def test_babble_is_cut_off_on_the_disk(laboratory: _Laboratory) -> None:
 def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
     benchmark = laboratory.benchmark("true")
     benchmark.mpi.launcher.unlink()
-    result = benchmark.measure(request(), 30)
+    result = benchmark.measure(request(), PATIENCE_S)
     assert result.outcome is Outcome.MISSING_PROGRAM
     assert result.detail == f"can't start {benchmark.mpi.launcher}: No such file or directory"
 
@@ -241,13 +242,13 @@ def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
 def test_what_the_machine_lacks_is_no_fault_of_the_configuration(
     laboratory: _Laboratory, script: str, said: str
 ) -> None:
-    result = laboratory.benchmark(script).measure(request(), 30)
+    result = laboratory.benchmark(script).measure(request(), PATIENCE_S)
     assert re.fullmatch(said, result.detail), (result.detail, result.output_tail)
     assert result.outcome is Outcome.NODE_FAILURE
 
 
 def test_a_bus_error_names_shared_memory(laboratory: _Laboratory) -> None:
-    result = laboratory.benchmark("sh -c 'kill -BUS $$'; exit $?").measure(request(), 30)
+    result = laboratory.benchmark("sh -c 'kill -BUS $$'; exit $?").measure(request(), PATIENCE_S)
     assert result.outcome is Outcome.CRASHED
     assert "/dev/shm is most likely full or too small" in result.detail
 
@@ -279,22 +280,22 @@ def test_a_run_that_was_cut_short_is_not_recovered(laboratory: _Laboratory) -> N
 
 def test_a_run_says_what_others_used_meanwhile(laboratory: _Laboratory) -> None:
     benchmark = laboratory.benchmark("sleep 0.1")
-    result = benchmark.measure(request(), 30.0)
+    result = benchmark.measure(request(), PATIENCE_S)
     assert result.other_load is not None and 0.0 <= result.other_load <= 1.0
     never_started = laboratory.benchmark("true")
     (laboratory.folder / "mpiexec").unlink()
-    assert never_started.measure(request("run2"), 30.0).other_load is None
+    assert never_started.measure(request("run2"), PATIENCE_S).other_load is None
 
 
 def test_a_run_says_how_long_its_launcher_took_to_end(laboratory: _Laboratory) -> None:
     script = 'echo > "$1"; touch -d "10 seconds ago" "$1"; exit 1'
-    result = laboratory.benchmark(script).measure(request(), 30.0)
+    result = laboratory.benchmark(script).measure(request(), PATIENCE_S)
     assert result.end_s is not None and result.end_s > 9.9
-    assert laboratory.benchmark("exit 1").measure(request("run2"), 30.0).end_s is None
+    assert laboratory.benchmark("exit 1").measure(request("run2"), PATIENCE_S).end_s is None
     # Ranks on other nodes write by the clock of a file server.
     elsewhere = Launcher(lambda *words: words[1], is_local=False)
     benchmark = dataclasses.replace(laboratory.benchmark(script), launcher=elsewhere)
-    assert benchmark.measure(request("run3"), 30.0).end_s is None
+    assert benchmark.measure(request("run3"), PATIENCE_S).end_s is None
 
 
 @dataclass(frozen=True)
@@ -306,7 +307,7 @@ class _TracingScript(_Script):
 
 
 def test_a_program_that_can_not_be_traced_tells_nothing(laboratory: _Laboratory) -> None:
-    assert laboratory.benchmark("touch started").trace(request(), 30) is None
+    assert laboratory.benchmark("touch started").trace(request(), PATIENCE_S) is None
     assert not (laboratory.folder / "runs").exists()
 
 
@@ -330,7 +331,7 @@ def test_a_trace_has_the_run_s_environment_and_what_makes_the_library_talk(
         ("searched", [talk], {}),
     ]:
         traced = dataclasses.replace(benchmark, program=program, watched=watched)
-        traced.trace(request(run_id, **settings), 30)
+        traced.trace(request(run_id, **settings), PATIENCE_S)
 
     def seen(run_id: str) -> list[str]:
         return (benchmark.folder / f"seen-{run_id}").read_text().splitlines()

@@ -18,6 +18,7 @@ from left_over import wait_until_gone, wait_until_living
 from memory_scheduler import MemoryScheduler
 from recorded_grids import ONE, SIZES, TWO, small_grid
 from synthetic import SyntheticBenchmark, VirtualClock
+from waiting import PATIENCE_S
 
 from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -131,7 +132,11 @@ def asked(run_id: str, configuration: Configuration = DEFAULT) -> RunRequest:
 
 @pytest.mark.parametrize(
     ("configuration", "limit_s", "outcome"),
-    [(DEFAULT, 30.0, Outcome.OK), (ONE, SHORT_S, Outcome.TIMED_OUT), (TWO, 30.0, Outcome.CRASHED)],
+    [
+        (DEFAULT, PATIENCE_S, Outcome.OK),
+        (ONE, SHORT_S, Outcome.TIMED_OUT),
+        (TWO, PATIENCE_S, Outcome.CRASHED),
+    ],
     ids=["good", "too long", "crash"],
 )
 def test_every_end_of_a_run_is_a_result(
@@ -160,7 +165,7 @@ def test_no_process_is_left_of_a_run_that_is_interrupted(case: Case, tmp_path: P
     thread = threading.Thread(target=interrupt)
     thread.start()
     with pytest.raises(KeyboardInterrupt):
-        case.benchmark.measure(asked(run_id, ONE), 60.0)
+        case.benchmark.measure(asked(run_id, ONE), PATIENCE_S)
     thread.join()
     assert wait_until_gone(run_id) == {}
 
@@ -185,7 +190,7 @@ def test_only_what_measures_this_machine_is_not_simulated(case: Case) -> None:
 
 
 def test_where_nothing_can_be_told_a_trace_is_none(case: Case) -> None:
-    assert case.benchmark.trace(asked("run-1"), 30.0) is None
+    assert case.benchmark.trace(asked("run-1"), PATIENCE_S) is None
 
 
 @starting
@@ -193,4 +198,4 @@ def test_a_fault_of_the_surroundings_is_raised(case: Case) -> None:
     assert case.folder is not None
     case.folder.write_text("no folder")
     with pytest.raises(EnvironmentFault):
-        case.benchmark.measure(asked("run-1"), 30.0)
+        case.benchmark.measure(asked("run-1"), PATIENCE_S)

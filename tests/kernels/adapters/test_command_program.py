@@ -59,7 +59,7 @@ def _measure(
     *,
     output: str = "json-line",
     sizes: tuple[int, ...] = (8,),
-    limit_s: float = 30.0,
+    limit_s: float = PATIENCE_S,
 ) -> RunResult:
     benchmark = LocalBenchmark(
         mpi=mpi,
@@ -119,7 +119,7 @@ def test_imb_itself(mpi: MpiInstallation, tmp_path: Path) -> None:
     [
         ('print(\'{"bytes": 8, "time_s": 1e-6, "wrong": 4}\')', Outcome.WRONG_RESULT, "4 el"),
         ("import os; os.kill(os.getpid(), 11)", Outcome.CRASHED, "signal"),
-        ("import time; time.sleep(60)", Outcome.TIMED_OUT, "0 sizes finished"),
+        ("import time; time.sleep(900)", Outcome.TIMED_OUT, "0 sizes finished"),
         ("print('nothing of use')", Outcome.MALFORMED, "there is no line like"),
         ('print(\'{"bytes": 16, "time_s": 1e-6}\')', Outcome.MALFORMED, "no record for these"),
         ('print(\'{"bytes": 8, "time_s": 0}\')', Outcome.MALFORMED, "not a time in seconds"),
@@ -131,7 +131,7 @@ def test_each_way_to_end_badly_is_an_outcome(
     mpi: MpiInstallation, tmp_path: Path, script: Path, body: str, outcome: Outcome, words: str
 ) -> None:
     script.write_text(body)
-    limit_s = 3.0 if outcome is Outcome.TIMED_OUT else 30.0
+    limit_s = 3.0 if outcome is Outcome.TIMED_OUT else PATIENCE_S
     result = _measure(mpi, tmp_path, [sys.executable, "program.py"], limit_s=limit_s)
     assert (result.outcome, words in result.detail) == (outcome, True), result.detail
     if "last words" in body:
@@ -163,7 +163,7 @@ def test_a_run_whose_controller_died_is_read_if_it_ended_well(
     benchmark = LocalBenchmark(mpi, program, environment, (), tmp_path / "runs")
     request = RunRequest(_RUN_ID, Configuration(), Workload(Operation.BROADCAST, (8,)), Timing())
     assert benchmark.recover(request) is None
-    benchmark.measure(request, 30.0)
+    benchmark.measure(request, PATIENCE_S)
     recovered = benchmark.recover(request)
     assert recovered is not None
     assert recovered.outcome is Outcome.OK
@@ -226,7 +226,7 @@ def test_it_finds_what_its_user_finds(mpi: MpiInstallation, tmp_path: Path) -> N
         folder=tmp_path / "runs",
     )
     workload = Workload(Operation.BROADCAST, (8,), ranks=1, backend="command")
-    benchmark.measure(RunRequest(_RUN_ID, Configuration(), workload, Timing()), 30.0)
+    benchmark.measure(RunRequest(_RUN_ID, Configuration(), workload, Timing()), PATIENCE_S)
     assert (tmp_path / "said").read_text() == "mine\n"
 
 

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 from commtune import process
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.model import MpiInstallation
@@ -37,7 +39,7 @@ class RunBench:
         self,
         *arguments: str,
         ranks: int = 2,
-        timeout_s: float = 30.0,
+        timeout_s: float = PATIENCE_S,
         environment: Mapping[str, str] | None = None,
     ) -> Ended:
         records = self.folder / "records.jsonl"
