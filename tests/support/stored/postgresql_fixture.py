@@ -15,11 +15,13 @@ from pathlib import Path
 import psycopg
 import pytest
 from components import require_component
+from waiting import PATIENCE_S
 
 from commtune.db.connection.engine import Database, open_database
 from commtune.db.tables import METADATA
 
 _NUMBERS = itertools.count()
+_WAITS = ("-w", f"--timeout={PATIENCE_S:.0f}")
 
 
 def _postgresql_programs() -> Path | None:
@@ -60,11 +62,11 @@ class PostgresqlServer:
     def start(self) -> None:
         """Starts it, also again, and waits until it answers."""
         settings = f"-k {self.socket} -c listen_addresses= -c max_connections=40 -c fsync=off"
-        self._call("pg_ctl", "-w", "-l", str(self.socket / "log"), "-o", settings, "start")
+        self._call("pg_ctl", *_WAITS, "-l", str(self.socket / "log"), "-o", settings, "start")
 
     def stop(self) -> None:
         """Ends it as a crash would; what was committed is there when it starts again."""
-        self._call("pg_ctl", "-w", "-m", "immediate", "stop")
+        self._call("pg_ctl", *_WAITS, "-m", "immediate", "stop")
 
     def _call(self, program: str, *arguments: str) -> None:
         done = subprocess.run(
