@@ -187,7 +187,7 @@ def test_nothing_is_left_of_a_cluster_whose_keeper_is_killed() -> None:
         (keeper,) = [
             child
             for child in psutil.Process().children()
-            if child.as_dict(["cmdline"])["cmdline"] and child.cmdline()[-1] == str(cluster.folder)
+            if (child.as_dict(["cmdline"])["cmdline"] or [""])[-1] == str(cluster.folder)
         ]
         below = keeper.children(recursive=True)
         os.kill(keeper.pid, signal.SIGKILL)
