@@ -35,6 +35,7 @@ benchmark: {python: shift.py:Shift}
 workload: {ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 10min, ablation: 1s, confirmation: 2s, trials: 3}
+run_time_limit: 60s
 """
 _SHIFT = """\
 from commtune.kernels.python_bench import Pattern

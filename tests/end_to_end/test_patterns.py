@@ -24,6 +24,7 @@ workload:
   sizes: [8, 64KiB]
 timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 10min, ablation: 1s, confirmation: 1s, trials: 2}
+run_time_limit: 60s
 """
 
 

@@ -41,6 +41,7 @@ mpi: wheel:mpich
 workload: {sizes: [8]}
 timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 1s, ablation: 100ms, confirmation: 1s, trials: 1}
+run_time_limit: 60s
 """
 _FASTER = Interval(900.0, 850.0, 950.0, 20)
 _PROFILE = Profile(

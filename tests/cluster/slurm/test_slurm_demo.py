@@ -41,7 +41,7 @@ def test_what_is_printed_can_be_typed(number: signal.Signals) -> None:
             check=False,
         )
         demo.send_signal(number)
-        assert demo.wait(60) == 0
+        assert demo.wait(PATIENCE_S) == 0
         assert "has ended" in demo.stdout.read()
     assert typed.returncode == 0, typed.stderr
     assert sorted(typed.stdout.split()[-2:]) == ["n1", "n2"]

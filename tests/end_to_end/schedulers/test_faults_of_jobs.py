@@ -5,7 +5,7 @@ from __future__ import annotations
 import signal
 
 import psutil
-from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs
+from campaign_texts import ONE_BLOCK, ONE_CANDIDATE, with_long_runs, with_run_limit
 from cluster_campaigns import Death, OnCluster
 from left_over import living
 
@@ -15,8 +15,7 @@ _INTERRUPTED = ("cut short", "never made")
 
 
 def test_the_server_is_away_for_a_while(campaign: OnCluster) -> None:
-    # No run of a busy machine is over its time.
-    campaign.write(ONE_CANDIDATE + "run_time_limit: 60s\n")
+    campaign.write(ONE_CANDIDATE)
     with campaign.tuning() as tuning:
         # A step that ended meanwhile would tell it a minute later, and keep its nodes until then.
         job = tuning.until_at_gate("confirm")
@@ -62,7 +61,8 @@ def test_submissions_are_refused_for_a_while_and_a_job_is_held(campaign: OnClust
 
 def test_a_jobs_time_is_over_in_the_middle_of_a_run(campaign: OnCluster) -> None:
     # Schedulers look but twice a minute which jobs are over their time.
-    campaign.write(with_long_runs(ONE_BLOCK, 40.0).replace("64KiB", "16MiB"))
+    text = with_run_limit(with_long_runs(ONE_BLOCK, 40.0), "10min")
+    campaign.write(text.replace("64KiB", "16MiB"))
     with campaign.tuning() as tuning:
         number = tuning.until_measuring("search")
         campaign.cluster.reach_time_limit(number)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from campaign_texts import ONE_BLOCK
+from campaign_texts import ONE_BLOCK, with_run_limit
 from left_over import living
 from slurm_campaigns import OnSlurm
 from waiting import PATIENCE_S, wait_for
@@ -130,7 +130,7 @@ def test_without_an_aggressor_the_campaign_stops_and_says_why(campaign: OnSlurm,
 
 @both_ways
 def test_a_run_over_its_time_takes_the_aggressor_along(campaign: OnSlurm, way: str) -> None:
-    campaign.write(LONG + "run_time_limit: 0.5s\n")
+    campaign.write(with_run_limit(LONG, "0.5s"))
     err = said_by(campaign, way)
     assert "the default configuration failed three times in a row: timed-out" in err
     assert not living(str(campaign.folder))

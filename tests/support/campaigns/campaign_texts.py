@@ -1,6 +1,7 @@
 """Small campaigns on clusters; on a cluster of PBS's, ``pbs`` comes in the place of ``slurm``.
 
-A search ends with its trials, or with its first job, however long these take.
+A search ends with its trials, or with its first job, however long these take; only a run that
+hangs is over its time.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ mpi: wheel:mpich
 workload: {nodes: 2, ranks: 2, sizes: [8, 64KiB]}
 timing: {max_samples: 10, time_cap: 2ms}
 budget: {search: 10min, ablation: 10ms, confirmation: 1s, trials: 2}
+run_time_limit: 60s
 narrow:
   MPIR_CVAR_DEVICE_COLLECTIVES: [all]
   MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM: [mpir]
@@ -38,6 +40,7 @@ mpi: wheel:mpich
 workload: {{nodes: 2, ranks: 2, sizes: [8, 64KiB]}}
 timing: {{max_samples: 10, time_cap: 2ms}}
 budget: {{search: 100ms, ablation: 10ms, confirmation: 1s}}
+run_time_limit: 60s
 first: [{{MPIR_CVAR_DEVICE_COLLECTIVES: none}}]
 narrow: {{MPIR_CVAR_DEVICE_COLLECTIVES: [none]}}
 slurm:
@@ -52,3 +55,8 @@ def with_long_runs(text: str, seconds: float) -> str:
     """The campaign with runs that take this long or twice as long."""
     timing = f"{{max_samples: 100000, time_cap: {seconds}s, relative_ci: 0}}"
     return text.replace("{max_samples: 10, time_cap: 2ms}", timing)
+
+
+def with_run_limit(text: str, limit: str) -> str:
+    """The campaign with runs that may take so long."""
+    return text.replace("run_time_limit: 60s", f"run_time_limit: {limit}")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pbs_cluster
+from campaign_texts import with_run_limit
 from cluster_campaigns import DYING, OnCluster
 from clusters import Seen, Words
 from pbs_config import PBS
@@ -89,7 +90,7 @@ class OnPbs(OnCluster):
     def lasting(self, text: str, seconds: int | str) -> str:
         # It asks for more, since commtune asks for no less than two minutes.
         cuts = f"qalter -l walltime={seconds} $PBS_JOBID; "
-        return text.replace("before: ", f"before: {cuts}") + "run_time_limit: 8s\n"
+        return with_run_limit(text.replace("before: ", f"before: {cuts}"), "8s")
 
     def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
         # The script's last file is there before PBS calls its job over.

@@ -20,6 +20,7 @@ mpi: wheel:mpich
 benchmark: {command: [sh, step.sh, "{run_id}"], output: json-line, name: step}
 workload: {ranks: 2, sizes: [1]}
 budget: {search: 10min, ablation: 1s, confirmation: 5s, trials: 4}
+run_time_limit: 60s
 """
 MODES_SPACE = """\
 space: 1

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import slurm_cluster
+from campaign_texts import with_run_limit
 from cluster_campaigns import DYING, OnCluster
 from clusters import Seen, Words
 from command_line import ROOT
@@ -45,7 +46,7 @@ class OnSlurm(OnCluster):
     def lasting(self, text: str, seconds: int | str) -> str:
         # They only seem this long, which is less than Slurm can be asked for.
         ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
-        return text.replace("before: ", f"before: {ends}") + "run_time_limit: 8s\n"
+        return with_run_limit(text.replace("before: ", f"before: {ends}"), "8s")
 
     def queue(self) -> list[Seen]:
         question = ("squeue", "--noheader", "--states=all", "--array", "--format=%A %T %j")
