@@ -8,6 +8,12 @@ from campaign_texts import TWO_NODES
 from slurm_campaigns import OnSlurm
 
 
+def _write_for_two(campaign: OnSlurm) -> None:
+    """A third node would get a job while one of two still ends the one before."""
+    campaign.cluster.drain_node("n3")
+    campaign.write(TWO_NODES)
+
+
 def _check_answers(campaign: OnSlurm) -> None:
     """The campaign came to something that can be asked for and exported."""
     campaign.check_whole(lost=False)
@@ -26,7 +32,7 @@ def _check_answers(campaign: OnSlurm) -> None:
 
 
 def test_blocks_as_jobs_from_a_login_node(campaign: OnSlurm) -> None:
-    campaign.write(TWO_NODES)
+    _write_for_two(campaign)
     said = campaign("tune", "campaign.yaml")
     assert said.code == 0, said.err
     _check_answers(campaign)
@@ -42,7 +48,7 @@ def test_blocks_as_jobs_from_a_login_node(campaign: OnSlurm) -> None:
 
 
 def test_steps_in_an_allocation(campaign: OnSlurm) -> None:
-    campaign.write(TWO_NODES)
+    _write_for_two(campaign)
     said = campaign("submit", "campaign.yaml")
     assert said.code == 0, said.err
     campaign.until_over()
