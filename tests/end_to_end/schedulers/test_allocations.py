@@ -52,8 +52,8 @@ def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnCluster) -> Non
     (job,) = campaign.jobs()
     key = campaign.words.name.lower()
     assert campaign.printed().endswith(
-        f"commtune: the time of job {job.number} is nearly over: a run may take 8 s, and 40 s are "
-        f"kept to end cleanly\n  ask for more time: 'time' below '{key}' in the campaign file\n"
+        f"commtune: the time of job {job.number} is nearly over: a run may take 20 s, and 40 s "
+        f"are kept to end cleanly\n  ask for more time: 'time' below '{key}' in the campaign file\n"
     )
 
 
@@ -137,7 +137,7 @@ def test_the_server_is_away_while_an_allocation_runs(campaign: OnCluster) -> Non
 def test_a_step_ends_while_the_server_is_away(campaign: OnCluster) -> None:
     # Slurm notices it a minute later; five runs that are not started would end the campaign
     # before.
-    campaign.write(with_run_limit(with_long_runs(ONE_CANDIDATE, 0.5), "5s"))
+    campaign.write(with_run_limit(with_long_runs(ONE_CANDIDATE, 0.2), "8s"))
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(lambda: len(campaign.records()) > 3, "some runs")
     campaign.cluster.stop_controller()

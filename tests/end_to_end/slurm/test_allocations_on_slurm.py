@@ -32,8 +32,8 @@ def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm)
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
     campaign.until(lambda: len(campaign.records()) > 2, "some runs")
-    # The next has time for about as many: 40 s are kept for the end, and 8 s for a run.
-    following.write_text(str(48 + math.ceil(1.5 * (time.monotonic() - begun))))
+    # The next has time for about as many: 40 s are kept for the end, and 20 s for a run.
+    following.write_text(str(60 + math.ceil(1.5 * (time.monotonic() - begun))))
     # Slurm's warning comes in the middle of a run.
     campaign.cluster.call("scancel", "--batch", "--signal=USR1", campaign.running())
     campaign.until(campaign.is_done, "the campaign", 2 * PATIENCE_S)

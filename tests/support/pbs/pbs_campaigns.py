@@ -90,7 +90,7 @@ class OnPbs(OnCluster):
     def lasting(self, text: str, seconds: int | str) -> str:
         # It asks for more, since commtune asks for no less than two minutes.
         cuts = f"qalter -l walltime={seconds} $PBS_JOBID; "
-        return with_run_limit(text.replace("before: ", f"before: {cuts}"), "8s")
+        return with_run_limit(text.replace("before: ", f"before: {cuts}"), "20s")
 
     def check_whole(self, *, name: str = "small", lost: bool = True) -> None:
         # The script's last file is there before PBS calls its job over.

@@ -46,7 +46,7 @@ class OnSlurm(OnCluster):
     def lasting(self, text: str, seconds: int | str) -> str:
         # They only seem this long, which is less than Slurm can be asked for.
         ends = f"export SLURM_JOB_END_TIME=$(($(date +%s) + {seconds})); "
-        return with_run_limit(text.replace("before: ", f"before: {ends}"), "8s")
+        return with_run_limit(text.replace("before: ", f"before: {ends}"), "20s")
 
     def queue(self) -> list[Seen]:
         question = ("squeue", "--noheader", "--states=all", "--array", "--format=%A %T %j")
