@@ -53,7 +53,8 @@ def test_an_allocation_that_no_run_fits_into_says_so(campaign: OnCluster) -> Non
     key = campaign.words.name.lower()
     assert campaign.printed().endswith(
         f"commtune: the time of job {job.number} is nearly over: a run may take 20 s, and 40 s "
-        f"are kept to end cleanly\n  ask for more time: 'time' below '{key}' in the campaign file\n"
+        "are kept to end cleanly\n"
+        f"  ask for more time: 'time' below '{key}' in the campaign file\n"
     )
 
 
