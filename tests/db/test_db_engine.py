@@ -156,6 +156,21 @@ def test_reading_waits_for_no_writer_and_changes_nothing(tmp_path: Path) -> None
                 connection.execute(text("DELETE FROM campaigns"))
 
 
+@pytest.mark.parametrize("is_replaced", [False, True])
+def test_a_file_that_was_deleted_or_replaced_is_written_no_more(
+    tmp_path: Path, is_replaced: bool
+) -> None:
+    path, other = tmp_path / "commtune.db", tmp_path / "other.db"
+    open_database(f"sqlite:///{other}").close()
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        if is_replaced:
+            other.rename(path)
+        else:
+            path.unlink()
+        with pytest.raises(DatabaseFault, match="is gone: its file was deleted or replaced"):
+            Store(database).open_campaign(given.campaign())
+
+
 def test_reading_makes_no_database(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer, match="there is no database"):
         open_readable(f"sqlite:///{tmp_path}/new/commtune.db")

@@ -6,6 +6,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import database_values as given
 import pytest
@@ -63,6 +64,13 @@ def fake_proc(folder: Path, pid: int, name: str, state: str, start: int) -> Path
     fields = " ".join(str(number) for number in range(4, 22))
     (folder / str(pid) / "stat").write_text(f"{pid} ({name}) {state} {fields} {start} 0 0\n")
     return folder
+
+
+@pytest.mark.parametrize("other", ["boot_id", "pid_start", "pid_namespace"])
+def test_a_process_is_known_to_live_by_more_than_its_number(other: str) -> None:
+    assert HERE.lives_here
+    changed: dict[str, Any] = {other: "boot-z" if other == "boot_id" else 1}
+    assert not replace(HERE, **changed).lives_here
 
 
 @pytest.mark.parametrize(

@@ -127,10 +127,10 @@ _dump_json = partial(json.dumps, separators=(",", ":"), allow_nan=False)
 
 def _file_of(url: URL) -> tuple[int, int] | None:
     """Device and inode of an SQLite database's file; ``None`` where there is no file."""
-    if url.get_backend_name() != "sqlite" or not url.database or url.database == ":memory:":
+    if url.get_backend_name() != "sqlite":
         return None
     try:
-        status = Path(url.database).stat()
+        status = Path(str(url.database)).stat()
     except OSError:
         return None
     return status.st_dev, status.st_ino

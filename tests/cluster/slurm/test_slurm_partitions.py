@@ -136,6 +136,15 @@ def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
     assert choose("mixed", 2, exclude=["big"]) == NodeChoice()
 
 
+def test_where_slurm_does_not_answer_no_node_is_left_out(tmp_path: Path) -> None:
+    sinfo = tmp_path / "sinfo"
+    sinfo.write_text(
+        "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact controller'\nexit 1\n"
+    )
+    sinfo.chmod(0o755)
+    assert choose_nodes({"PATH": f"{tmp_path}:/bin"}, "", 2) == NodeChoice()
+
+
 def test_a_job_knows_the_name_of_its_cluster_without_asking() -> None:
     assert site.cluster_name({"SLURM_CLUSTER_NAME": "here", "PATH": ""}) == "here"
     assert site.cluster_name({"PATH": ""}) == ""
