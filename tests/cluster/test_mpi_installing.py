@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from components import require_component
 from mpi_texts import MPICH_WHEEL
+from small_disks import SMALL, fill, small_disk
 
 from commtune.cluster.mpi.discovery import find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
@@ -105,6 +106,16 @@ def test_a_failing_pip_leaves_nothing_and_says_why(
     assert error.value.transient
     assert str(offline) in error.value.hint
     assert list(offline.iterdir()) == []
+
+
+def test_a_full_disk_is_not_taken_for_the_network(offline: Path, tmp_path: Path) -> None:
+    with small_disk(tmp_path):
+        disk = tmp_path / SMALL
+        require_component("rights to mount", disk.is_mount())
+        fill(disk)
+        with pytest.raises(EnvironmentFault, match="No space left on device") as error:
+            install_wheel("mpich", disk / offline.name)
+    assert error.value.hint.startswith("when there is room: ")
 
 
 def test_a_root_that_cannot_be_written_is_named(tmp_path: Path) -> None:

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import random
 import shutil
 import signal
 import socket
-import time
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,54 +12,8 @@ import pytest
 from command_line import SMALL, CommandLine, Said, has_footer, wait_until
 from waiting import PATIENCE_S
 
-_KILLS, _LATE_KILLS = 20, 4
-#: Campaigns over each kind of database that are killed so often: 1,000 kills in a night.
-_ROUNDS = max(1, int(os.environ.get("COMMTUNE_KILLS", "40")) // (2 * _KILLS))
 #: Timing with which a run takes six seconds.
 _LONG = "max_samples: 100000, time_cap: 3s, relative_ci: 0"
-
-
-def _kill_somewhere(commtune: CommandLine, rng: random.Random, *, late: bool) -> str:
-    """Kills the controller, and nobody else, at a random moment; returns the phase it was in.
-
-    On a busy machine the last ones may be done before: the confirmation has fewer runs there.
-
-    What it leaves runs on, and is often through before the next one looks. Sometimes it is
-    stopped, so that the next controller finds it in the middle.
-    """
-    before = len(commtune.records())
-    wanted = before + rng.choice([0, 0, 1, 2, 5, 9])
-    with commtune.start("tune", "campaign.yaml") as child:
-        if late:
-            confirmed = len(_confirming(commtune))
-            wait_until(lambda: len(_confirming(commtune)) > confirmed, child)
-        elif wanted > before:
-            wait_until(lambda: len(commtune.records()) >= wanted, child)
-        else:
-            time.sleep(rng.uniform(0, 1.5))
-        time.sleep(rng.uniform(0, 0.2))
-        child.send_signal(signal.SIGKILL)
-        child.communicate()
-    if child.returncode == 0:
-        return "done"
-    assert child.returncode == -signal.SIGKILL
-    if rng.random() < 0.4 and commtune.records():
-        _stop_left_over(commtune)
-    if len(commtune.records()) == before:
-        return "start"
-    return str(commtune.query("SELECT phase FROM runs ORDER BY id DESC LIMIT 1")[0][0])
-
-
-def _stop_left_over(commtune: CommandLine) -> None:
-    for pid in commtune.left_over():
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
-
-
-def _confirming(commtune: CommandLine) -> list[object]:
-    if not commtune.records():  # nor perhaps any table
-        return []
-    return list(commtune.query("SELECT id FROM runs WHERE phase = 'confirm'"))
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
@@ -74,50 +24,6 @@ def on_each(request: pytest.FixtureRequest, commtune: CommandLine) -> CommandLin
     return commtune
 
 
-@pytest.mark.parametrize("number", range(_ROUNDS))
-def test_killed_at_twenty_random_moments_nothing_is_lost_or_doubled(
-    on_each: CommandLine, number: int
-) -> None:
-    commtune, rng = on_each, random.Random(20 + number)
-    # Confirmation is long enough not to be over before the last kill.
-    campaign = SMALL.replace("trials: 3", "trials: 10")
-    commtune.write(campaign.replace("confirmation: 1s", "confirmation: 15s"))
-    phases = [
-        _kill_somewhere(commtune, rng, late=i >= _KILLS - _LATE_KILLS) for i in range(_KILLS)
-    ]
-    assert {"start", "search", "confirm"} <= set(phases)
-    assert phases.count("done") < _LATE_KILLS
-
-    said = commtune("tune", "campaign.yaml")
-
-    assert said.code == 0, said.err
-    runs = commtune.query("SELECT run_id, state, outcome FROM runs")
-    assert len({run_id for run_id, *_ in runs}) == len(runs)
-    assert {state for _, state, _ in runs} == {"stored"}
-    assert {outcome for *_, outcome in runs} <= {"ok", "interrupted"}
-    good = {run_id for run_id, _, outcome in runs if outcome == "ok"}
-    assert good == {file.stem for file in commtune.records() if has_footer(file)}
-    measured = commtune.query(
-        "SELECT runs.run_id, bytes FROM runs JOIN measurements ON measurements.run_id = runs.id "
-        "WHERE outcome = 'ok'"
-    )
-    assert len(set(measured)) == len(measured)
-    # The confirmation looks at sizes between these, too.
-    assert {(run_id, size) for run_id in good for size in (8, 65536)} <= set(measured)
-    assert all(run_id in good and 8 <= size <= 65536 for run_id, size in measured)
-    # A block of the ablation that was cut short need not be wanted again.
-    without_run = commtune.query(
-        "SELECT number FROM trials WHERE origin != 'ablated' AND id NOT IN "
-        "(SELECT trial_id FROM runs WHERE outcome = 'ok')"
-    )
-    assert without_run == []
-    searched = "SELECT count(*) FROM trials WHERE origin NOT IN ('ablated', 'confirm')"
-    assert commtune.query(searched) == [(11,)]
-    assert commtune.query("SELECT * FROM locks") == []
-    assert commtune.query("SELECT finished IS NULL FROM campaigns") == [(0,)]
-    assert commtune.left_over() == {}
-
-
 def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) -> None:
     commtune = on_each
     commtune.write(SMALL.replace("max_samples: 10, time_cap: 2ms", _LONG))
@@ -125,7 +31,7 @@ def test_a_run_that_still_lives_is_ended_and_made_again(on_each: CommandLine) ->
         assert wait_until(lambda: len(commtune.records()) >= 1, child)
         child.send_signal(signal.SIGKILL)
         child.communicate()
-    _stop_left_over(commtune)
+    commtune.stop_left_over()
     (left,) = set(commtune.left_over().values())
 
     assert commtune.resume_briefly().code == 130

@@ -10,10 +10,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import psycopg
 from waiting import PATIENCE_S
@@ -141,8 +141,24 @@ class CommandLine:
                     found[int(file.parent.name)] = word.removeprefix(marker).decode()
         return found
 
+    def stop_left_over(self) -> None:
+        """Stops them, as they are: the next controller finds them in the middle."""
+        for pid in self.left_over():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGSTOP)
 
-def wait_until(condition: Callable[[], bool], child: subprocess.Popen[str]) -> bool:
+
+class Process(Protocol):
+    """What is asked of a process, whoever started it."""
+
+    def poll(self) -> int | None:
+        """``None`` as long as it lives."""
+
+    def kill(self) -> None:
+        """Sends it SIGKILL, if it lives."""
+
+
+def wait_until(condition: Callable[[], bool], child: Process) -> bool:
     """Waits for a condition as long as the child lives; whether it came true."""
     while not condition():
         if child.poll() is not None:

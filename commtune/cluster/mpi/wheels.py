@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 from commtune import process
-from commtune.errors import EnvironmentFault, MissingComponent, UnknownName
+from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UnknownName
 from commtune.paths import exists
 from commtune.private_files import make_private_folder
 
@@ -125,9 +125,10 @@ def _run(arguments: list[str], name: str, by_hand: str) -> None:
             f"the {name} wheel was not installed: what was fetched is not what was released",
             hint="ask who runs the index or proxy that pip uses: 'pip config list' names it",
         )
+    is_full = any(os.strerror(number) in done.output for number in NO_ROOM)
     raise EnvironmentFault(
         f"can't install the {name} wheel: {_last_lines(done)}",
-        hint=f"when the network is back: {by_hand}",
+        hint=f"when {'there is room' if is_full else 'the network is back'}: {by_hand}",
         transient=True,
     )
 

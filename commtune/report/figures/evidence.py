@@ -208,10 +208,15 @@ def _ratios(axes: Axes, points: _Points, minimum_gain: float) -> None:
     for point in points:
         gain = point.evidence.gain
         axes.errorbar([point.bytes], [gain.ratio],
-                      yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
+                      yerr=_error_bar(gain),
                       fmt="s", ms=5, capsize=3, color=style.BLUE,
                       mfc=style.BLUE if point.is_recommended else style.PAPER)  # fmt: skip
     axes.axhline(1 + minimum_gain, color=style.VERMILION, lw=1, ls=":")
+
+
+def _error_bar(gain: Interval) -> list[list[float]]:
+    # A damaged row may have its limits on the wrong side.
+    return [[max(0.0, gain.ratio - gain.low)], [max(0.0, gain.high - gain.ratio)]]
 
 
 def _limit_ratios(axes: Sequence[Axes], gains: Sequence[Interval]) -> None:
@@ -232,7 +237,7 @@ def _clouds(axes: Axes, points: _Points) -> None:
         _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
         gain = point.evidence.gain
         axes.errorbar([point.bytes * 2**_BESIDE], [gain.ratio],
-                      yerr=[[gain.ratio - gain.low], [gain.high - gain.ratio]],
+                      yerr=_error_bar(gain),
                       fmt="_", ms=7, capsize=3, color=style.INK, lw=1.4, zorder=3)  # fmt: skip
 
 
