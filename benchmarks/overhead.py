@@ -31,7 +31,7 @@ from commtune import process
 from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Budget
 from commtune.cluster.local.launch import _mpi_command, base_environment
-from commtune.commands.campaigns.tune import quick_campaign
+from commtune.commands.campaigns.tuning import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord

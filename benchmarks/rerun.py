@@ -29,7 +29,7 @@ from quiet import QuietReporter
 from commtune import formatting as text
 from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Plan
-from commtune.commands.campaigns.tune import quick_campaign
+from commtune.commands.campaigns.tuning import quick_campaign
 from commtune.db.connection.engine import open_database
 from commtune.model import (
     DEFAULT,

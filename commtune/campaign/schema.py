@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.campaign.job_keys import PbsPart, SlurmPart
 from commtune.campaign.plan import Budget
 from commtune.campaign.reference_settings import as_listed
@@ -21,17 +21,6 @@ from commtune.documents.quantities import QuantityError, format_seconds
 from commtune.documents.yaml_document import Document
 from commtune.model import Estimand, Operation
 from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
-
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-
-
-def check_campaign_name(name: str) -> str:
-    if not _NAME.fullmatch(name):
-        raise QuantityError(
-            f"{quote_value(name)} can't name a campaign",
-            hint="use letters, digits and . _ -, 64 at most; begin with a letter or digit",
-        )
-    return name
 
 
 def _amount(written: Any) -> float:

@@ -15,7 +15,7 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.documents.yaml_document import Document
 from commtune.formatting import format_size
-from commtune.model import Backend, Direction, Operation, Workload
+from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
 #: Of comparisons, and of campaigns that name none, where a run's cost allows no more: 8 B to
@@ -26,11 +26,6 @@ _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
-#: Data types, with the size of one element.
-ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
-
-#: Operations whose sizes hold a block for every rank.
-
 #: Keys that the shape of a pattern takes as they are written.
 _OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "direction",
                 "inside", "between", "assemble")  # fmt: skip
@@ -82,7 +77,7 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
     Raises:
         QuantityError: with the least size that does.
     """
-    element = _element_bytes(dtype, backend)
+    element = 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
     if (least := min(sizes)) < element:
         raise QuantityError(
             f"{format_size(least)} is less than one element of {dtype} ({element} bytes)",
@@ -92,7 +87,7 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
 
 def rounded_words(workload: Workload) -> str:
     """What to say where sizes are no whole numbers of elements; empty where all are."""
-    element = _element_bytes(workload.dtype, Backend(workload.backend))
+    element = workload.element_bytes
     odd = [size for size in workload.sizes if size % element]
     # A benchmark of a user's own makes of sizes what it likes.
     if not odd or workload.operation.is_own:
@@ -100,17 +95,6 @@ def rounded_words(workload: Workload) -> str:
     shown = ", ".join(format_size(size) for size in odd[:_MOST_SHOWN])
     shown += ", ..." if len(odd) > _MOST_SHOWN else ""
     return f"{shown}: rounded down to whole elements of {workload.dtype} ({element} bytes)"
-
-
-def bytes_of_one_more(workload: Workload) -> int:
-    """What one element more adds to a size, bytes: of a total, one for every rank."""
-    element = _element_bytes(workload.dtype, Backend(workload.backend))
-    return element * (workload.ranks if workload.operation.is_total else 1)
-
-
-def _element_bytes(dtype: str, backend: Backend) -> int:
-    # A command has elements of its own, or none.
-    return 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
 
 
 def _size_range(written: str) -> tuple[int, ...]:

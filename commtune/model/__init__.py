@@ -41,6 +41,7 @@ from commtune.model.workload import (
     BATCHED,
     BLOCKING,
     DEVICE,
+    ELEMENT_BYTES,
     WALL,
     Aggressor,
     AggressorPattern,

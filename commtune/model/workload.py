@@ -15,6 +15,8 @@ BLOCKING, BATCHED = "blocking", "batched"
 
 WALL, DEVICE = "wall", "device"
 
+#: Bytes of an element, by its type.
+ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
 #: Messages of a stream under way together, where nobody says it; the benchmark's own choice.
 _STREAM_WINDOW = 64
 
@@ -148,6 +150,16 @@ class Workload:
         if self.operation is not Operation.STREAM or self.own is not None:
             return ""
         return f"window of {self.stream_window}"
+
+    @property
+    def element_bytes(self) -> int:
+        """Bytes of an element; a command has elements of its own, or none."""
+        return 1 if self.backend == Backend.COMMAND else ELEMENT_BYTES[self.dtype]
+
+    @property
+    def bytes_of_one_more(self) -> int:
+        """What one element more adds to a size, bytes: of a total, one for every rank."""
+        return self.element_bytes * (self.ranks if self.operation.is_total else 1)
 
     @property
     def measured_a_size(self) -> int:

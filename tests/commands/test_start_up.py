@@ -44,7 +44,12 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("init {new}", (*_DATABASE, *_SEARCH, "pydantic", "commtune.spaces.space")),
         ("doctor", (*_DATABASE, *_SEARCH, "pydantic", "rich", "commtune.wiring.benchmark_setup")),
-        ("export --help", (*_DATABASE, *_SEARCH, "commtune.campaign.schema")),
+        ("export --help", (*_DATABASE, *_SEARCH, "pydantic")),
+        ("run --help", (*_DATABASE, *_SEARCH, "pydantic")),
+        *(
+            (f"{command} --help", (*_DATABASE, *_SEARCH, *_DOCUMENTS))
+            for command in ("tune", "submit", "cancel", "record", "report", "plot", "install")
+        ),
     ],
 )
 def test_no_command_waits_for_what_it_does_not_need(

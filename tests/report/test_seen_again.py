@@ -13,7 +13,7 @@ from stored_campaigns import Made
 
 from commtune.campaign.loading import parse_campaign
 from commtune.commands.campaigns.summary import campaign_summary
-from commtune.commands.campaigns.tune import _replicated
+from commtune.commands.campaigns.tuning import _replicated
 from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign

@@ -16,7 +16,7 @@ from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Status
 from commtune.cluster.machine.gpus import Gpu
-from commtune.commands.campaigns import tune
+from commtune.commands.campaigns import tuning
 from commtune.db.codec import list_differences
 from commtune.errors import CampaignError, MissingComponent, UserError
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Operation, Workload
@@ -103,9 +103,9 @@ def test_a_campaign_is_named_after_the_library_that_it_tunes(
 ) -> None:
     monkeypatch.setattr(benchmark_setup, "find_named_mpi", lambda _: OPENMPI)
     url = f"sqlite:///{tmp_path}/commtune.db"
-    on_gpus = tune._from_flags({"workload": {"backend": "xccl"}}, url)
+    on_gpus = tuning._from_flags({"workload": {"backend": "xccl"}}, url)
     assert on_gpus.plan.name.startswith("allreduce-nccl-2.28.9-s1")
-    assert tune._from_flags({}, url).plan.name == "allreduce-openmpi-4.1.6-s1"
+    assert tuning._from_flags({}, url).plan.name == "allreduce-openmpi-4.1.6-s1"
 
 
 @pytest.mark.usefixtures("h200s")

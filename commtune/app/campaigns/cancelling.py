@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from commtune.campaign.schema import check_campaign_name
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from commtune.campaign.schema import check_campaign_name
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage import campaigns

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from commtune.app.measure.message_tracing import MessageCounts
-from commtune.campaign.schema import check_campaign_name
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.documents.files import replaced_file
 from commtune.errors import UserError
 from commtune.export.document import one_line

@@ -9,7 +9,6 @@ from itertools import zip_longest
 from pathlib import Path
 
 from commtune.app.profiles.use import document_of, write_text
-from commtune.campaign.workload import bytes_of_one_more
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import find_profiles, load_profile
@@ -20,7 +19,6 @@ from commtune.export.rules.rccl import copied_from
 from commtune.export.rules.rule_file import FIRST_LINE, WITHOUT_TABLE, RuleExport, RuleFormat
 from commtune.export.rules.table import RuleTable, Span
 from commtune.model import Backend, MpiFlavour, MpiInstallation, Workload
-from commtune.wiring import benchmark_setup
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def prepare_rules(
     table = RuleTable.of_documents(
         [document_of(answer) for answer in answers],
         *_library(stored),
-        unit=bytes_of_one_more(Workload.of_plain(stored.what["workload"])),
+        unit=Workload.of_plain(stored.what["workload"]).bytes_of_one_more,
         accept_likely=accept_likely,
     )
     library = library_rules
@@ -119,7 +117,9 @@ def _library(stored: CampaignDescription) -> tuple[str, str]:
 
 def find_library(stored: CampaignDescription, mpi: str | None) -> MpiInstallation:
     """The MPI that is named, or else the campaign's."""
-    return benchmark_setup.find_named_mpi(mpi or stored.settings.get("mpi") or "auto")
+    from commtune.wiring.benchmark_setup import find_named_mpi
+
+    return find_named_mpi(mpi or stored.settings.get("mpi") or "auto")
 
 
 def _refuse_other_release(format: RuleFormat, table: RuleTable, mpi: MpiInstallation) -> None:

@@ -24,7 +24,6 @@ from commtune.app.profiles.rule_files import (
     read_rules,
     refuse_changed,
 )
-from commtune.campaign.workload import bytes_of_one_more
 from commtune.cluster.tracing.nccl import choices_by_size
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
@@ -213,7 +212,7 @@ def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mappi
     if rules.format.library not in ("nccl", "rccl"):
         return execution.fingerprints
     chosen = choices_by_size(execution, asked.ranks)
-    unit = bytes_of_one_more(asked)
+    unit = asked.bytes_of_one_more
     sent = {size: max(unit, size // unit * unit) for size in asked.sizes}
     return {size: f"+{chosen[n]}" for size, n in sent.items() if n in chosen}
 
@@ -240,7 +239,7 @@ def _sizes_of(
     spans: tuple[Span, ...], smallest: int, workload: Workload
 ) -> dict[int, Configuration]:
     """The campaign's sizes and both sides of every border, in bytes, with what is to run there."""
-    unit = bytes_of_one_more(workload)
+    unit = workload.bytes_of_one_more
     ends = [span.last // unit * unit for span in spans if span.last is not None]
     starts = [-(-span.first // unit) * unit for span in spans]
     return {

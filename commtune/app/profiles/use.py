@@ -23,7 +23,6 @@ from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
 from commtune.model import PROTECTED_NAMES, MpiInstallation, Verdict
 from commtune.paths import is_file
-from commtune.wiring import benchmark_setup
 
 
 def export_profile(
@@ -123,11 +122,13 @@ def _mpi_with(program: str, stored: CampaignDescription) -> MpiInstallation | No
     """The profile's MPI, where it has this program; one from a wheel is on nobody's PATH."""
     if "/" in program:
         return None
+    from commtune.wiring.benchmark_setup import find_named_mpi
+
     known = stored.what.get("mpi", {})
     named = stored.settings.get("mpi") or "auto"
     for name in (named, *(f"wheel:{wheel}" for wheel in WHEELS)):
         try:
-            mpi = benchmark_setup.find_named_mpi(name)
+            mpi = find_named_mpi(name)
         except CommtuneError:
             continue
         is_same = (str(mpi.flavour), mpi.version) == (known.get("flavour"), known.get("version"))

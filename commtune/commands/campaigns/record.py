@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from commtune.campaign.loading import load_campaign
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.documents.quantities import QuantityError, parse_seconds
@@ -28,6 +27,7 @@ def record_command(
 ) -> None:
     """Record runs of every configuration of a space for replay, or continue a recording."""
     from commtune.app.measure.recording import record_campaign
+    from commtune.campaign.loading import load_campaign
 
     spec = load_campaign(campaign)
     try:

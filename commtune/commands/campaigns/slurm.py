@@ -9,10 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.campaigns import tuning
-from commtune.app.campaigns.cancelling import cancel_campaign
 from commtune.app.progress import LineReporter
-from commtune.campaign.loading import load_campaign
 from commtune.commands.options import DbOption, called_as, database_flag
 from commtune.errors import UserError
 
@@ -31,6 +28,9 @@ def submit_command(
     db: DbOption = None,
 ) -> None:
     """Submit a Slurm job that runs the campaign; further jobs follow until it is done."""
+    from commtune.app.campaigns import tuning
+    from commtune.campaign.loading import load_campaign
+
     program = called_as()
     # A script on standard output is to be redirected: remarks go beside it.
     on = tuning.prepare_on_slurm(
@@ -61,6 +61,8 @@ def cancel_command(
     campaign: Annotated[str, typer.Argument(help="name of a campaign")], db: DbOption = None
 ) -> None:
     """End a campaign's jobs, or its controller on this machine; what was measured is kept."""
+    from commtune.app.campaigns.cancelling import cancel_campaign
+
     program, ended = called_as(), cancel_campaign(campaign, db)
     print(f"{campaign}: {ended.describe()}")
     ended.require_written(campaign)

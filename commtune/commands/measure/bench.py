@@ -15,7 +15,7 @@ from commtune.app.measure.benchmarking import run_benchmark
 from commtune.app.measure.comparison import emulated_nodes
 from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.timing import DEFAULT_BATCH, LARGEST_BATCH, MODES, TIMERS, check_timing
-from commtune.campaign.workload import ELEMENT_BYTES, MOST_RANKS, check_elements
+from commtune.campaign.workload import MOST_RANKS, check_elements
 from commtune.commands import options as flags
 from commtune.commands.measure import bench_remarks, bench_results
 from commtune.commands.options import BackendOption, DtypeOption, EmulateOption, JsonOption
@@ -129,7 +129,7 @@ def request_of(options: BenchOptions) -> model.RunRequest:
         UserError: a flag that can't be read, or doesn't go with the others.
     """
     operation = flags.operation_flag(options.op)
-    dtype = flags.word_flag("--dtype", options.dtype, list(ELEMENT_BYTES))
+    dtype = flags.word_flag("--dtype", options.dtype, list(model.ELEMENT_BYTES))
     sizes = flags.sizes_flag(options.sizes)
     time_cap_s = _time_cap_s(options.time_cap)
     alone = operation.is_collective or operation in (model.Operation.RING, model.Operation.SELF)

@@ -7,7 +7,7 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune.app.measure.benchmarking import list_settings_remarks
-from commtune.campaign.workload import ELEMENT_BYTES, rounded_words
+from commtune.campaign.workload import rounded_words
 from commtune.model import (
     Backend,
     Direction,
@@ -77,7 +77,7 @@ def _rounded_sizes(workload: Workload, result: RunResult) -> str:
     if not odd:
         return ""
     shown = ", ".join(odd[:_MOST_SHOWN]) + (", ..." if len(odd) > _MOST_SHOWN else "")
-    element = ELEMENT_BYTES[workload.dtype]
+    element = workload.element_bytes
     return (
         f"moved: {shown}; every message has whole elements of {workload.dtype} ({element} bytes), "
         "one at least. Bandwidths are of what was moved"

@@ -8,8 +8,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from commtune.app.profiles.site_files import take_files
-from commtune.app.profiles.site_installation import install_campaign
 from commtune.commands.options import DbOption
 
 _Folder = Annotated[
@@ -31,6 +29,8 @@ def install_command(
     db: DbOption = None,
 ) -> None:
     """Lay module files and files of rules of a campaign for all users of a site."""
+    from commtune.app.profiles.site_installation import install_campaign
+
     done = install_campaign(
         campaign, folder, db=db, mpi=mpi, allow_unguarded=allow_unguarded,
         accept_likely=accept == "likely",
@@ -49,5 +49,7 @@ def uninstall_command(
     campaign: Annotated[str | None, typer.Argument(help="of this one only [all]")] = None,
 ) -> None:
     """Take away what install laid; files that were changed since are refused."""
+    from commtune.app.profiles.site_files import take_files
+
     for file in take_files(folder.absolute(), campaign):
         print(f"removed {file}")

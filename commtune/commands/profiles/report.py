@@ -7,7 +7,6 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.profiles.reporting import write_campaign_report, write_plot
 from commtune.commands.options import DbOption
 
 _Campaign = Annotated[
@@ -27,6 +26,8 @@ def report_command(
     db: DbOption = None,
 ) -> None:
     """Write a report of a campaign: answer, evidence and method on one page, with figures."""
+    from commtune.app.profiles.reporting import write_campaign_report
+
     for file in write_campaign_report(campaign, output, png, db):
         print(f"wrote {file}")
 
@@ -37,5 +38,7 @@ def plot_command(
     db: DbOption = None,
 ) -> None:
     """Plot default and tuned times of a campaign's confirmation."""
+    from commtune.app.profiles.reporting import write_plot
+
     write_plot(campaign, output, db)
     print(f"wrote {output}")

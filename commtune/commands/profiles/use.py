@@ -11,7 +11,6 @@ import typer
 
 from commtune import process
 from commtune.app.campaigns import stored
-from commtune.app.profiles.rule_files import prepare_rules, write_rules
 from commtune.app.profiles.use import apply_profile, export_profile
 from commtune.commands.options import DbOption
 from commtune.export.rules import RULE_FORMATS
@@ -50,6 +49,8 @@ def export_command(
 ) -> None:
     """Write a profile, or a campaign's rules by size, as a file to load."""
     if format_ in RULE_FORMATS:
+        from commtune.app.profiles.rule_files import prepare_rules, write_rules
+
         rules = prepare_rules(
             profile,
             format_,

@@ -13,7 +13,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from commtune.campaign.schema import check_campaign_name
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.db.bundle.rows import TABLES, Row, stored_type
 from commtune.db.checked_values import check_of, shown
 from commtune.db.inspection import unreadable_columns

@@ -77,8 +77,8 @@ class RuleTable:
         """The table of a campaign's profiles.
 
         Args:
-            unit: bytes of which the benchmark sent whole numbers (``bytes_of_one_more``): of 2 KiB
-                among 3 ranks, 2040 B.
+            unit: bytes of which the benchmark sent whole numbers
+                (``Workload.bytes_of_one_more``): of 2 KiB among 3 ranks, 2040 B.
             accept_likely: use speedups that are likely and not proven, too.
 
         Raises:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from itertools import groupby, pairwise
 
 from commtune.campaign.plan import Plan
-from commtune.campaign.workload import bytes_of_one_more
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.confirmation.portfolio import lower_end, name_winners
 from commtune.tuner.search.standings import Standing
@@ -116,7 +115,7 @@ class SizesBetween:
     def _one_more(self, inside: Sequence[int]) -> int:
         """One element more than the last size but one of a range, where most is to gain."""
         low, high = inside[-2:]
-        more = low + bytes_of_one_more(self.plan.workload)
+        more = low + self.plan.workload.bytes_of_one_more
         return more if more < high else low
 
     def _bisect(self, low: int, high: int) -> list[int]:
@@ -131,7 +130,7 @@ class SizesBetween:
         """About the geometric mean of two sizes, as round as can be; the lower one if there is
         none between them."""
         mean = math.sqrt(low * high)
-        step = bytes_of_one_more(self.plan.workload)
+        step = self.plan.workload.bytes_of_one_more
         for digits in range(1, 30):
             unit = 2.0 ** (math.floor(math.log2(mean)) - digits)
             found = round(mean / unit) * unit
