@@ -31,7 +31,7 @@ from pathlib import Path
 
 from commtune.db.codec import pack_samples
 from commtune.db.connection.engine import open_database
-from commtune.db.connection.reader import open_for_reading
+from commtune.db.connection.reader import keep_open, open_for_reading
 from commtune.db.queries import best
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
@@ -59,8 +59,9 @@ SEARCHED = {"name": SPACE.name, "pinned": {}, "variables": [*SPACE.by_name],
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
 IN_PROCESS = (
-    "import sys; from commtune.db.queries.best import best_profiles; "
-    "row = best_profiles(sys.argv[1], 'allreduce', 1 << 20)[0]; print(row.name, row.configuration)"
+    "import sys; from commtune.app.profiles.best import best; "
+    "row = next(best('allreduce', 1 << 20, {}, db=sys.argv[1])); "
+    "print(row.name, row.configuration)"
 )
 
 EXPORT = """
@@ -115,9 +116,10 @@ def in_process(url: str, repeat: int) -> None:
     """Prints the time of one question: opening the database for it, and with it kept open."""
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
-            with open_for_reading(url) as rows:
-                kept = _times(partial(best.ask_best, rows, op, size, {}, limit), repeat)
-            opened = _times(partial(best.best_profiles, url, op, size, limit=limit), repeat)
+            ask = partial(_ask, url, op, size, limit)
+            with keep_open(url):
+                kept = _times(ask, repeat)
+            opened = _times(ask, repeat)
             print(
                 f"best in process, {op} {size} B, at most {limit} answers: median "
                 f"{_ms(opened)} ms, {_ms(kept)} ms with the database kept open"
@@ -253,6 +255,12 @@ def _bulk(
 def _count(path: Path) -> int:
     with closing(sqlite3.connect(path)) as connection:
         return int(connection.execute("SELECT count(*) FROM measurements").fetchone()[0])
+
+
+def _ask(url: str, op: str, size: int, limit: int) -> object:
+    with open_for_reading(url) as rows:
+        found = best.find_candidates(rows, op, size, {}, limit)
+        return best.read_answers(rows, [row["id"] for row in found], size)
 
 
 def _times(call: Callable[[], object], repeat: int) -> list[float]:

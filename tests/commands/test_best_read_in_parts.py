@@ -12,11 +12,11 @@ from typing import Any
 import database_values as given
 import pytest
 import query_speed
+from best_rows import best_profiles
 
 from commtune.app.profiles import best
 from commtune.db.connection import reader
 from commtune.db.connection.engine import open_database
-from commtune.db.queries.best import best_profiles
 from commtune.db.records import BestRow, StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import database_values as given
 import pytest
+from best_rows import best_profiles
 
-from commtune.db.queries import best
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer
 from commtune.model import DEFAULT, Interval, PointEvidence, Profile, Verdict
@@ -29,7 +29,7 @@ def stored(store: Store, name: str, *profiles: Profile) -> None:
 
 
 def answers(url: str, size: int, limit: int = 100) -> list[tuple[str, int, int | None]]:
-    found = best.best_profiles(url, "allreduce", size, limit=limit)
+    found = best_profiles(url, "allreduce", size, limit=limit)
     return [(row.campaign, row.bytes_low, row.nearest_bytes) for row in found]
 
 
@@ -69,13 +69,11 @@ def test_outside_of_what_was_measured_there_is_no_answer(
 ) -> None:
     stored(store, "two", ranged(1024, 4096), ranged(65536, 262144))
     with pytest.raises(NoAnswer, match="no profile for allreduce"):
-        best.best_profiles(url, "allreduce", size)
+        best_profiles(url, "allreduce", size)
 
 
 def test_conditions_hold_there_too(url: str, store: Store) -> None:
     stored(store, "two", ranged(1024, 4096), ranged(65536, 262144))
-    assert (
-        len(best.best_profiles(url, "allreduce", 8192, campaign="two", system="lap", ranks=2)) == 1
-    )
+    assert len(best_profiles(url, "allreduce", 8192, campaign="two", system="lap", ranks=2)) == 1
     with pytest.raises(NoAnswer):
-        best.best_profiles(url, "allreduce", 8192, ranks=4)
+        best_profiles(url, "allreduce", 8192, ranks=4)

@@ -7,9 +7,10 @@ from dataclasses import replace
 
 import database_values as given
 import pytest
+from best_rows import best_profiles
 from sqlalchemy import text
 
-from commtune.db.queries import best, profiles
+from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
@@ -108,6 +109,6 @@ def test_a_profile_keeps_shares_and_details(url: str, store: Store, campaign_id:
     assert profiles.load_profile(url, "bare", with_details=True).profile.contributions == ()
     short = profiles.load_profile(url, "allreduce-large").profile
     assert short == replace(kept, contributions=(), boundaries=())
-    rows = {row.name: row for row in best.best_profiles(url, "allreduce", 1024)}
+    rows = {row.name: row for row in best_profiles(url, "allreduce", 1024)}
     assert [point.share for point in rows["allreduce-large"].points] == [0.75, 0.25]
     assert [point.share for point in rows["bare"].points] == [1.0]

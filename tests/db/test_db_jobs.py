@@ -175,8 +175,6 @@ def test_the_runs_of_a_block_are_registered_together_or_not_at_all(
         store.start_runs(campaign_id, [*requests(5), lost], "s1")
     store.start_runs(campaign_id, requests(6), "s1")
     assert store.open_runs(campaign_id) == requests() + requests(6)
-    assert store.open_runs(campaign_id, block=6) == requests(6)
-    assert store.open_runs(campaign_id, block=5) == []
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,13 @@ import database_values as given
 import pytest
 from alembic.config import Config
 from alembic.script import ScriptDirectory
+from best_rows import best_profiles
 from sqlalchemy import inspect, text
 
 import commtune
 from commtune.db.connection.engine import open_database, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
-from commtune.db.queries import best, profiles
+from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
@@ -140,7 +141,7 @@ def test_a_database_from_before_the_first_release_is_refused_and_left(
     for use in (
         open_database,
         upgrade_database,
-        lambda url: best.best_profiles(url, "allreduce", 1024),
+        lambda url: best_profiles(url, "allreduce", 1024),
     ):
         with pytest.raises(DatabaseFault, match=f"schema {revision}.*before the first") as refused:
             use(own_url)

@@ -14,11 +14,12 @@ from typing import Any
 
 import database_values as given
 import pytest
+from best_rows import best_profiles
 from database_values import profiles_of
 
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.reader import OpenConnections
-from commtune.db.queries import best, profiles
+from commtune.db.queries import profiles
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
@@ -61,7 +62,7 @@ def fill(store: Store) -> None:
 
 def test_the_newest_answer_comes_first(url: str, filled: Store) -> None:
     assert filled
-    newest, older = best.best_profiles(url, "allreduce", 1 << 20)
+    newest, older = best_profiles(url, "allreduce", 1 << 20)
     assert (newest.name, newest.campaign, newest.system) == ("big", "big", "cluster")
     assert (newest.system_fingerprint, newest.stack_fingerprint) == ("sys-2", "stack-2")
     assert (newest.stack, newest.simulated) == ("Open MPI 5.0", True)
@@ -69,23 +70,23 @@ def test_the_newest_answer_comes_first(url: str, filled: Store) -> None:
     assert (older.verdict, older.simulated, older.note) == ("faster", False, "steady")
     assert (older.bytes_low, older.bytes_high, older.ranks) == (1024, 1 << 20, 2)
     assert newest.created > older.created
-    assert [row.name for row in best.best_profiles(url, "allreduce", 1 << 20, limit=1)] == ["big"]
+    assert [row.name for row in best_profiles(url, "allreduce", 1 << 20, limit=1)] == ["big"]
 
 
 def test_evidence_is_that_of_the_nearest_measured_size(url: str, filled: Store) -> None:
     assert filled
-    (row,) = best.best_profiles(url, "allreduce", 200_000, ranks=2)
+    (row,) = best_profiles(url, "allreduce", 200_000, ranks=2)
     assert row.nearest_bytes == 1 << 20
     assert [point.speed for point in row.points] == ["fast", "slow"]
     assert row.points[0] == given.profile().points[1]
-    (row,) = best.best_profiles(url, "allreduce", 4096, ranks=2)
+    (row,) = best_profiles(url, "allreduce", 4096, ranks=2)
     assert row.nearest_bytes == 1024
 
 
 def test_both_ends_of_a_range_belong_to_it(url: str, filled: Store) -> None:
     assert filled
     for size, name in ((8, "small"), (1023, "small"), (1024, "allreduce-large")):
-        assert [row.name for row in best.best_profiles(url, "allreduce", size, ranks=2)] == [name]
+        assert [row.name for row in best_profiles(url, "allreduce", size, ranks=2)] == [name]
 
 
 @pytest.mark.parametrize(
@@ -102,7 +103,7 @@ def test_both_ends_of_a_range_belong_to_it(url: str, filled: Store) -> None:
 )
 def test_conditions_narrow_the_answer(url: str, filled: Store, condition: dict[str, Any]) -> None:
     assert filled
-    (row,) = best.best_profiles(url, "allreduce", 4096, **condition)
+    (row,) = best_profiles(url, "allreduce", 4096, **condition)
     assert row.campaign == "big"
 
 
@@ -124,16 +125,16 @@ def test_an_answer_rests_on_as_much_as_was_asked_for(url: str, filled: Store, le
     filled.save_profiles(campaign, [given.profile(points=(given.point(1024, "all"),))])
     most = {"min_pairs": 7, "min_days": 2, "min_sessions": 3, "min_nodes": 4}[least]
     asked: dict[str, Any] = {"ranks": 2, least: most}
-    (row,) = best.best_profiles(url, "allreduce", 4096, **asked)
+    (row,) = best_profiles(url, "allreduce", 4096, **asked)
     assert row.name == "allreduce-large"
     with pytest.raises(NoAnswer, match=f"{least.replace('_', ' ')} {most + 1}"):
-        best.best_profiles(url, "allreduce", 4096, **asked | {least: most + 1})
+        best_profiles(url, "allreduce", 4096, **asked | {least: most + 1})
 
 
 def test_no_answer_says_what_there_is(url: str, filled: Store) -> None:
     assert filled
     with pytest.raises(NoAnswer) as refusal:
-        best.best_profiles(url, "alltoall", 4, ranks=2, system="it's; DROP TABLE runs")
+        best_profiles(url, "alltoall", 4, ranks=2, system="it's; DROP TABLE runs")
     assert refusal.value.message.startswith("no profile for alltoall, 4 B, ranks 2, system it's;")
     first, *rest = refusal.value.hint.removeprefix("there are: ").split("; ")
     assert first == "alltoall, 1 KiB to 1 MiB, 8 ranks on 2 nodes, mpi-cuda, on cluster"
@@ -146,18 +147,18 @@ def test_a_number_that_no_database_holds_has_no_answer(
 ) -> None:
     assert filled
     with pytest.raises(NoAnswer, match="no profile for allreduce"):
-        best.best_profiles(url, "allreduce", 4096 if condition else 10**30, **condition)
+        best_profiles(url, "allreduce", 4096 if condition else 10**30, **condition)
     with pytest.raises(UnknownName, match="no profile 9999"):
         profiles.load_profile(url, "9" * 30)
 
 
 def test_no_profile_yet_names_the_campaigns(url: str, store: Store) -> None:
     with pytest.raises(NoAnswer, match="no profile yet") as refusal:
-        best.best_profiles(url, "allreduce", 8)
+        best_profiles(url, "allreduce", 8)
     assert refusal.value.hint == "commtune tune runs a campaign"
     store.open_campaign(given.campaign())
     with pytest.raises(NoAnswer) as refusal:
-        best.best_profiles(url, "allreduce", 8)
+        best_profiles(url, "allreduce", 8)
     assert "shm" in refusal.value.hint and "commtune status" in refusal.value.hint
 
 
@@ -202,7 +203,7 @@ def test_odd_floats_survive(url: str, store: Store) -> None:
     odd = given.profile(points=(point,), guards=(), bytes_high=1 << 40)
     store.save_profiles(store.open_campaign(given.campaign()).id, [odd])
     assert profiles.load_profile(url, "allreduce-large").profile == odd
-    assert best.best_profiles(url, "allreduce", 1 << 40)[0].points == (point,)
+    assert best_profiles(url, "allreduce", 1 << 40)[0].points == (point,)
 
 
 def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -216,7 +217,7 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
             self.set_trace_callback(statements.append)
 
     monkeypatch.setattr(sqlite3, "connect", Traced)
-    best.best_profiles(filled_file, "allreduce", 4096)
+    best_profiles(filled_file, "allreduce", 4096)
     monkeypatch.undo()
     plan = []
     with closing(sqlite3.connect(filled_file.removeprefix("sqlite:///"))) as connection:
@@ -230,9 +231,9 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
 
 def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:
     program = (
-        "import sys; from commtune.db.queries import best, profiles; "
-        "from commtune.db.connection.location import database_url; "
-        "best.best_profiles(database_url(sys.argv[1]), 'allreduce', 4096); "
+        "import sys; from commtune.app.profiles import best; "
+        "from commtune.db.queries import profiles; "
+        "next(best.best('allreduce', 4096, {}, db=sys.argv[1])); "
         "profiles.find_profiles(sys.argv[1]); profiles.load_profile(sys.argv[1], 'big/big'); "
         "print(*{'sqlalchemy', 'alembic', 'numpy', 'platformdirs', 'pydantic'} & set(sys.modules))"
     )
@@ -245,7 +246,7 @@ def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:
 def test_no_database_yet(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/none.db"
     for ask in (
-        lambda: best.best_profiles(url, "allreduce", 8),
+        lambda: best_profiles(url, "allreduce", 8),
         lambda: profiles.load_profile(url, "x"),
     ):
         with pytest.raises(NoAnswer, match="there is no database at") as refusal:
@@ -276,7 +277,7 @@ def test_what_is_not_ours_is_refused(tmp_path: Path) -> None:
 def test_answers_come_while_a_controller_writes(filled: Store, url: str) -> None:
     with filled.database.write() as connection:
         connection.exec_driver_sql("UPDATE campaigns SET folder = 'x'")
-        assert best.best_profiles(url, "allreduce", 4096)
+        assert best_profiles(url, "allreduce", 4096)
 
 
 def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
@@ -289,7 +290,7 @@ def test_somebody_elses_folder_can_be_read(as_nobody: Path) -> None:
     path.chmod(0o400)
     as_nobody.chmod(0o500)
     assert not os.access(as_nobody, os.W_OK, effective_ids=True)
-    assert best.best_profiles(f"sqlite:///{path}", "allreduce", 4096)
+    assert best_profiles(f"sqlite:///{path}", "allreduce", 4096)
 
 
 def test_an_open_connection_sees_what_is_written_and_replaced(
@@ -311,7 +312,7 @@ def test_an_open_connection_sees_what_is_written_and_replaced(
 
     def names() -> list[str]:
         with connections.borrow():
-            return [row.name for row in best.best_profiles(url, "allreduce", 1 << 20)]
+            return [row.name for row in best_profiles(url, "allreduce", 1 << 20)]
 
     with monkeypatch.context() as watched:
         watched.setattr(sqlite3, "connect", Counted)

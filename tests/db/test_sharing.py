@@ -15,6 +15,7 @@ from typing import Any
 
 import database_values as given
 import pytest
+from best_rows import best_profiles
 from command_line import SMALL
 from components import require_component
 from stored_campaigns import Made
@@ -30,7 +31,7 @@ from commtune.commands.campaigns import bundle as commands
 from commtune.db.connection.engine import open_database
 from commtune.db.inspection import find_damage
 from commtune.db.lock_owner import LockOwner
-from commtune.db.queries.best import best_profiles, measured_sizes
+from commtune.db.queries.best import measured_sizes
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.queries.results import find_results
 from commtune.db.queries.sites import best_of_sites

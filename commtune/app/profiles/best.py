@@ -17,7 +17,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import WHAT_TO_DO
-from commtune.db.queries.best import find_candidates, find_stacks, measured_sizes, read_answers
+from commtune.db.queries.best import (
+    find_candidates,
+    find_stacks,
+    measured_sizes,
+    read_answers,
+    size_distance,
+)
 from commtune.db.queries.profiles import find_profiles, load_profile
 from commtune.db.records import BestRow as BestRow
 from commtune.db.records import ProfileAnswer
@@ -173,7 +179,7 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
     nearest = row.nearest_bytes
     if nearest is None:  # no candidate was compared here
         inside = [known for known in found if row.bytes_low <= known <= row.bytes_high]
-        nearest = min(inside, key=lambda known: _distance(known, size), default=None)
+        nearest = min(inside, key=lambda known: size_distance(known, size), default=None)
     why = ""
     if nearest is not None:
         why = describe_detectability((nearest,), row.points, row.minimum_gain, found)
@@ -270,12 +276,7 @@ def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
         gains = first.standing is Standing.GAIN
         surest = max((point.gain.low for point in first.sure_points), default=0.0)
         nearest = first.nearest_bytes
-        apart = math.inf if nearest is None else _distance(nearest, size)
+        apart = math.inf if nearest is None else size_distance(nearest, size)
         return (not gains, apart, -surest if gains else 0.0, -first.created)
 
     return [row for same in sorted(campaigns.values(), key=preference) for row in same]
-
-
-def _distance(one: int, other: int) -> float:
-    """How far two sizes are apart, in factors of two."""
-    return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))

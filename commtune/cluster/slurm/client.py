@@ -126,8 +126,6 @@ class SlurmScheduler:
     keeps_accounts: bool = True  # whether there are accounts to ask; see ``has_accounts``
     #: Number of the user whose jobs these are, so that the controller sends no others.
     user: int = field(default_factory=os.getuid)
-    #: Name of another cluster to ask, where several share their accounting.
-    cluster: str = ""
     #: Answers for all jobs of the user, instead of questions of one's own about named jobs.
     shared_queue: SharedAnswer | None = None
     shared_accounts: SharedAnswer | None = None
@@ -231,8 +229,8 @@ class SlurmScheduler:
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
         if not nodes:
             return frozenset()
-        question = [self.sinfo, "--Node", "--noheader", *self._cluster_option()]
-        question += [f"--nodes={','.join(sorted(nodes))}", f"--format={NODE_FORMAT}"]
+        question = [self.sinfo, "--Node", "--noheader", f"--format={NODE_FORMAT}"]
+        question += [f"--nodes={','.join(sorted(nodes))}"]
         said = ask_slurm(question, self.environment, self.timeout_s)
         return read_failed_nodes(said) & set(nodes)
 
@@ -241,7 +239,7 @@ class SlurmScheduler:
 
     def _question_queue(self, which: list[str]) -> str:
         question = [self.squeue, "--noheader", "--array", "--all", "--states=all"]
-        question += [*self._cluster_option(), f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
+        question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
         return ask_slurm([*question, *which], self.environment, self.timeout_s)
 
     def _ask_queue(self, which: list[str]) -> QueueSnapshot:
@@ -254,8 +252,7 @@ class SlurmScheduler:
             raise
 
     def _ask_scontrol(self, *words: str) -> None:
-        question = [self.scontrol, *self._cluster_option(), *words]
-        ask_slurm(question, self.environment, self.timeout_s)
+        ask_slurm([self.scontrol, *words], self.environment, self.timeout_s)
 
     def _ask_accounts_of_user(self, since: float) -> str:
         return self._ask_accounts([f"--user={self.user}", *_period(since)])
@@ -263,7 +260,6 @@ class SlurmScheduler:
     def _ask_accounts(self, which: Sequence[str]) -> str:
         question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
-        question += self._cluster_option()
         said = ask_slurm(question, self.environment, self.timeout_s)
         if failed := _NO_RECORDS.search(said):  # with status 0: it would say that jobs are gone
             error = SlurmError.ACCOUNTING_DOWN
@@ -272,7 +268,7 @@ class SlurmScheduler:
 
     def _run_scancel(self, jobs: Sequence[str]) -> None:
         done = process.run_process(
-            [self.scancel, *self._cluster_option(), *jobs],
+            [self.scancel, *jobs],
             environment=_asking_environment(clean_environment(self.environment)),
             timeout_s=self.timeout_s,
             whole_output=True,
@@ -286,12 +282,9 @@ class SlurmScheduler:
     def _run_sbatch(self, options: Sequence[str], script: Path, folder: Path) -> process.Completed:
         chdir = f"--chdir={folder.absolute()}"
         return process.run_process(
-            [self.sbatch, *self._cluster_option(), chdir, *options, script.absolute()],
+            [self.sbatch, chdir, *options, script.absolute()],
             environment=clean_environment(self.environment),
             timeout_s=self.timeout_s,
             cwd=folder,
             whole_output=True,
         )
-
-    def _cluster_option(self) -> list[str]:
-        return [f"--clusters={self.cluster}"] if self.cluster else []

@@ -120,34 +120,6 @@ ORDER BY p.operation, p.ranks, p.nodes, c.site, s.name
 _MEASURED = "SELECT id, what, space FROM campaigns WHERE id IN ({ids})"
 
 
-def best_profiles(
-    url: str, op: str, bytes: int, limit: int = _MOST, **asked: int | str | None
-) -> list[BestRow]:
-    """Profiles for this size, newest first.
-
-    Their range holds it; or it lies between two ranges of a campaign, and is nearer to theirs.
-
-    Args:
-        op: the operation's word, such as ``allreduce``.
-        bytes: message size, bytes.
-        limit: at most so many.
-        asked: as ``find_candidates`` has it.
-
-    Raises:
-        NoAnswer: there is none; the hint says what there is.
-    """
-    with open_for_reading(url) as rows:
-        return ask_best(rows, op, bytes, asked, limit)
-
-
-def ask_best(
-    rows: Rows, op: str, bytes: int, asked: Mapping[str, Any], limit: int = _MOST
-) -> list[BestRow]:
-    """``best_profiles``, over a connection that is open already."""
-    found = find_candidates(rows, op, bytes, asked, limit)
-    return read_answers(rows, [row["id"] for row in found], bytes)
-
-
 def find_candidates(
     rows: Rows,
     op: str,
@@ -221,11 +193,7 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
 
 
 def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
-    """Message sizes (bytes) that profiles know something of, ascending.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
+    """Message sizes (bytes) that profiles know something of, ascending."""
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     with open_for_reading(url) as rows:
@@ -273,7 +241,7 @@ def _best_row(
     inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
     nearest: int | None = size
     if size not in inside:
-        nearest = min(inside or sizes, key=lambda known: _size_distance(known, size), default=None)
+        nearest = min(inside or sizes, key=lambda known: size_distance(known, size), default=None)
     names = ("system", "system_fingerprint", "stack", "stack_fingerprint")
     return BestRow(
         **common_fields(row),
@@ -289,7 +257,7 @@ def _best_row(
     )
 
 
-def _size_distance(one: int, other: int) -> float:
+def size_distance(one: int, other: int) -> float:
     """How far two sizes are apart, in factors of two."""
     return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
@@ -309,7 +277,7 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
     gaps = read_rows(stored, "ranges of campaign", "campaign_id")
     ends: dict[str, list[tuple[int, int]]] = {"bytes_high": [], "bytes_low": []}
     for gap in gaps:
-        down, up = (_size_distance(gap[side], given["bytes"]) for side in ("below", "above"))
+        down, up = (size_distance(gap[side], given["bytes"]) for side in ("below", "above"))
         if down <= up:
             ends["bytes_high"].append((gap["campaign_id"], gap["below"]))
         if up <= down:

@@ -124,17 +124,11 @@ class StoredRuns(Transactions):
         with self._write() as connection:
             _close(connection, run_id, values)
 
-    def open_runs(self, campaign_id: int, block: int | None = None) -> list[RunRequest]:
-        """Runs that were registered and neither stored nor marked, in the order started.
-
-        Args:
-            block: only those of this block.
-        """
+    def open_runs(self, campaign_id: int) -> list[RunRequest]:
+        """Runs that were registered and neither stored nor marked, in the order started."""
         asked = _select_runs(RUNS.c.workload, RUNS.c.timing).where(
             RUNS.c.campaign_id == campaign_id, RUNS.c.state == "running"
         )
-        if block is not None:
-            asked = asked.where(RUNS.c.block == block)
         return [
             RunRequest(
                 **_planned(row),

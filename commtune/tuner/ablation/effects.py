@@ -77,14 +77,13 @@ def _effects_by_size(
     slow: Configuration,
     fast: Configuration,
     speeds: MachineStates,
-    level: float = 0.95,
 ) -> tuple[SizeEffect, ...]:
-    """Ratio slow/fast at each size, over all machine states, with an interval each.
+    """Ratio slow/fast at each size, over all machine states, with a 95 % interval each.
 
     A size with a single pair is absent: its interval would have no end.
     """
     return tuple(
-        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, level)))
+        SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, 0.95)))
         for size, parts in pair_by_size(blocks, slow, fast, speeds).items()
         if (mean := estimate_pairs([*parts.values()])) is not None
     )

@@ -255,20 +255,14 @@ def predict_interval(pairs: int, level: float) -> tuple[float, float]:
     return error, error * t_quantile((1 + level) / 2, _freedom(pairs))
 
 
-def blocks_to_decide(
-    found: Estimate, level: float, minimum_gain: float, chance: float = 0.9
-) -> float:
-    """How many pairs would decide, were the estimate right: a gain above the minimum, or not.
-
-    Args:
-        chance: probability with which that many pairs decide it.
-    """
+def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> float:
+    """How many pairs would decide in 9 of 10 cases, were the estimate right: a gain, or none."""
     distance = abs(found.mean - math.log1p(minimum_gain))
     room = distance**2 - (SITTING_ALLOWANCE * found.mean) ** 2 - found.rounding**2
     if room <= 0:
         return math.inf
     quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))
-    margin = t_quantile(chance, 1e6)
+    margin = t_quantile(0.9, 1e6)
     # Where the half width and the margin, both of which go with the error, fill the distance.
     root = math.sqrt((margin * distance) ** 2 + (quantile**2 - margin**2) * room)
     error = room / (margin * distance + root)

@@ -242,13 +242,12 @@ def test_a_missing_squeue_is_no_passing_fault(tmp_path: Path) -> None:
 def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
     squeue = program(tmp_path, "squeue", f'echo "$@" >> {calls}\n')
-    queue = SlurmScheduler(BIN, user=7, cluster="c", squeue=squeue)
+    queue = SlurmScheduler(BIN, user=7, squeue=squeue)
     assert queue.poll([]) == QueueSnapshot()
     assert not calls.exists()
     assert queue.poll([str(n) for n in range(5000)]) == QueueSnapshot()
     (line,) = calls.read_text().rstrip("\n").split("\n")
     assert "--user=7 " in line
-    assert "--clusters=c " in line
 
 
 def test_a_failure_says_what_the_program_said(tmp_path: Path) -> None:

@@ -60,11 +60,12 @@ def calls(folder: Path, name: str) -> list[list[str]]:
 def test_what_sbatch_is_called_with(tmp_path: Path) -> None:
     odd = tmp_path / "a folder; $(odd)"
     odd.mkdir()
-    one = replace(submission(tmp_path), cluster="other")
-    assert one.submit(tmp_path / "-x.sh", folder=odd, options=["--job-name=a b"]) == "7"
+    assert (
+        submission(tmp_path).submit(tmp_path / "-x.sh", folder=odd, options=["--job-name=a b"])
+        == "7"
+    )
     assert calls(tmp_path, "sbatch") == [
         [
-            "--clusters=other",
             f"--chdir={odd}",
             "--parsable",
             "--job-name=a b",
