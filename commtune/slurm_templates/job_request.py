@@ -11,8 +11,7 @@ from typing import Literal
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
 from commtune.model import JobScheduler
-from commtune.slurm_templates.quoting import NO_CODE, ShellCode
-from commtune.slurm_templates.rendering import Job
+from commtune.slurm_templates.rendering import Job, JobOptions
 from commtune.systems.schema import Partition, Qos, Slurm, System
 
 Placement = Literal["any", "same-switch", "same-group"]
@@ -33,29 +32,13 @@ class InvalidRequest(UserError):
 
 
 @dataclass(frozen=True)
-class JobRequest:
-    """What is asked of Slurm or PBS; empty where a system's description decides, or the site."""
+class JobRequest(JobOptions):
+    """What is asked of Slurm or PBS; empty where a system's description decides, or the site.
 
-    scheduler: JobScheduler = JobScheduler.SLURM
+    Modules, if there are any, replace those of the description.
+    """
 
-    #: account, partition, qos, constraint, reservation, network, gres, memory: values of the
-    #: options of these names (memory: of ``--mem``, for a node).
-    account: str = ""
-    partition: str = ""
-    qos: str = ""
-    constraint: str = ""
-    reservation: str = ""
-    network: str = ""
-    gres: str = ""
-    #: chunk, place, resources: of PBS: resources of each node (``ncpus=64:ngpus=4``), how a job's
-    #: nodes are given, and further options ``-l``. ``partition`` is its queue.
-    chunk: str = ""
-    place: str = ""
-    resources: tuple[str, ...] = ()
-    #: gpus_per_node, cpus_per_rank: 0 for not asked for.
-    gpus_per_node: int = 0
-    cpus_per_rank: int = 0
-    memory: str = ""
+    chunk: str = ""  # of PBS: resources of each node (``ncpus=64:ngpus=4``)
     #: Whether to ask for whole nodes; ``None`` does, unless a description says no.
     exclusive: bool | None = None
     #: nodes, ranks_per_node: how many of each, for every run.
@@ -68,7 +51,6 @@ class JobRequest:
     #: cpu_bind, gpu_bind: what srun's options of these names are given.
     cpu_bind: str = ""
     gpu_bind: str = ""
-    modules: tuple[str, ...] = ()  # modules to load; any replace those of the description
     #: uenv, view: the software environment in which everything runs (CSCS), empty for none.
     uenv: str = ""
     view: str = ""
@@ -77,10 +59,6 @@ class JobRequest:
     container_command: tuple[str, ...] = ("apptainer", "exec")
     #: Words that stand before the program, such as those of numactl.
     prefix: tuple[str, ...] = ()
-    #: before, after: lines of shell that a person wrote.
-    before: ShellCode = NO_CODE
-    after: ShellCode = NO_CODE
-    mail_user: str = ""  # who gets mail when an allocation ended or failed; empty for nobody
     templates: Path | None = None  # a folder of the user's own templates
     jobs: int = 4  # how many jobs may be in flight together
     placement: Placement = "any"  # how near to each other the nodes of a job must be
@@ -113,13 +91,6 @@ _OF_THE_QUESTION = (
 
 
 _LATER = ("network", "uenv", "view", "chunk", "place", "resources")
-
-#: Fields of a job that are the request's, once the description of a system has had its say.
-_AS_REQUESTED = (
-    "nodes", "ranks_per_node", "account", "partition", "qos", "constraint", "reservation",
-    "network", "memory", "gres", "gpus_per_node", "cpus_per_rank", "modules", "before", "after",
-    "mail_user", "scheduler", "place", "resources",
-)  # fmt: skip
 
 
 def _plain(value: object) -> object:
@@ -171,7 +142,9 @@ def job_for(
         switches=0 if request.placement == "any" else 1,
         select=_select(request) if request.scheduler is JobScheduler.PBS else "",
         environment={**pinned_variables(system, libraries), **(environment or {})},
-        **{name: getattr(known, name) for name in _AS_REQUESTED},
+        nodes=known.nodes,
+        ranks_per_node=known.ranks_per_node,
+        **{option: getattr(known, option) for option in JobOptions.__dataclass_fields__},
     )
 
 

@@ -23,45 +23,54 @@ from commtune.slurm_templates.template_check import check_template
 _SHIPPED = "commtune.slurm_templates"
 
 
-@dataclass(frozen=True)
-class Job:
-    """What a job asks of its scheduler (empty, 0: nothing), and what is around its work."""
+@dataclass(frozen=True, kw_only=True)
+class JobOptions:
+    """What a campaign and its jobs alike ask of Slurm or PBS; empty, and 0, for nothing."""
 
-    name: str  # our id is in it, so that the job is found again
-    nodes: int
-    ranks_per_node: int
-    time_s: float  # Slurm counts whole minutes, rounded up
-    output: str  # file for what the script itself prints
+    scheduler: JobScheduler = JobScheduler.SLURM
+    #: account, partition, qos, constraint, reservation, network, gres, memory: values of the
+    #: options of these names (memory: of ``--mem``, for a node). ``partition`` is PBS's queue.
     account: str = ""
     partition: str = ""
     qos: str = ""
     constraint: str = ""
     reservation: str = ""
     network: str = ""
-    memory: str = ""
     gres: str = ""
-    nodelist: str = ""
-    exclude: str = ""
-    comment: str = ""
-    mail_user: str = ""
-    scheduler: JobScheduler = JobScheduler.SLURM
-    #: select, place, resources: of PBS's jobs: options -l of these names, and further ones.
-    select: str = ""
+    memory: str = ""
+    #: place, resources: of PBS: how a job's nodes are given, and further options ``-l``.
     place: str = ""
     resources: tuple[str, ...] = ()
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
+    modules: tuple[str, ...] = ()  # modules to load
+    #: before, after: lines of shell that a person wrote.
+    before: ShellCode = NO_CODE
+    after: ShellCode = NO_CODE
+    mail_user: str = ""  # who gets mail when an allocation ended or failed
+
+
+@dataclass(frozen=True)
+class Job(JobOptions):
+    """What a job asks of its scheduler, and what is around its work."""
+
+    name: str  # our id is in it, so that the job is found again
+    nodes: int
+    ranks_per_node: int
+    time_s: float  # Slurm counts whole minutes, rounded up
+    output: str  # file for what the script itself prints
+    nodelist: str = ""
+    exclude: str = ""
+    comment: str = ""
+    select: str = ""  # what ``-l select`` of a PBS job is given
     exclusive: bool = False
     #: On how many of Slurm's switches the nodes may be. Slurm waits for them no longer than the
     #: site allows (max_switch_wait), and then starts the job anyway.
     switches: int = 0
     #: Seconds before the time limit at which an allocation's controller gets SIGUSR1.
     warn_s: int = 0
-    modules: tuple[str, ...] = ()
     unset: tuple[str, ...] = ()  # variables to remove before any is set
     environment: Mapping[str, str] = field(default_factory=dict)  # of the whole job
-    before: ShellCode = NO_CODE
-    after: ShellCode = NO_CODE
 
 
 #: What of a job becomes the value of an option.
