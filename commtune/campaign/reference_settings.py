@@ -24,9 +24,9 @@ from commtune.systems.reference_settings import (
     all_reference_settings,
     find_reference_settings,
     strip_prefix,
+    used_settings,
 )
 from commtune.systems.schema import System
-from commtune.systems.used_settings import used_settings
 
 #: Takes the sets that are for the campaign's system and library.
 _AUTO = "auto"

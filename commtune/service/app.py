@@ -16,9 +16,8 @@ from starlette.responses import Response
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from commtune.db.connection.changes import Changes
 from commtune.db.connection.location import database_url
-from commtune.db.connection.reader import OpenConnections
+from commtune.db.connection.reader import Changes, OpenConnections
 from commtune.errors import CommtuneError, UserError
 from commtune.service import api, control, live, metrics, pages
 from commtune.service.auth import Tokens
@@ -179,11 +178,7 @@ class Service:
 
 
 def _read_query(scope: Scope) -> list[tuple[str, str]]:
-    """What stands behind the question mark.
-
-    Raises:
-        UserError: it is no query, or a long one.
-    """
+    """What stands behind the question mark."""
     try:
         return parse_qsl(
             scope["query_string"].decode("ascii"),

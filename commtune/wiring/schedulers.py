@@ -9,8 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
-from commtune.cluster.pbs.client import PbsScheduler
-from commtune.cluster.pbs.launching import MpiLauncher
+from commtune.cluster.pbs.client import MpiLauncher, PbsScheduler
 from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import Allocation, Scheduler, SchedulerFault, Site, StepLauncher
 from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of

@@ -13,7 +13,7 @@ from commtune.commands.reference.findings import findings_reproduce_command
 from commtune.errors import CampaignError, UserError
 from commtune.systems.findings import NamedFinding, all_findings
 from commtune.systems.loading import load_system
-from commtune.systems.used_settings import used_settings
+from commtune.systems.reference_settings import used_settings
 
 #: By findings with a setting: the finding, a system of it, its space there and the setting.
 EXPERIMENTS = [

@@ -18,12 +18,12 @@ from commtune.model import (
     RunResult,
 )
 from commtune.spaces.catalogue import checking
-from commtune.tuner.effective.fingerprints import split_fingerprint as split_fingerprint
 from commtune.tuner.effective.settings import DID as DID
 from commtune.tuner.effective.settings import NOTE as NOTE
 from commtune.tuner.effective.settings import Setting, group_executions, settings_of
 from commtune.tuner.effective.settings import Told as Told
 from commtune.tuner.effective.settings import effective_configuration as effective_configuration
+from commtune.tuner.effective.settings import split_fingerprint as split_fingerprint
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
 

@@ -43,8 +43,7 @@ from commtune.model import (
 )
 from commtune.spaces.catalogue.loading import variable_prefixes
 from commtune.spaces.preset_choice import is_version_in
-from commtune.tuner.effective.fingerprints import is_same_algorithm
-from commtune.tuner.effective.settings import Told, settings_of
+from commtune.tuner.effective.settings import Told, is_same_algorithm, settings_of
 from commtune.tuner.ports import Reporter
 from commtune.wiring.space_fitting import library_words
 

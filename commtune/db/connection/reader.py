@@ -1,14 +1,19 @@
-"""Opens a database for reading only, of SQLite without SQLAlchemy: ``best`` waits for it."""
+"""Opens a database for reading only, of SQLite without SQLAlchemy: ``best`` waits for it.
+
+And tells whether an SQLite database was written, for who keeps answers.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections.abc import Hashable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager, suppress
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from commtune.db.connection import location
 from commtune.db.connection.read_only import (
@@ -50,12 +55,7 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
 
 @contextmanager
 def keep_open(url: str) -> Iterator[None]:
-    """Inside, all questions to this database go over one connection, opened once.
-
-    Raises:
-        NoAnswer: there is no database yet.
-        DatabaseFault: it can't be read, or has another schema.
-    """
+    """Inside, questions to this database go over one connection of ``open_for_reading``."""
     with open_for_reading(url) as rows, _kept(url, rows):
         yield
 
@@ -168,3 +168,57 @@ def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
         revision = found.fetchone()
     others = () if revision else connection.execute(tables).fetchall()
     location.check_revision(revision[0] if revision else "", others, shown)
+
+
+class Changes:
+    """Watches a database over a connection that stays open and holds no lock.
+
+    Args:
+        url: from ``database_url``.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._path = location.sqlite_path(url)
+        self._lock = threading.Lock()
+        self._watched: tuple[Hashable, sqlite3.Connection] | None = None
+
+    def version(self) -> Hashable | None:
+        """Another one after each write by anybody; ``None`` where that can't be told.
+
+        It can be told of an SQLite file only, and not of one without its log's index.
+        """
+        if self._path is None:
+            return None
+        with self._lock:
+            try:
+                return self._read(self._path)
+            except (OSError, sqlite3.Error):
+                self._forget()
+                return None
+
+    def close(self) -> None:
+        """Ends the watch."""
+        with self._lock:
+            self._forget()
+
+    def _read(self, path: Path) -> Hashable:
+        status = path.stat()
+        file = (status.st_dev, status.st_ino)
+        if self._watched is None or self._watched[0] != file:
+            self._forget()
+            self._watched = (file, _connect(path))
+        # SQLite's own counter tells of writes by others, which all are to a connection that never
+        # writes. A file that was copied over by something else shows by its times.
+        (counter,) = self._watched[1].execute("PRAGMA data_version").fetchone()
+        return (file, id(self._watched[1]), counter, status.st_mtime_ns, status.st_size)
+
+    def _forget(self) -> None:
+        if self._watched is not None:
+            self._watched[1].close()
+            self._watched = None
+
+
+def _connect(path: Path) -> sqlite3.Connection:
+    # Never as a still picture (immutable), in which no write can be seen.
+    name = f"file:{quote(str(path))}?mode=ro"
+    return sqlite3.connect(name, uri=True, timeout=0, check_same_thread=False)

@@ -10,8 +10,7 @@ from commtune.errors import ExportRefused
 from commtune.export.rules.intel_mpi import INTEL_MPI
 from commtune.export.rules.mpich import MPICH
 from commtune.export.rules.nccl import NCCL_TUNER
-from commtune.export.rules.openmpi import OPENMPI
-from commtune.export.rules.openmpi_json import OPENMPI_JSON
+from commtune.export.rules.openmpi import OPENMPI, OPENMPI_JSON
 from commtune.export.rules.rccl import RCCL_TUNER
 from commtune.export.rules.rule_file import (
     RuleExport,

@@ -1,16 +1,23 @@
-"""Open MPI's rules for coll/tuned, in the classic form: numbers, read by 4.1 and 5.x.
+"""Open MPI's rules for coll/tuned: the classic form for 4.1 and 5.x, and JSON for 6.
 
-By largest communicator size and largest message size that are not above those of a call; algorithm
-0 leaves the choice to Open MPI. Counts and bytes are as tuned counts them, which for the
-operations here is as commtune does (coll_tuned_decision_dynamic.c of 4.1.4, 5.0.9). A form with a
-version in its first line is read from 5.0.7 on, and needed for ``max_requests`` only; JSON comes
-with 6.0.
+The classic form is numbers, by largest communicator size and largest message size that are not
+above those of a call; algorithm 0 leaves the choice to Open MPI. Counts and bytes are as tuned
+counts them, which for the operations here is as commtune does (coll_tuned_decision_dynamic.c of
+4.1.4, 5.0.9). A form with a version in its first line is read from 5.0.7 on, and needed for
+``max_requests`` only.
+
+The reader of JSON was read in coll_tuned_dynamic_file.c of the branch v6.0.x: the first rule that
+fits is taken, and without one Open MPI chooses. It wants ``seg_size``, which the published schema
+does not know, and ``reduce_scatter_block``, which the schema writes in one word. It looks at the
+keys that it knows only, so that remarks can have a key of their own.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from commtune.errors import ExportRefused
 from commtune.export.document import comment_lines
@@ -19,11 +26,11 @@ from commtune.export.rules.table import RuleTable, Span
 from commtune.formatting import format_size
 from commtune.model import Configuration, Operation
 
-SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
+_SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _PREFIX = "OMPI_MCA_coll_tuned_"
-FILENAME = f"{_PREFIX}dynamic_rules_filename"
+_FILENAME = f"{_PREFIX}dynamic_rules_filename"
 #: Number in the file, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
-COLLECTIVES: dict[str, tuple[int, tuple[str, ...]]] = {
+_COLLECTIVES: dict[str, tuple[int, tuple[str, ...]]] = {
     "allgather": (
         0,
         ("linear", "bruck", "recursive_doubling", "ring", "neighbor", "two_proc", "sparbit"),
@@ -65,23 +72,23 @@ def _names(operation: str) -> tuple[str, str, str]:
     return base, f"{base}_segmentsize", f"{base}_chain_fanout"
 
 
-def expressible(operation: str) -> frozenset[str]:
+def _expressible(operation: str) -> frozenset[str]:
     """Names of variables that a rule of an operation can say."""
-    if operation not in COLLECTIVES:
+    if operation not in _COLLECTIVES:
         return frozenset()
-    return frozenset((SWITCH, *_names(operation)))
+    return frozenset((_SWITCH, *_names(operation)))
 
 
 def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
     lines = [f"{len(table.operations)} # collectives"]
     for operation in table.operations:
         lines += _collective(operation, table)
-    return [RuleFile(FILENAME, comment_lines(remarks, "#") + "\n".join(lines) + "\n")]
+    return [RuleFile(_FILENAME, comment_lines(remarks, "#") + "\n".join(lines) + "\n")]
 
 
 def _collective(operation: str, table: RuleTable) -> Iterator[str]:
     ranks = table.ranks(operation)
-    yield f"{COLLECTIVES[operation][0]} # {operation}"
+    yield f"{_COLLECTIVES[operation][0]} # {operation}"
     yield "3 # sizes of communicators"
     yield from _left_alone(0)
     yield f"{ranks} # ranks"
@@ -97,12 +104,12 @@ def _sizes(operation: str, spans: Sequence[Span]) -> Iterator[str]:
     yield f"{len(spans)} # sizes of messages: from bytes, algorithm, chains, segment"
     for span in spans:
         words = str(span.settings) if span.settings else "Open MPI's own choice"
-        chosen = choose_algorithm(operation, span.settings, COLLECTIVES[operation][1])
+        chosen = _choose_algorithm(operation, span.settings, _COLLECTIVES[operation][1])
         numbers = " ".join(map(str, (span.first, *chosen)))
         yield f"{numbers} # from {format_size(span.first)}: {words}"
 
 
-def choose_algorithm(
+def _choose_algorithm(
     operation: str, settings: Configuration, algorithms: Sequence[str]
 ) -> tuple[int, int, int]:
     """Algorithm, chains and segment size (bytes), as the variables would set them.
@@ -114,7 +121,7 @@ def choose_algorithm(
         ExportRefused: the settings name no algorithm, or one that is not among these.
     """
     algorithm_name, segment_name, chains_name = _names(operation)
-    rest = sorted(set(settings) - {SWITCH})
+    rest = sorted(set(settings) - {_SWITCH})
     if not rest:
         return 0, 0, 0
     word = settings.get(algorithm_name, "")
@@ -143,8 +150,68 @@ OPENMPI = RuleFormat(
     "openmpi-rules",
     "openmpi",
     ">=4.1,<6",
-    expressible,
+    _expressible,
     _write,
-    {SWITCH: "1"},
+    {_SWITCH: "1"},
     "Open MPI asks han before tuned",
+)
+
+#: Those that are not as in 5.x, from 1 on.
+_JSON_ALGORITHMS = {
+    "allgather": (
+        "linear", "bruck-k-fanout", "recursive_doubling", "ring", "neighbor", "two_proc",
+        "sparbit", "direct-messaging",
+    ),
+    "allreduce": (*_COLLECTIVES["allreduce"][1], "allgather_reduce"),
+    "reduce": (*_COLLECTIVES["reduce"][1], "knomial"),
+}  # fmt: skip
+
+
+def _write_json(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFile]:
+    tree = {
+        "#": remarks,
+        "rule_file_version": 3,
+        "module": "tuned",
+        "collectives": {
+            Operation(operation).mpi_name: [_json_communicators(operation, table)]
+            for operation in table.operations
+        },
+    }
+    return [RuleFile(_FILENAME, json.dumps(tree, indent=1) + "\n")]
+
+
+def _json_communicators(operation: str, table: RuleTable) -> dict[str, Any]:
+    ranks = table.ranks(operation)
+    return {
+        "comm_size_min": ranks,
+        "comm_size_max": ranks,
+        "comm_rank_distribution": "single-node",
+        "rules": list(_json_sizes(operation, table)),
+    }
+
+
+def _json_sizes(operation: str, table: RuleTable) -> Iterator[dict[str, Any]]:
+    algorithms = _JSON_ALGORITHMS.get(operation, _COLLECTIVES[operation][1])
+    for span in table.spans(operation):
+        if span.settings:
+            number, chains, segment = _choose_algorithm(operation, span.settings, algorithms)
+            found = {
+                "msg_size_min": span.first,
+                "msg_size_max": "inf" if span.last is None else span.last,
+                "alg": algorithms[number - 1],
+                "faninout": chains,
+                "seg_size": segment,
+            }
+            yield {key: value for key, value in found.items() if value or key == "msg_size_min"}
+
+
+OPENMPI_JSON = RuleFormat(
+    "openmpi-json",
+    "openmpi",
+    ">=6,<7",
+    _expressible,
+    _write_json,
+    {_SWITCH: "1"},
+    "Open MPI asks han before tuned",
+    untried="no release of Open MPI 6 was there; its reader, compiled by itself, takes it",
 )

@@ -17,6 +17,7 @@ from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, list_shipped, load_shipped
 from commtune.errors import UnknownName
 from commtune.spaces.schema import Model, Text, Truth, VariableName, VersionOne
+from commtune.systems.findings import all_findings
 from commtune.systems.loading import check_sources
 from commtune.systems.schema import Name
 
@@ -194,3 +195,28 @@ def _check_variables(file: ReferenceSettingsFile, document: Document) -> None:
         raise document.error(
             f"no set has {variable}", ("elsewhere", variable), hint="leave it out"
         )
+
+
+#: Kinds of reference settings by which a site itself tells its users what to set.
+_BY_THE_SITE = ("documented", "injected")
+
+
+@cache
+def used_settings(system: str, library: str) -> Mapping[tuple[str, str], bool]:
+    """Variables with a value that a source names for a system and a library.
+
+    Returns:
+        For each, whether the site documents it: then it needs nobody's consent there.
+    """
+    found: dict[tuple[str, str], bool] = {}
+    for named in all_findings():
+        finding = named.finding
+        if system in finding.systems and library in finding.libraries:
+            for setting in (finding.setting, *finding.also):
+                found |= dict.fromkeys(setting.items(), False)
+    for one in all_reference_settings().values():
+        if system in one.entry.systems and library in one.entry.libraries:
+            by_site = one.entry.fit and one.entry.kind in _BY_THE_SITE
+            for item in one.settings.items():
+                found[item] = by_site or found.get(item, False)
+    return found

@@ -217,3 +217,16 @@ def _value(setting: Setting, default: Setting | None) -> tuple[str, ...] | None:
             return None
         return ("unknown", setting.asked or "", setting.held or "")
     return ("holds", setting.held or "")
+
+
+def split_fingerprint(fingerprint: str) -> tuple[str, str]:
+    """The digests of the sum and of the messages; either may be empty."""
+    order, _, messages = fingerprint.partition("+")
+    return order, messages
+
+
+def is_same_algorithm(one: str, other: str) -> bool | None:
+    """Whether the digests that both have are equal; ``None`` where they have none in common."""
+    pairs = zip(split_fingerprint(one), split_fingerprint(other), strict=True)
+    common = [own == its for own, its in pairs if own and its]
+    return all(common) if common else None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from commtune.cluster.exit_codes import judge_run
-from commtune.cluster.pbs.launching import MpiLauncher
+from commtune.cluster.pbs.client import MpiLauncher
 from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed

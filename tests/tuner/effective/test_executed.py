@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from commtune.model import DEFAULT, Configuration, Execution, Followed
-from commtune.tuner.effective.fingerprints import is_same_algorithm
 from commtune.tuner.effective.settings import (
     Setting,
     Told,
     effective_configuration,
     group_executions,
+    is_same_algorithm,
     judge_execution,
     settings_of,
 )

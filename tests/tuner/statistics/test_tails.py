@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from commtune.tuner.outcome.slow_runs import describe_slow_runs
+from commtune.tuner.outcome.profiles import describe_slow_runs
 from commtune.tuner.statistics.tails import measure_tail
 
 
