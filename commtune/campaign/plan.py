@@ -7,8 +7,15 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from commtune import formatting
-from commtune.model import Aggressor, Configuration, Estimand, Operation, Timing, Workload
+from commtune.model import Aggressor, Configuration, Estimand, Operation, Phase, Timing, Workload
 from commtune.spaces.space import Space
+
+#: Fields of a budget by the phases that have one.
+BUDGETS: Mapping[str, str] = {
+    Phase.SEARCH: "search_s",
+    Phase.ABLATE: "ablation_s",
+    Phase.CONFIRM: "confirmation_s",
+}
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
+from commtune.campaign.plan import BUDGETS
 from commtune.db.settings import excluded_nodes, node_hours_budget
 from commtune.model import Configuration, JobRecord, JobStage, Outcome, Phase, Run
 from commtune.model.conclusion import DefaultNoise
@@ -27,11 +28,6 @@ _TITLES = {
     Phase.CONFIRM: "confirmation",
     Phase.GUARD: "guards",
     Phase.VERIFY: "verification",
-}
-_BUDGETS = {
-    Phase.SEARCH: "search_s",
-    Phase.ABLATE: "ablation_s",
-    Phase.CONFIRM: "confirmation_s",
 }
 
 
@@ -110,7 +106,7 @@ def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCos
 
 
 def _budget(record: CampaignRecord, phase: Phase) -> float:
-    name = _BUDGETS.get(phase, "")
+    name = BUDGETS.get(phase, "")
     settings = record.campaign.settings.get("budget") or {}
     return float(record.conclusion.budget.get(name) or settings.get(name) or 0.0)
 

@@ -8,23 +8,17 @@ from itertools import pairwise
 from typing import Any
 
 from commtune.app.campaigns.stored import CampaignState, CampaignSummary, list_campaigns
+from commtune.campaign.plan import BUDGETS
 from commtune.db.connection.location import database_url
 from commtune.db.connection.reader import keep_open
 from commtune.db.damage import DamagedRows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import RunLine, best_single_run, count_phases, list_runs
-from commtune.model import Phase
 
 #: Runs that are listed, and that the pace is taken from.
 _RECENT = 20
 #: A pause as long as this between two runs is no part of the pace, in seconds.
 _PAUSE_S = 600.0
-#: What a phase's budget is called.
-_BUDGETS = {
-    Phase.SEARCH: "search_s",
-    Phase.ABLATE: "ablation_s",
-    Phase.CONFIRM: "confirmation_s",
-}
 
 
 @dataclass(frozen=True)
@@ -95,8 +89,7 @@ def _read_progress(name: str, url: str) -> CampaignProgress:
 
 
 def _budget(settings: Mapping[str, Any], phase: str) -> float | None:
-    known = {str(one): key for one, key in _BUDGETS.items()}
-    found = (settings.get("budget") or {}).get(known.get(phase, ""))
+    found = (settings.get("budget") or {}).get(BUDGETS.get(phase, ""))
     return float(found) if isinstance(found, int | float) else None
 
 

@@ -78,11 +78,7 @@ def load_between(
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
-    """The cores of a ``/proc/stat`` text, by number.
-
-    Raises:
-        ValueError: it is written otherwise than the kernel does.
-    """
+    """The cores of a ``/proc/stat`` text, by number."""
     lines = (line.split() for line in text.splitlines())
     # Old kernels have fewer columns. Those behind the eighth are part of the first two.
     return {

@@ -138,11 +138,7 @@ def check_plain(value: Any, depth: int = 0) -> None:
 
 
 def _value(column: sa.Column[Any], plain: Any) -> Any:
-    """The value of a column.
-
-    Raises:
-        BadRow: it can't hold that.
-    """
+    """The value of a column."""
     kind = kind_of(column.table.name, column.name)
     if plain is None:
         if column.nullable:

@@ -11,11 +11,9 @@ from typing import Any
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
-from commtune.db.queries.profiles import write_numbers
+from commtune.db.queries.profiles import LARGEST, write_numbers
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.model import Outcome, Phase
-
-_LARGEST = 2**63 - 1
 
 _RUNS = """
 SELECT r.id, r.run_id, r.phase, r.block, r.position, r.operation, r.state, r.outcome,
@@ -153,7 +151,7 @@ def list_runs(
     given = {name: value for name, value in given.items() if value is not None}
     filters = " ".join(f"AND {_FILTERS[name]}" for name in given)
     statement = _RUNS.format(more="" if run is None else ", r.output_tail", filters=filters)
-    last = _LARGEST if before is None else min(before, _LARGEST)
+    last = LARGEST if before is None else min(before, LARGEST)
     values = {"campaign": campaign_id, "before": last, "limit": limit, **given}
     with open_for_reading(url) as rows:
         found = rows(statement, values)
@@ -162,7 +160,7 @@ def list_runs(
 
 def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
     """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``."""
-    values = {"campaign": campaign_id, "first": min(first, _LARGEST), "limit": limit}
+    values = {"campaign": campaign_id, "first": min(first, LARGEST), "limit": limit}
     with open_for_reading(url) as rows:
         found = rows(_TRIALS, values)
     sound = read_rows(found, "trials", "number")

@@ -90,11 +90,7 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
 
 
 def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
-    """All profiles, or a campaign's: newest first, then by operation and size.
-
-    Raises:
-        NoAnswer: there is no database yet.
-    """
+    """All profiles, or a campaign's: newest first, then by operation and size."""
     if is_service(url):
         from commtune.db import remote
 

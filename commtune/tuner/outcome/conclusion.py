@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
-from commtune.campaign.plan import Plan
+from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
 from commtune.model import FEWEST_PAIRS, Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
@@ -75,11 +75,7 @@ def draw_conclusion(
             confirmations=decision.number + 1,
             interval=_INTERVAL,
         ),
-        budget={
-            "search_s": plan.budget.search_s,
-            "ablation_s": plan.budget.ablation_s,
-            "confirmation_s": plan.budget.confirmation_s,
-        },
+        budget={name: getattr(plan.budget, name) for name in BUDGETS.values()},
         spent=time_spent(evidence),
         noise=default_noise(evidence),
         confirmed=_confirmed(decision, comparison, rules),
