@@ -47,6 +47,14 @@ def test_the_url_may_be_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert database_url(None) == "sqlite:////env.db"
 
 
+def test_a_device_in_the_place_of_that_file_ends_in_words(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COMMTUNE_DB_FILE", "/dev/zero")
+    with pytest.raises(UserError, match="is no plain text"):
+        database_url(None)
+
+
 @pytest.mark.parametrize("name", ["a b.db", "100%.db", "odd#name?.db", "ünï.db"])
 def test_a_path_is_an_sqlite_file(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from commtune.db.connection.engine import open_database, open_readable
+from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.reader import open_for_reading
 from commtune.errors import DatabaseFault
 from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
@@ -64,6 +64,15 @@ def test_what_others_can_write_is_not_opened(
     shared.chmod(mode)
     shared.parent.chmod(of_folder)
     assert who_else_wrote(shared) == why
+
+
+@pytest.mark.parametrize("open_", [open_readable, open_database])
+def test_a_pipe_is_refused_and_not_waited_for(
+    tmp_path: Path, open_: Callable[[str], Database]
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(DatabaseFault, match="it is a pipe or a device, not a regular file"):
+        open_(f"sqlite:///{tmp_path}/pipe")
 
 
 def test_a_database_that_another_user_laid_there_is_not_opened(

@@ -264,7 +264,7 @@ def _make_folder(folder: Path, url: str) -> None:
         raise DatabaseFault(
             f"the database {location.shown_url(url)} can't be opened: "
             f"the folder {folder} can't be created ({error.strerror})",
-            hint="name another database with --db or COMMTUNE_DB",
+            hint=location.ELSEWHERE,
         ) from error
 
 

@@ -33,7 +33,11 @@ _WAIT_S = 300.0
 _AWAY_S = 3600.0
 _ATTEMPT_S = 10.0
 
+ELSEWHERE = "name another database with --db or COMMTUNE_DB"
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
+
+#: Of a file with a URL: a device may never end.
+_MOST_CHARACTERS = 4096
 
 _REVISION = re.compile(r"r\d{4}")
 #: ``postgresql:/user@host``: a slash too few.
@@ -62,7 +66,7 @@ def database_url(option: str | None) -> str:
     if not chosen.isprintable():  # bytes that are no text among them
         raise UserError(
             f"the database's name {chosen[:60]!r} is no plain text",
-            hint="name another one with --db or COMMTUNE_DB",
+            hint=ELSEWHERE,
         )
     if chosen.startswith("unix:") and "://" not in chosen:
         return f"unix://{Path(chosen.removeprefix('unix:')).expanduser().absolute()}"
@@ -80,7 +84,8 @@ def _url_in_file() -> str:
     if not (file := os.environ.get("COMMTUNE_DB_FILE")):
         return ""
     try:
-        found = Path(file).read_text(encoding="utf-8").strip()
+        with Path(file).open(encoding="utf-8") as opened:
+            found = opened.read(_MOST_CHARACTERS).strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not text"
         raise UserError(f"COMMTUNE_DB_FILE={file} can't be read: {why}", hint=_IN_FILE) from error
@@ -246,7 +251,7 @@ def check_revision(revision: object, tables: Collection[str], shown: str) -> Non
     elif tables:
         raise DatabaseFault(
             f"the database {shown} is not commtune's",
-            hint="name another one with --db or COMMTUNE_DB",
+            hint=ELSEWHERE,
         )
     else:
         raise NoAnswer(f"the database {shown} is empty", hint="commtune tune runs a campaign")
@@ -267,16 +272,15 @@ class _Meaning:
     fault: type[DatabaseFault] = DatabaseFault
 
 
-_ELSEWHERE = "name another database with --db or COMMTUNE_DB"
 _FREE = "free some space"
 _DISK = "check the disk, and your quota"
 _SERVER = "check that the server runs, and the host, port and user in the URL"
 
 _MEANINGS = (
     _Meaning("unable to open database file", "can't be opened", "check the path and your rights"),
-    _Meaning("readonly database", "is read-only for you", _ELSEWHERE),
-    _Meaning("read-only transaction", "is read-only for you", _ELSEWHERE),
-    _Meaning("file is not a database", "is not an SQLite database", _ELSEWHERE),
+    _Meaning("readonly database", "is read-only for you", ELSEWHERE),
+    _Meaning("read-only transaction", "is read-only for you", ELSEWHERE),
+    _Meaning("file is not a database", "is not an SQLite database", ELSEWHERE),
     _Meaning("malformed", "is damaged", "commtune db repair keeps what can be read"),
     _Meaning("disk is full", "can't grow: the disk is full", _FREE, True, NoRoom),
     _Meaning("no space left", "can't grow: the disk is full", _FREE, True, NoRoom),
@@ -285,7 +289,7 @@ _MEANINGS = (
     _Meaning("disk i/o error", "can't be read or written: I/O error", _DISK, True, NoRoom),
     _Meaning("database is locked", "is busy: another program writes", "try again later", True),
     _Meaning("lock timeout", "is busy: another program writes", "try again later", True),
-    _Meaning("no such table", "has tables missing", _ELSEWHERE),
+    _Meaning("no such table", "has tables missing", ELSEWHERE),
     _Meaning("password authentication failed", "refuses user or password", _SERVER),
     _Meaning("no password supplied", "requires a password", "put it in ~/.pgpass, or in the URL"),
     _Meaning("permission denied", "denies you permission for this", "ask its administrator"),

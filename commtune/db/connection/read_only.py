@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import stat
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -60,11 +61,21 @@ def _uri(path: Path) -> str:
 
 
 def require_private(path: Path) -> None:
-    """Refuses a database whose settings another user may have chosen.
+    """Refuses what is no file, and a database whose settings another user may have chosen.
 
     Raises:
-        DatabaseFault: it is another user's, or others can write it.
+        DatabaseFault: it is another user's, or others can write it, or it is a pipe or a device.
     """
+    try:
+        mode = path.stat().st_mode
+    except (OSError, ValueError):  # who opens it says why
+        return
+    # SQLite would wait for who writes into a pipe, and no signal would end that.
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise DatabaseFault(
+            f"the database {path} is not opened: it is a pipe or a device, not a regular file",
+            hint=location.ELSEWHERE,
+        )
     if why := who_else_wrote(path):
         raise DatabaseFault(
             f"the database {path} is not opened: {why}, and 'commtune run' loads what it says",
