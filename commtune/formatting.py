@@ -74,6 +74,11 @@ def format_count(count: int, what: str) -> str:
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
+def list_first(words: Sequence[object], most: int = 4) -> str:
+    """The first of them with commas between; ``...`` stands for more."""
+    return ", ".join([*map(str, words[:most]), *(["..."] if len(words) > most else [])])
+
+
 def format_many(count: int) -> str:
     """A number of configurations, whole; of very many with two digits, ``1.2e+15``."""
     if count < 10**12:

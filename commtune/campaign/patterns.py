@@ -10,6 +10,7 @@ from pathlib import Path
 from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import quote_value
 from commtune.errors import CampaignError, InvalidKey, UserError, WriteKey, os_reason
+from commtune.formatting import list_first
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
 from commtune.model.operations import ACTIVE, GROUPED, IN_PYTHON, MIXED
 
@@ -232,12 +233,7 @@ def _why_not(asked: PatternFields, size: int) -> str:
 
 def _nearest(legal: list[int], wanted: int) -> str:
     nearest = min(legal, key=lambda size: (abs(size - wanted), size))
-    return f"nearest: {nearest}" + (f"; legal: {_listed(legal)}" if len(legal) > 1 else "")
-
-
-def _listed(numbers: list[int]) -> str:
-    shown = [str(number) for number in numbers[:12]]
-    return ", ".join([*shown, "..."] if len(numbers) > len(shown) else shown)
+    return f"nearest: {nearest}" + (f"; legal: {list_first(legal, 12)}" if len(legal) > 1 else "")
 
 
 def _active(asked: PatternFields) -> int:

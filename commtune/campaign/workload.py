@@ -14,7 +14,7 @@ from commtune.campaign.value_types import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.documents.yaml_document import Document
-from commtune.formatting import format_size
+from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
@@ -31,8 +31,6 @@ _OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "directi
                 "inside", "between", "assemble")  # fmt: skip
 #: Keys that a workload takes as they are written.
 _OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
-#: Sizes that a remark names.
-_MOST_SHOWN = 4
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
@@ -84,13 +82,12 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
 def rounded_words(workload: Workload) -> str:
     """What to say where sizes are no whole numbers of elements; empty where all are."""
     element = workload.element_bytes
-    odd = [size for size in workload.sizes if size % element]
+    odd = [format_size(size) for size in workload.sizes if size % element]
     # A benchmark of a user's own makes of sizes what it likes.
     if not odd or workload.operation.is_own:
         return ""
-    shown = ", ".join(format_size(size) for size in odd[:_MOST_SHOWN])
-    shown += ", ..." if len(odd) > _MOST_SHOWN else ""
-    return f"{shown}: rounded down to whole elements of {workload.dtype} ({element} bytes)"
+    elements = f"whole elements of {workload.dtype} ({element} bytes)"
+    return f"{list_first(odd)}: rounded down to {elements}"
 
 
 def _size_range(written: str) -> tuple[int, ...]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 from commtune.errors import SpaceError
+from commtune.formatting import list_first
 from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 _Assignment = dict[str, Value]
@@ -145,9 +146,8 @@ class Enumeration:
 
 def _too_entangled(begun: Sequence[_Begun]) -> SpaceError:
     names = sorted({name for constraint, _ in begun for name in constraint.names})
-    shown = ", ".join(names[:5]) + (", ..." if len(names) > 5 else "")
     return SpaceError(
-        f"rules between {shown} leave more than {_MOST_STEPS:,} cases to count",
+        f"rules between {list_first(names)} leave more than {_MOST_STEPS:,} cases to count",
         hint="give these fewer values, or relate fewer of them",
     )
 

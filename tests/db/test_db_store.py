@@ -353,6 +353,13 @@ def test_the_newest_decision_holds(store: Store, campaign_id: int) -> None:
     assert given.count(store, "decisions") == 2
 
 
+def test_a_number_that_json_does_not_know_comes_back_as_the_default(
+    store: Store, campaign_id: int
+) -> None:
+    store.decide(campaign_id, Decision(blocks=7, budget_s=math.inf, budget={"wall_s": math.nan}))
+    assert store.decision(campaign_id) == Decision(blocks=7)
+
+
 def test_profiles_replace_earlier_ones_and_never_take_their_numbers(
     store: Store, campaign_id: int
 ) -> None:

@@ -14,7 +14,7 @@ from commtune.documents.quantities import (
     parse_seconds,
 )
 from commtune.documents.yaml_document import parse_document
-from commtune.formatting import format_size
+from commtune.formatting import format_size, list_first
 from commtune.spaces.loading import build_space
 
 
@@ -113,3 +113,8 @@ def test_a_bare_number_above_one_is_no_share() -> None:
     with pytest.raises(QuantityError) as caught:
         parse_percent(2)
     assert caught.value.hint == "nearest: 2%"
+
+
+def test_a_long_list_says_that_there_is_more() -> None:
+    listed = [list_first(range(count), 3) for count in (0, 1, 3, 4)]
+    assert listed == ["", "0", "0, 1, 2", "0, 1, 2, ..."]

@@ -23,6 +23,7 @@ from commtune.errors import (
     UnknownName,
     UserError,
 )
+from commtune.formatting import list_first
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
 from commtune.replay.benchmark import ReplayBenchmark, check_plan
@@ -49,8 +50,6 @@ from commtune.wiring.user_folders import Folders
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0
-#: Nodes of an allocation that are named.
-_NODES_SAID = 4
 
 
 def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiInstallation]:
@@ -184,8 +183,7 @@ def _whereabouts(on: SlurmCampaign) -> str:
             f"on cluster {on.site.name}: each block is a job, up to {on.request.jobs} in flight; "
             "'commtune status' lists them"
         )
-    job, nodes = on.allocation.number, on.allocation.nodes
-    named = ", ".join(nodes[:_NODES_SAID]) + (", ..." if len(nodes) > _NODES_SAID else "")
+    job, named = on.allocation.number, list_first(on.allocation.nodes)
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 

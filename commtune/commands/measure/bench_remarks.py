@@ -23,8 +23,6 @@ from commtune.model.operations import ACTIVE
 
 #: A median so many times the minimum: most samples waited for something that others did not.
 _FAR = 5.0
-#: Sizes that were moved as others, in one remark.
-_MOST_SHOWN = 4
 
 
 def list_remarks(request: RunRequest, mpi: MpiInstallation, result: RunResult) -> list[str]:
@@ -76,11 +74,10 @@ def _rounded_sizes(workload: Workload, result: RunResult) -> str:
     ]
     if not odd:
         return ""
-    shown = ", ".join(odd[:_MOST_SHOWN]) + (", ..." if len(odd) > _MOST_SHOWN else "")
     element = workload.element_bytes
     return (
-        f"moved: {shown}; every message has whole elements of {workload.dtype} ({element} bytes), "
-        "one at least. Bandwidths are of what was moved"
+        f"moved: {text.list_first(odd)}; every message has whole elements of {workload.dtype} "
+        f"({element} bytes), one at least. Bandwidths are of what was moved"
     )
 
 
