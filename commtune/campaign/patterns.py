@@ -265,7 +265,11 @@ def _content(asked: PatternFields) -> Matrix | None:
 
 
 def _parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
-    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment."""
+    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
+
+    Raises:
+        CampaignError: with file and line.
+    """
     flows: list[Flow] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()

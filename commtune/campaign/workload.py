@@ -35,7 +35,11 @@ _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
 def _parse_operation(written: object) -> object:
-    """The word as it is."""
+    """The word as it is.
+
+    Raises:
+        QuantityError: the benchmark knows it, but it is not for runs that are compared.
+    """
     if written == "pairs":
         message = "pairs has no time of the whole: it measures each pair of ranks by itself"
         raise QuantityError(message, hint="commtune bench --op pairs shows them")

@@ -238,7 +238,11 @@ _SHORT_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGkmg])(?![A-Za-z0-9])")
 
 
 def _read_operation(word: str) -> tuple[Operation, str]:
-    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``."""
+    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``.
+
+    Raises:
+        UserError: no operation is called so; the hint names the nearest.
+    """
     try:
         return Operation(word), ""
     except ValueError:

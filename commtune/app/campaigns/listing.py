@@ -1,7 +1,4 @@
-"""Lists of what is stored: systems, stacks, and the runs of a campaign.
-
-All raise NoAnswer where there is no database yet, and UnknownName where there is no such campaign.
-"""
+"""Lists of what is stored: systems, stacks, and the runs of a campaign."""
 
 from __future__ import annotations
 
@@ -15,12 +12,20 @@ from commtune.errors import UnknownName
 
 
 def list_systems(db: str | None = None) -> list[tuple[SystemRecord, int]]:
-    """All machines, newest first, each with its number of campaigns."""
+    """All machines, newest first, each with its number of campaigns.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
     return listing.list_systems(database_url(db))
 
 
 def list_stacks(db: str | None = None) -> list[tuple[StackRecord, int]]:
-    """All communication software, newest first, each with its number of campaigns."""
+    """All communication software, newest first, each with its number of campaigns.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
     return listing.list_stacks(database_url(db))
 
 
@@ -38,6 +43,9 @@ def list_runs(
     Args:
         before: only those older than the run of this number (``RunLine.id``).
         limit: at most so many.
+
+    Raises:
+        UnknownName: there is no such campaign.
     """
     url = database_url(db)
     number = describe_campaign(url, campaign).id
@@ -47,7 +55,11 @@ def list_runs(
 def list_trials(
     campaign: str, db: str | None = None, *, first: int = 0, limit: int
 ) -> list[TrialLine]:
-    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``."""
+    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``.
+
+    Raises:
+        UnknownName: there is no such campaign.
+    """
     url = database_url(db)
     return listing.list_trials(url, describe_campaign(url, campaign).id, first=first, limit=limit)
 

@@ -52,6 +52,9 @@ def read_results_page(campaign: str, db: str | None = None, **page: int) -> Resu
 
     Args:
         page: which, as ``db.queries.results.read_results_page`` has it.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign, or no database.
     """
     return results.read_results_page(database_url(db), campaign, **page)
 

@@ -54,7 +54,11 @@ def write_campaign_report(
 
 
 def render_campaign_report(campaign: str, db: str | None = None) -> str:
-    """A campaign's report as HTML that needs nothing else; writes no file."""
+    """A campaign's report as HTML that needs nothing else; writes no file.
+
+    Raises:
+        UnknownName, NoAnswer: there is no such campaign.
+    """
     return Page(_read_campaign(campaign, db)).render()
 
 

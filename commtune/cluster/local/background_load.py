@@ -78,7 +78,11 @@ def load_between(
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
-    """The cores of a ``/proc/stat`` text, by number."""
+    """The cores of a ``/proc/stat`` text, by number.
+
+    Raises:
+        ValueError: it is written otherwise than the kernel does.
+    """
     lines = (line.split() for line in text.splitlines())
     # Old kernels have fewer columns. Those behind the eighth are part of the first two.
     return {

@@ -262,7 +262,11 @@ def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
 
 
 def _require_private(prefix: Path) -> None:
-    """Refuses an MPI that commtune found by itself, if others may have laid programs there."""
+    """Refuses an MPI that commtune found by itself, if others may have laid programs there.
+
+    Raises:
+        EnvironmentFault: it is another user's, or others can write it.
+    """
     for file in (prefix, *(prefix / "bin").iterdir(), *prefix.glob("lib/*")):
         if why := who_else_wrote(file):
             named = shlex.quote(str(prefix.resolve()))

@@ -138,7 +138,11 @@ def check_plain(value: Any, depth: int = 0) -> None:
 
 
 def _value(column: sa.Column[Any], plain: Any) -> Any:
-    """The value of a column."""
+    """The value of a column.
+
+    Raises:
+        BadRow: it can't hold that.
+    """
     kind = kind_of(column.table.name, column.name)
     if plain is None:
         if column.nullable:

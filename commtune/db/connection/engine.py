@@ -201,7 +201,12 @@ def upgrade_database(url: str) -> None:
 
 @contextmanager
 def open_reader(url: str) -> Iterator[location.Rows]:
-    """Opens a database for questions; it is not created and not upgraded."""
+    """Opens a database for questions; it is not created and not upgraded.
+
+    Raises:
+        NoAnswer: it is empty.
+        DatabaseFault: it can't be read, or has another schema.
+    """
     with _faults(url):
         engine, _ = _engine(url, lone=True)
         with _begin(engine, writes=False) as connection:

@@ -148,12 +148,20 @@ def wait_s(usual_s: float = _WAIT_S) -> float:
 
 
 def away_s() -> float:
-    """How long a campaign waits for a server that can't be reached, seconds: as ``wait_s``."""
+    """How long a campaign waits for a server that can't be reached, seconds.
+
+    Raises:
+        UserError: as `wait_s`.
+    """
     return wait_s(_AWAY_S)
 
 
 def busy_s() -> float:
-    """How long one attempt waits for a database that is busy or far away, seconds."""
+    """How long one attempt waits for a database that is busy or far away, seconds.
+
+    Raises:
+        UserError: as `wait_s`.
+    """
     return min(_ATTEMPT_S, wait_s())
 
 
@@ -207,7 +215,11 @@ class Away(DatabaseFault):
 
 
 def _check_schema(revision: object, shown: str) -> None:
-    """Refuses a database of another schema than ours; revisions are ordered by their number."""
+    """Refuses a database of another schema than ours; revisions are ordered by their number.
+
+    Raises:
+        DatabaseFault: older, newer, or not commtune's.
+    """
     if revision == SCHEMA:
         return
     if not isinstance(revision, str) or not _REVISION.fullmatch(revision):

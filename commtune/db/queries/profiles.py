@@ -90,7 +90,11 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
 
 
 def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
-    """All profiles, or a campaign's: newest first, then by operation and size."""
+    """All profiles, or a campaign's: newest first, then by operation and size.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
     if is_service(url):
         from commtune.db import remote
 

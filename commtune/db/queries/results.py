@@ -166,6 +166,10 @@ def read_results_page(
         after: the number of the last run of the page before.
         newest: that of the first page; ``None`` for that one.
         limit: at most so many runs.
+
+    Raises:
+        UnknownName: there is no such campaign.
+        NoAnswer: there is no database yet.
     """
     with keep_open(url), open_for_reading(url) as rows:
         found = find_results(url, [campaign])

@@ -30,6 +30,9 @@ def best_of_sites(url: str, campaign: str, workload: Workload) -> list[StoredPro
 
     Args:
         campaign: the one that asks; what was merged after it began is left out.
+
+    Raises:
+        NoAnswer: there is no database yet.
     """
     asked = {
         "campaign": campaign,

@@ -90,7 +90,12 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
 
 
 def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None:
-    """Gives a campaign another name that no other has; raises as ``require_idle``."""
+    """Gives a campaign another name.
+
+    Raises:
+        UserError: another campaign has it, or jobs would look for the old one.
+        CampaignLocked: a controller works on it.
+    """
     require_idle(connection, campaign_id, "renamed")
     if connection.execute(select(CAMPAIGNS.c.id).where(CAMPAIGNS.c.name == name)).first():
         raise UserError(f"campaign {name} already exists", hint="choose another name")
@@ -98,9 +103,13 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
 
 
 def delete_campaign(connection: Connection, campaign_id: int) -> None:
-    """Deletes a campaign with all its runs, decisions and profiles; raises as ``require_idle``.
+    """Deletes a campaign with all its runs, decisions and profiles.
 
     Systems, software stacks and configurations stay: other campaigns share them.
+
+    Raises:
+        UserError: some of its jobs are not over.
+        CampaignLocked: a controller works on it.
     """
     require_idle(connection, campaign_id, "deleted")
     delete_rows(connection, campaign_id)

@@ -53,7 +53,11 @@ class Transactions:
         self._owners: dict[int, LockOwner] = {}
 
     def _require_lock(self, connection: Connection, campaign_id: int) -> None:
-        """Refuses to write for who took the campaign's lock here, and has lost it since."""
+        """Refuses to write for who took the campaign's lock here, and has lost it since.
+
+        Raises:
+            CampaignLocked: another controller took the campaign over.
+        """
         if owner := self._owners.get(campaign_id):
             refresh_lock(connection, campaign_id, owner)
 
