@@ -132,12 +132,16 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
     found = read_rows(stored, "profile_points", "profile_id")
     overall = {_size_of(row) for row in found if _is_overall(row)}
     # In rising order: the last one of a campaign is its best.
-    return {
-        row["campaign_id"]: BestGain(**{field.name: row[field.name] for field in fields(BestGain)})
+    best = {
+        row["campaign_id"]: row
         for row in found
         if row["verdict"] == Verdict.FASTER
         # As `best` has it: one machine state counts only where all of them together don't.
         and (_is_overall(row) or _size_of(row) not in overall)
+    }
+    names = [field.name for field in fields(BestGain)]
+    return {
+        number: BestGain(**{name: row[name] for name in names}) for number, row in best.items()
     }
 
 
