@@ -116,7 +116,7 @@ def main() -> int:
     counts: dict[str, int] = {}
     first: dict[str, float] = {}
     rounds = 0
-    while time.monotonic() < end or not first:
+    while time.monotonic() < end or rounds <= _WARM_UP:
         for _ in range(5):
             simulate(rng)
         with tempfile.TemporaryDirectory() as folder:
