@@ -48,7 +48,7 @@ def _ask_times(number: str) -> tuple[float | None, float | None]:
     """When a job began and will be over, for an older Slurm, which doesn't tell the job itself."""
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
     try:
-        began, _, ends = ask_slurm(question, dict(os.environ), 60.0).partition(" ")
+        began, _, ends = ask_slurm(question, dict(os.environ), _TIMEOUT_S).partition(" ")
     except SlurmFault:
         return None, None
     return read_time(began), read_time(ends)
