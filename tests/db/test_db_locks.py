@@ -125,8 +125,10 @@ def test_a_second_controller_is_told_who_holds_it(store: Store, campaign_id: int
 
 def test_a_lock_is_given_back_only_by_its_holder(store: Store, campaign_id: int) -> None:
     store.lock(campaign_id, HERE)
-    store.unlock(campaign_id, LockOwner("node2", "boot-c", 1, 2, 3))
-    store.touch(campaign_id, HERE)
+    others: list[dict[str, Any]] = [{"host": ""}, {"pid": 0}, {"pid": HERE.pid + 1}]
+    for changed in others:
+        store.unlock(campaign_id, replace(HERE, **changed))
+        store.touch(campaign_id, HERE)
     assert store.lock(campaign_id, HERE) == ""
     store.unlock(campaign_id)
     with pytest.raises(CampaignLocked):
