@@ -26,6 +26,8 @@ _HEADING = re.compile(r"^## (.+)$")
 _FENCE = re.compile(r'^```(\w*)(?: title="([^"]+)")?$')
 #: What differs between two sessions: numbers with their units of time, and keys of jobs.
 _VARYING = re.compile(r"\b[0-9a-f]{16}\b|\d[\d.,:]*(?: (?:us|ms|s|min|h)\b)?")
+#: Said on a busy machine only.
+_OF_BUSY_MACHINES = re.compile(r"^(?:.* of it controller overhead|background load .*)\n", re.M)
 #: ``verify`` may be kept from its answer by a busy machine; it must never say the contrary.
 _CODES = {"commtune verify": {0, 10, 13}}
 _MARK = "--guide--"
@@ -85,7 +87,7 @@ def pattern(shown: str, home: Path) -> str:
 
 def plain(text: str, home: Path) -> str:
     """Text without what differs between two sessions."""
-    masked = _VARYING.sub("#", text.replace(str(home), "~"))
+    masked = _VARYING.sub("#", _OF_BUSY_MACHINES.sub("", text.replace(str(home), "~")))
     lines = (" ".join(line.split()) for line in masked.strip().splitlines())
     return re.sub(r"# (?=#)", "", "\n".join(lines))
 
