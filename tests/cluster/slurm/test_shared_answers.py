@@ -164,3 +164,24 @@ def test_how_far_back_somebody_needed_it_is_kept_for_a_while(tmp_path: Path) -> 
     asked = ((always, 1000.0), (for_long, 10.0), (always, 1000.0), (always, 900.0))
     got = [campaign.get(str, since) for campaign, since in asked]
     assert [answer and answer[0] for answer in got] == ["1000.0", None, "10.0", "10.0"]
+
+
+def test_programs_of_two_installations_do_not_answer_for_each_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = set()
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "squeue").write_text("#!/bin/sh\n")
+        (tmp_path / name / "squeue").chmod(0o755)
+        monkeypatch.setenv("PATH", str(tmp_path / name))
+        files.add(SharedAnswer.of("squeue", tmp_path, "test", 600.0).file)
+    assert len(files) == 2
+
+
+def test_where_no_folder_can_be_made_the_answer_is_asked_for(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    shared = SharedAnswer.of("squeue", tmp_path / "file", "test", 600.0)
+    said = iter(("first", "second"))
+    answers = [shared.get(lambda _: next(said)) for _ in range(2)]
+    assert [answer and answer[0] for answer in answers] == ["first", "second"]

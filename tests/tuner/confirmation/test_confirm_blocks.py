@@ -90,6 +90,18 @@ def test_a_size_that_one_run_lacks_makes_no_pair_there() -> None:
     assert set(pair_times([members], DEFAULT, A, ONE_SPEED)) == {(64, ALL)}
 
 
+def test_what_running_second_costs_is_no_gain() -> None:
+    """A candidate that came second more often is not slower for that."""
+    blocks = []
+    for number in range(24):
+        first, second = (A, DEFAULT) if number < 8 else (DEFAULT, A)
+        later = replace(run(second, number, time_s=1.1), position=1)
+        blocks.append({first: run(first, number), second: later})
+    found = pair_times(blocks, DEFAULT, A, ONE_SPEED)[SIZE, ALL].estimate()
+    assert found is not None
+    assert (found.mean, found.error) == pytest.approx((0.0, 0.0))
+
+
 def test_different_or_mixed_machine_speeds_make_no_pair() -> None:
     members = block({SIZE: 1.0}, {A: {SIZE: 1.0}}, canary_s=FAST_S)
     other = {**members, A: replace(members[A], measurements=sizes({SIZE: 3.0}, SLOW_S))}
