@@ -96,7 +96,7 @@ def _kill_somewhere(
     controller.kill()
     if _is_done(commtune):
         return "done"
-    if len(commtune.records()) == before:
+    if not commtune.records():
         return "start"
     return str(commtune.query("SELECT phase FROM runs ORDER BY id DESC LIMIT 1")[0][0])
 
