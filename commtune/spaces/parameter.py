@@ -62,7 +62,11 @@ class Clause:
 
     def holds(self, lookup: Lookup) -> bool:
         """Whether every named parameter has one of its values."""
-        return all(lookup(name) in values for name, values in self.allowed.items())
+        # A search asks this a million times: a generator takes twice as long.
+        for name, values in self.allowed.items():  # noqa: SIM110
+            if lookup(name) not in values:
+                return False
+        return True
 
     @property
     def key(self) -> str:
@@ -133,7 +137,10 @@ class Parameter:
 
     def active(self, lookup: Lookup) -> bool:
         """Whether its condition holds, given the parameters that the condition names."""
-        return not self.when or any(clause.holds(lookup) for clause in self.when)
+        for clause in self.when:
+            if clause.holds(lookup):
+                return True
+        return not self.when
 
     @property
     def depends_on(self) -> frozenset[str]:

@@ -127,33 +127,37 @@ class Space:
         Raises:
             SpaceError: the configuration is not in the space.
         """
-        problems = self.check(configuration)
+        assignment, problems = self._examine(configuration)
         if problems:
             raise SpaceError(
                 f"not a configuration of space {self.name}: {problems[0]}",
                 hint="\n".join(problems[1:]),
             )
-        values = dict(configuration)
-        return {p.name: _decoded(p, values) for p in self.parameters}
+        return assignment
 
     def check(self, configuration: Mapping[str, str]) -> list[str]:
         """What is wrong with a configuration, in words with the nearest legal value.
 
         Empty for a configuration of the space.
         """
-        problems = self._unknown(configuration)
+        return self._examine(configuration)[1]
+
+    def _examine(self, configuration: Mapping[str, str]) -> tuple[dict[str, Value], list[str]]:
+        """The value of every parameter, and what is wrong with it."""
+        values, problems = dict(configuration), self._unknown(configuration)
         assignment: dict[str, Value] = {}
         for parameter in self.parameters:
             try:
-                assignment[parameter.name] = _decoded(parameter, configuration)
+                assignment[parameter.name] = _decoded(parameter, values)
             except SpaceError as e:
                 problems.append(f"{e.message} ({e.hint})" if e.hint else e.message)
         if problems:
-            return problems
-        lookup = self.lookup(assignment)
+            return assignment, problems
+        lookup = {**self.fixed, **assignment}.get
         for parameter in self.parameters:
             problems += _misplaced(parameter, lookup)
-        return problems + [c.explain(lookup) for c in self.constraints if c.broken(lookup)]
+        problems += [c.explain(lookup) for c in self.constraints if c.broken(lookup)]
+        return assignment, problems
 
     def _unknown(self, configuration: Mapping[str, str]) -> list[str]:
         known = {v for p in self.parameters for v in p.variables}
@@ -228,9 +232,11 @@ class Space:
         self, configuration: Configuration, names: Sequence[str]
     ) -> Configuration | None:
         """A configuration without parameters, and without those that need them; if legal."""
-        whole = {**self.assignment(configuration), **dict.fromkeys(names)}
-        lacking = self.configuration(self.consistent(whole))
-        return lacking if lacking != configuration and not self.check(lacking) else None
+        kept = self.consistent({**self.assignment(configuration), **dict.fromkeys(names)})
+        lacking = self.configuration(kept)
+        unset = (name for name, value in kept.items() if value is None)
+        is_legal = self.is_allowed(kept) and all(self.by_name[name].unset for name in unset)
+        return lacking if lacking != configuration and is_legal else None
 
     def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
         """The legal configurations with another value of one parameter that is set, nearest first.

@@ -130,10 +130,6 @@ class Campaign:
             default_s=list_default_times(self.runner.evidence.good(Phase.SEARCH)),
         )
 
-    def _prospects(self, standings: Sequence[Standing]) -> Prospects:
-        spread = measure_spread(list_speedups(self.runner.evidence, self._plan.estimand))
-        return Prospects(self._plan, standings, self._search.weights, spread)
-
     def _decide(self) -> Decision:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
@@ -188,9 +184,11 @@ class Campaign:
             is_last_test: no ablation follows that would leave parameters out.
         """
         runs = int(rest_s / self._confirmation.typical_s())
+        # First: of thousands of runs, speedups and standings together take much memory.
+        spread = measure_spread(list_speedups(self.runner.evidence, self._plan.estimand))
         standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
-            chosen = self._prospects(standings).choose(runs)
+            chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)
             found: dict[Configuration, Standing] = {}
             for one in chosen:
                 executed = as_executed(self._session, one.configuration, list(found))
