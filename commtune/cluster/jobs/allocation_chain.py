@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -97,6 +98,7 @@ class AllocationChain:
     failed_nodes: FailedNodes
     clock: Callable[[], float]
     _own: str = field(default="", init=False)
+    _before: str = field(default="", init=False)  # number of the one before, until it is over
     _next: TrackedJob | None = field(default=None, init=False)
     _problem: str = field(default="", init=False)  # why the next one was not taken
     _may_requeue: bool = field(default=False, init=False)
@@ -161,7 +163,7 @@ class AllocationChain:
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
         """Puts down that this allocation runs, and that earlier ones (``after``) are over."""
-        self._own = own
+        self._own, self._before = own, after
         for job in self.book.open_jobs():
             if job.key == own:
                 running = replace(
@@ -178,17 +180,26 @@ class AllocationChain:
                 self.book.put_job(running)
         try:
             # One that waits was made by a controller that died in this very job.
-            self._next = next(iter(self.alive(own)), None)
-            parts = self.submitter.scheduler.poll([after]).parts(after) if after else ()
-            for part in parts:
-                self._look_at_nodes(part)
-            self._correct(after, parts)
+            self._next = next(iter(self._look_around()), None)
         except SchedulerFault as fault:
             self.submitter.say(f"{fault.message}; looking for further allocations later")
 
+    def _look_around(self) -> list[TrackedJob]:
+        """Allocations that follow; looks at the one before until it is over."""
+        alive, before = self.alive(self._own), self._before
+        if before:
+            # The scheduler may take minutes to end it; until then it is no successor.
+            parts = self.submitter.scheduler.poll([before]).parts(before)
+            for part in parts:
+                self._look_at_nodes(part)
+            self._correct(before, parts)
+            if all(part.observed.state.is_over for part in parts):
+                self._before = ""
+        return [tracked for tracked in alive if tracked.job.number != before]
+
     def _correct(self, number: str, parts: Iterable[QueuedJob]) -> None:
         """Takes the node-hours of the allocation before from the accounts, or from the queue."""
-        for job in self.book.all_jobs() if number else ():
+        for job in self.book.all_jobs():
             if job.number == number and job.stage is JobStage.OVER:
                 for part in parts:
                     if key_in(part.name) == job.key:
@@ -214,13 +225,16 @@ class AllocationChain:
 
     def worked(self, allocation: Allocation) -> None:
         """A run went well: the next allocation may wait for this one's end, or this one go on."""
+        if self._before:
+            with suppress(SchedulerFault):  # after the next run, then
+                self._look_around()
         if self._next is not None and self._next.job.number:
             return
         self.submitter.cancel_request.check()
         try:
             if self._next is None:
                 # It may be there already: the scheduler took it and its answer was lost.
-                there = self.alive(self._own)
+                there = self._look_around()
                 self._next = there[0] if there else self._prepare(allocation.number)
             self.submitter.attempt(self._next, allocation.number)
             problem = self._next.refusal

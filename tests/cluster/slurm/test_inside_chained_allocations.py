@@ -306,3 +306,22 @@ def test_without_accounts_the_queue_says_once_what_it_used(
     assert job.node_hours == pytest.approx(2 * 1890 / 3600)
     assert (job.stage, job.started_at) == (JobStage.OVER, allocation.began_at)
     assert job.ended_at == pytest.approx(allocation.began_at + 1890)
+
+
+def test_the_one_before_is_no_successor_while_it_is_being_ended(chain: Chain) -> None:
+    before = chain.controller().submit()
+    controller, allocation = chain.runs(before)
+    chain.fake.advance(60)
+    controller.ended(before.job.key, allocation, interrupted=True)
+    lost = allocation.nodes[0]
+    chain.fake.end("1001", Fate("NODE_FAIL", completing_s=60.0))
+    chain.fake.fail_node(lost)
+    flight = chain.controller().submit(after="1001", is_over=True)
+    follows, own = chain.controller(), chain.allocation(flight)
+    follows.began(flight.job.key, own, "1001")
+    follows.worked(own)
+    assert [job.number for job in chain.book.known.values()] == ["1001", "1002", "1003"]
+    chain.fake.advance(61)
+    follows.worked(own)
+    assert chain.job("1001").stage is JobStage.OVER
+    assert lost in (chain.folder / "failed.json").read_text()
