@@ -14,6 +14,11 @@ from commtune.cluster.placement import Topology, expand_readable_hosts, find_dis
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
 
+#: In the environment of a controller that ``commtune submit`` started: its job's key.
+KEY_VARIABLE = "COMMTUNE_ALLOCATION"
+#: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
+AFTER_VARIABLE = "COMMTUNE_AFTER"
+
 
 class SchedulerFault(EnvironmentFault):
     """A scheduler gave no answer; ``transient`` says whether it may answer later.

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TypeVar
 
 from commtune import process
-from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
+from commtune.cluster.scheduler import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database, open_readable
 from commtune.db.connection.location import away_s, database_url, wait_s

@@ -8,10 +8,16 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from commtune.cluster.jobs.allocation_chain import KEY_VARIABLE
 from commtune.cluster.pbs.client import MpiLauncher, PbsScheduler
 from commtune.cluster.placement import Topology
-from commtune.cluster.scheduler import Allocation, Scheduler, SchedulerFault, Site, StepLauncher
+from commtune.cluster.scheduler import (
+    KEY_VARIABLE,
+    Allocation,
+    Scheduler,
+    SchedulerFault,
+    Site,
+    StepLauncher,
+)
 from commtune.cluster.slurm.allocation import Srun, find_allocation, topology_of
 from commtune.cluster.slurm.client import SlurmScheduler, clean_environment
 from commtune.cluster.slurm.shared_answer import SharedAnswer

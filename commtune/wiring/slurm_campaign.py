@@ -15,11 +15,7 @@ from typing import Any
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
-from commtune.cluster.jobs.allocation_chain import (
-    AFTER_VARIABLE,
-    AllocationChain,
-    AllocationScript,
-)
+from commtune.cluster.jobs.allocation_chain import AllocationChain, AllocationScript
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.failures import MOST_FAILURES, FailedNodes, StopPolicy
@@ -34,7 +30,14 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.scheduler import Allocation, PollBackoff, Scheduler, Site, StepLauncher
+from commtune.cluster.scheduler import (
+    AFTER_VARIABLE,
+    Allocation,
+    PollBackoff,
+    Scheduler,
+    Site,
+    StepLauncher,
+)
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url

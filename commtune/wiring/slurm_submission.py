@@ -10,14 +10,13 @@ from functools import partial
 from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.cluster.jobs.cancellation import Cancelled, FolderBook, cancel_all
 from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.placement import expand_hosts
-from commtune.cluster.scheduler import SchedulerFault, Site
+from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, SchedulerFault, Site
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
 from commtune.db.connection.engine import Database

@@ -19,7 +19,6 @@ from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.paths import is_folder
-from commtune.wiring import slurm_submission
 from commtune.wiring.campaign_control import opened_database, readable_database
 from commtune.wiring.user_folders import Folders
 
@@ -41,7 +40,9 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         check_campaign_name(name)  # no other one may lead to a folder
         if not is_folder(folder):
             raise
-        return slurm_submission.cancel_by_folder(folder, fault)
+        from commtune.wiring.slurm_submission import cancel_by_folder
+
+        return cancel_by_folder(folder, fault)
     if stored.site:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
@@ -52,7 +53,9 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     with suppress(OSError):
         if Path(stored.folder).stat().st_uid != os.geteuid():
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
-    cancel = partial(slurm_submission.cancel_campaign, stored.id, kind, folder)
+    from commtune.wiring.slurm_submission import cancel_campaign as cancel_jobs
+
+    cancel = partial(cancel_jobs, stored.id, kind, folder)
     try:
         with opened_database(db) as opened:
             return cancel(opened)

@@ -21,6 +21,8 @@ from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, job_name, key_in, new_key
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import (
+    AFTER_VARIABLE,
+    KEY_VARIABLE,
     AccountedJob,
     Allocation,
     QueuedJob,
@@ -35,10 +37,6 @@ from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
 
-#: In the environment of a controller that ``commtune submit`` started: its job's key.
-KEY_VARIABLE = "COMMTUNE_ALLOCATION"
-#: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
-AFTER_VARIABLE = "COMMTUNE_AFTER"
 #: Seconds before an allocation's end at which its controller is told.
 _WARN_S = 30
 #: Variables of ours, and of where things are, that a controller in a job needs as well.

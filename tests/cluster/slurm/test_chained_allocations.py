@@ -12,9 +12,9 @@ import pytest
 from chained_allocations import NEVER, Chain, ended
 from fake_slurm.driver import TIMED_OUT, UNREACHABLE, FakeSlurm, Fate
 
-from commtune.cluster.jobs.allocation_chain import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.jobs.submission import key_in, new_key
 from commtune.cluster.placement import expand_hosts
+from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE
 from commtune.cluster.slurm.faults import SlurmFault
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobRecord, JobStage
