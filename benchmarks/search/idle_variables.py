@@ -103,11 +103,13 @@ def main() -> None:
         "--percent", type=float, nargs="+", default=[50], help="of the recording's runs [50]"
     )
     parser.add_argument("--seeds", type=int, default=50)
+    parser.add_argument("--first-seed", type=int, default=0, help="[0]")
     options = parser.parse_args()
     for grid in options.grids:
         recording = Recording(load_grid(GRIDS / f"{grid}.jsonl.gz"))
         for percent in options.percent:
-            found = list(play(recording, percent, range(options.seeds)))
+            seeds = range(options.first_seed, options.first_seed + options.seeds)
+            found = list(play(recording, percent, seeds))
             print(f"{grid}, {percent:g} % of its runs, {options.seeds} replayed campaigns:")
             print(f"  {describe(found)}", flush=True)
 

@@ -27,7 +27,7 @@ for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is the
 import numpy as np  # noqa: E402
 
 from commtune.tuner.confirmation import portfolio  # noqa: E402
-from commtune.tuner.search import covariance, model, phase, shrinking  # noqa: E402
+from commtune.tuner.search import covariance, model, phase, pooling, shrinking  # noqa: E402
 from commtune.tuner.search.strategies import table_gp  # noqa: E402
 
 from .__main__ import ALL, load_recording  # noqa: E402
@@ -51,6 +51,7 @@ def _without_common_noise(table: model.TableModel) -> Floats:
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
 PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
+    "what works beside the best comes back": ((pooling, "find_hidden", lambda *_: {}),),
     "halves of the best are tried": tuple(
         (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
     ),

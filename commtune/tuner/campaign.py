@@ -28,6 +28,7 @@ from commtune.tuner.outcome.conclusion import detectable_gains, draw_conclusion
 from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
+from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing, list_speedups
 from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.evidence import default_times, list_default_times
@@ -140,11 +141,13 @@ class Campaign:
         ):
             winners = self._portfolio(rest_s, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
+        hidden = self._search.find_hidden() if winners else {}
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), ablated_s, since)
         small: dict[Configuration, Standing] = {}
         for number, ablation in enumerate(ablations):
-            executed = as_executed(self._session, ablation.after, list(small))
+            whole = add_values(self._plan.space, ablation.after, hidden)
+            executed = as_executed(self._session, whole, list(small))
             ablations[number] = as_ablated(ablation, executed)
             if not executed.is_default:
                 small.setdefault(executed, winners[ablation.before])

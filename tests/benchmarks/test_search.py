@@ -13,12 +13,13 @@ from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
 from search.idle_variables import WithIdle, play
 from search.methods import KNOWN, play_method
+from search.ours import run_whole_campaign
 from search.page import table
 from search.parts import PARTS, describe, play_without, take_away
 from search.results import group_rows, load_scores, store_scores
 from search.scoring import score_course, summarize
 
-from commtune.model import Configuration, Measurement, RunRequest
+from commtune.model import Configuration, Measurement, RunRequest, Verdict
 from commtune.replay.benchmark import load_grid
 from commtune.replay.recording import RecordedRun
 
@@ -82,6 +83,19 @@ def test_profiles_hold_few_variables_that_do_nothing(halves: Halves) -> None:
     variables, idle = sum(one[0] for one in found), sum(one[1] for one in found)
     assert variables >= 10
     assert idle <= 0.15 * variables
+
+
+def test_a_campaign_recommends_what_works_beside_the_best_only() -> None:
+    """Over all runs of this campaign, nothing speaks for the size of fragments."""
+    recording = Recording(load_grid(GRIDS / "openmpi-broadcast.jsonl.gz"))
+    halves, added = split_grid(recording, 331), {"OMPI_MCA_coll_sm_fragment_size": "32768"}
+    result, _ = run_whole_campaign(halves, 331, halves.runs(20))
+    with take_away("what works beside the best comes back"):
+        without, _ = run_whole_campaign(halves, 331, halves.runs(20))
+    (found,) = [p for p in result.profiles if p.verdict is Verdict.FASTER]
+    (before,) = [p for p in without.profiles if p.verdict is Verdict.FASTER]
+    assert found.configuration == Configuration({**before.configuration, **added})
+    assert added.keys() <= set(found.unproven_variables)
 
 
 def test_a_held_out_run_that_hung_moves_a_mean_by_little(halves: Halves) -> None:

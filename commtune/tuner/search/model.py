@@ -10,7 +10,7 @@ import numpy as np
 
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.space import Space
-from commtune.tuner.search.covariance import Covariance, Observed, Posterior
+from commtune.tuner.search.covariance import Covariance, Flags, Observed, Posterior
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.standings import Speedups, Standing
 
@@ -56,7 +56,7 @@ class TableModel:
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
         #: Parameters without which runs are pooled, with their variables.
-        self._idle: dict[str, frozenset[str]] = {}
+        self.idle: dict[str, frozenset[str]] = {}
         #: What was reduced, as long as the same parameters are idle.
         self._reduced: dict[Configuration, Configuration] = {}
         self.forget_all()
@@ -96,7 +96,7 @@ class TableModel:
         """Takes in a run of a configuration, or of what counts of it; the fit follows."""
         if not speedups:
             return
-        value = np.maximum(self._at_all_sizes(speedups), _SLOWEST)
+        value = np.maximum(self.at_all_sizes(speedups), _SLOWEST)
         small = self.reduce(configuration)
         self.runs += 1
         mean = self._means.get(small)
@@ -110,7 +110,7 @@ class TableModel:
         mean.runs += 1
         mean.value = mean.value + (value - mean.value) / mean.runs
 
-    def _at_all_sizes(self, speedups: Speedups) -> Matrix:
+    def at_all_sizes(self, speedups: Speedups) -> Matrix:
         """One after the other; what a machine state hid is taken from the sizes beside it."""
         if len(speedups) == len(self._columns):
             return np.array([speedups[size] for size in self._columns])
@@ -145,10 +145,17 @@ class TableModel:
         idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
         self._pool_without(tuple(self.encoding.space.parameters[n].name for n in idle))
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._pool_without(tuple(self._idle)[:-1] if is_last_test else ())
+            self._pool_without(tuple(self.idle)[:-1] if is_last_test else ())
+
+    def may_be_best(self) -> dict[Configuration, Flags]:
+        """At which sizes each configuration may be the best, the default among them."""
+        self.fit()
+        known = [DEFAULT, *self.kept]
+        mean, error = self.predict(self.encoding.rows(known))
+        return dict(zip(known, mean + error >= (mean - error).max(axis=0), strict=True))
 
     def _pool_without(self, idle: tuple[str, ...]) -> None:
-        self._idle = {n: frozenset(self.encoding.space.by_name[n].variables) for n in idle}
+        self.idle = {n: frozenset(self.encoding.space.by_name[n].variables) for n in idle}
         self._reduced = {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
@@ -160,8 +167,8 @@ class TableModel:
 
     def _without_idle(self, configuration: Configuration) -> Configuration:
         space, small = self.encoding.space, configuration
-        of_idle = frozenset().union(*self._idle.values())
-        for name, variables in self._idle.items():
+        of_idle = frozenset().union(*self.idle.values())
+        for name, variables in self.idle.items():
             if variables.isdisjoint(small):
                 continue
             lacking = space.without_parameters(small, [name])

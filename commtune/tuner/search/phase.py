@@ -15,6 +15,7 @@ from commtune.model import DEFAULT, Configuration, Outcome, Phase, Run
 from commtune.tuner.execution.dispatch import Dispatch, NextBlock, repeat_blocks
 from commtune.tuner.execution.machine_faults import blames_machine
 from commtune.tuner.execution.session import Session, Timer
+from commtune.tuner.search import pooling
 from commtune.tuner.search.failures import Item
 from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
@@ -362,6 +363,10 @@ class SearchPhase:
         """
         self._leave_out_idle(is_last_test=is_last_test)
         return self._search.model.standings()
+
+    def find_hidden(self) -> dict[str, str]:
+        """Values of parameters that left, but work beside the best."""
+        return pooling.find_hidden(self._search.model, self._reader.rebuild(self._runner.evidence))
 
 
 def _is_behind(proposal: Proposal, reruns: Sequence[tuple[Configuration, float]]) -> bool:
