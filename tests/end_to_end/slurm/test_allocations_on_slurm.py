@@ -27,7 +27,7 @@ echo $((seconds + 4)) >next
 def test_allocations_in_a_row_end_cleanly_before_their_limits(campaign: OnSlurm) -> None:
     following = campaign.write("3600", "next")
     says = f"$(cd {campaign.folder}; . {campaign.write(_LASTING, 'lasting.sh')})"
-    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.2), says))
+    campaign.write(campaign.lasting(with_long_runs(ONE_CANDIDATE, 0.8), says))
     assert campaign("submit", "campaign.yaml").code == 0
     campaign.until(campaign.running, "its start")
     begun = time.monotonic()
