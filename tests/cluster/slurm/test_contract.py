@@ -68,9 +68,7 @@ class Site:
             answer = self.queue.poll([job])
             return answer if answer.state_of(job).state is state else None
 
-        found = wait_for(seen, f"job {job} to be {state}")
-        assert found
-        return found
+        return wait_for(seen, f"job {job} to be {state}")
 
     def accounts(self, job: str, state: JobState) -> tuple[AccountedJob, ...]:
         def told() -> tuple[AccountedJob, ...]:

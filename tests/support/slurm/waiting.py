@@ -11,7 +11,9 @@ PATIENCE_S = 300.0
 _Found = TypeVar("_Found")
 
 
-def wait_for(find: Callable[[], _Found], what: str, patience_s: float = PATIENCE_S) -> _Found:
+def wait_for(
+    find: Callable[[], _Found | None], what: str, patience_s: float = PATIENCE_S
+) -> _Found:
     """Waits until there is something, or a condition holds; returns it."""
     deadline = time.monotonic() + patience_s
     while not (found := find()):
