@@ -9,6 +9,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -125,6 +126,22 @@ class CommandLine:
                 return connection.execute(statement.encode()).fetchall()
         with closing(sqlite3.connect(self.database, timeout=PATIENCE_S)) as file:
             return file.execute(statement).fetchall()
+
+    def check_stored(self) -> Counter[str]:
+        """Every run is stored once, with both of its sizes if it went well; returns outcomes."""
+        runs = self.query("SELECT run_id, state, outcome FROM runs")
+        assert len({run_id for run_id, *_ in runs}) == len(runs)
+        assert {state for _, state, _ in runs} == {"stored"}
+        good = {run_id for run_id, _, outcome in runs if outcome == "ok"}
+        measured = self.query(
+            "SELECT runs.run_id, bytes FROM runs JOIN measurements "
+            "ON measurements.run_id = runs.id WHERE outcome = 'ok'"
+        )
+        assert len(set(measured)) == len(measured)
+        # The confirmation looks at sizes between these, too.
+        assert {(run_id, size) for run_id in good for size in (8, 65536)} <= set(measured)
+        assert all(run_id in good and 8 <= size <= 65536 for run_id, size in measured)
+        return Counter(outcome for *_, outcome in runs)
 
     def left_over(self) -> dict[int, str]:
         """Processes of the campaign's runs that still live, with the run's identifier."""
