@@ -126,7 +126,7 @@ _NAMES: Mapping[Any, str] = {
         node_count number pairs pid pid_namespace pid_start place position profile_id runs runs_ok
         seed stack_id system_id trial trial_id""",
     int | None: "batch block bytes exit_code nodes ranks samples wrong wrong_elements",
-    bool: "has_started is_guard is_timed oversubscribed simulated",
+    bool: "is_damaged is_guard oversubscribed simulated",
     float: "algbw busbw high level low minimum_gain node_hours ratio share",
     float | None: "algbw_bytes_per_s busbw_bytes_per_s other_load",
     Moment: "created heartbeat last_run prepared_at since",

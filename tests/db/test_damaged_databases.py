@@ -202,7 +202,17 @@ def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> Non
     (after,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     assert after.runs == before.runs - 1
     assert after.wall_s < before.wall_s
-    assert [str(one) for one in told] == ["runs 1: wall_s: not a number"]
+    assert [str(one) for one in told] == ["runs 1: wall_s: '1e6 seconds' is not a number"]
+
+
+def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[Damage]) -> None:
+    with closing(open_database(f"sqlite:///{path}")) as database:
+        Store(database).save_profiles(1, [given.profile()])
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE profile_points SET ratio = 'text' WHERE low = 1.6")
+    (first,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
+    assert first.best is not None and first.best.low == 1.3
+    assert {(one.table, one.column) for one in told} == {("profile_points", "ratio")}
 
 
 def test_a_controller_does_not_go_on_from_a_part(path: Path) -> None:

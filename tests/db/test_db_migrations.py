@@ -18,7 +18,7 @@ from best_rows import best_profiles
 from sqlalchemy import inspect, text
 
 import commtune
-from commtune.db.connection.engine import open_database, upgrade_database
+from commtune.db.connection.engine import open_database, open_readable, upgrade_database
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
@@ -93,6 +93,21 @@ def test_a_database_of_a_released_schema_is_brought_to_the_newest(
         assert store.job_book(summary.id).open_jobs() == [given.job()]
         assert store.job_book(summary.id).node_hours() == 0.5
     assert profiles.load_profile(url, "allreduce-large").profile == given.profile()
+
+
+def test_a_database_that_lacks_an_index_is_used_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "old.db"
+    url = f"sqlite:///{path}"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript((Path(__file__).parent / "schemas/r0008.sql").read_text())
+    before = schema_of(path)
+    with closing(open_database(url)) as database:
+        Store(database).open_campaign(given.campaign("next"))
+        assert [one.name for one in given.summaries_of(Store(database))] == ["next", "shm"]
+    with closing(open_readable(url)) as database:
+        assert Store(database).decision(1) == Decision(blocks=5)
+    assert [row.name for row in best_profiles(url, "allreduce", 1024)] == ["allreduce-large"]
+    assert schema_of(path) == before
 
 
 def commtune_of(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

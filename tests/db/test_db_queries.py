@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +21,7 @@ from database_values import profiles_of
 from commtune.db.connection.engine import open_database
 from commtune.db.connection.reader import OpenConnections
 from commtune.db.queries import profiles
+from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import StackRecord, SystemRecord
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, UnknownName
@@ -206,7 +208,10 @@ def test_odd_floats_survive(url: str, store: Store) -> None:
     assert best_profiles(url, "allreduce", 1 << 40)[0].points == (point,)
 
 
-def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def plan_of(
+    url: str, monkeypatch: pytest.MonkeyPatch, ask: Callable[[], Any], of: str
+) -> list[str]:
+    """How SQLite goes about the statements of a question in which a word occurs."""
     statements: list[str] = []
 
     class Traced(sqlite3.Connection):
@@ -216,17 +221,36 @@ def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.Monke
             super().__init__(*arguments, **options)
             self.set_trace_callback(statements.append)
 
-    monkeypatch.setattr(sqlite3, "connect", Traced)
-    best_profiles(filled_file, "allreduce", 4096)
-    monkeypatch.undo()
-    plan = []
-    with closing(sqlite3.connect(filled_file.removeprefix("sqlite:///"))) as connection:
-        for statement in statements:
-            if "profile" in statement:
-                plan += connection.execute(f"EXPLAIN QUERY PLAN {statement}").fetchall()
-    steps = [row[3] for row in plan]
+    with monkeypatch.context() as watched:
+        watched.setattr(sqlite3, "connect", Traced)
+        ask()
+    with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as connection:
+        return [
+            row[3]
+            for statement in statements
+            if of in statement
+            for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")
+        ]
+
+
+def test_an_answer_is_found_by_index(filled_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    steps = plan_of(
+        filled_file, monkeypatch, lambda: best_profiles(filled_file, "allreduce", 4096), "profile"
+    )
     assert any("ix_profiles_best" in step for step in steps)
     assert not any("SCAN" in step or "measurements" in step for step in steps), steps
+
+
+@pytest.mark.parametrize(("campaign", "how"), [(None, "SCAN"), (1, "SEARCH")])
+def test_runs_are_counted_by_index_alone(
+    filled_file: str, monkeypatch: pytest.MonkeyPatch, campaign: int | None, how: str
+) -> None:
+    steps = plan_of(
+        filled_file, monkeypatch, lambda: list_summaries(filled_file, campaign), "FROM runs"
+    )
+    # In the order of the groups, so that nothing is sorted.
+    (step,) = steps
+    assert step.startswith(f"{how} runs USING COVERING INDEX ix_runs_campaign_state")
 
 
 def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:

@@ -19,12 +19,15 @@ from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked, DatabaseFault
 from commtune.model import (
     DEFAULT,
+    FEWEST_PAIRS,
     Configuration,
+    Interval,
     Operation,
     Outcome,
     Phase,
     SubMeasurement,
     Timing,
+    Verdict,
     Workload,
 )
 from commtune.model.conclusion import Decision
@@ -404,3 +407,18 @@ def test_summaries_count_runs_by_outcome(store: Store, campaign_id: int) -> None
     assert summary.best is not None
     assert (summary.best.bytes, summary.best.speed, summary.best.low) == (1 << 20, "fast", 1.6)
     assert summary.locked_by.startswith("process 4711 on node7")
+
+
+@pytest.mark.parametrize(("pairs", "best"), [(FEWEST_PAIRS, 1024), (FEWEST_PAIRS - 1, 1 << 20)])
+def test_a_machine_state_counts_where_all_together_have_too_few_pairs(
+    store: Store, campaign_id: int, pairs: int, best: int
+) -> None:
+    unsure = replace(
+        given.point(1 << 20, "all"),
+        gain=Interval(1.1, 0.9, 1.3, pairs),
+        verdict=Verdict.UNDECIDED,
+    )
+    points = (*given.profile().points, unsure)
+    store.save_profiles(campaign_id, [given.profile(points=points)])
+    (summary,) = given.summaries_of(store)
+    assert summary.best is not None and summary.best.bytes == best

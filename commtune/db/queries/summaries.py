@@ -12,11 +12,11 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import ON_DAMAGE, Damage, read_rows
+from commtune.db.damage import read_rows
 from commtune.db.lock_owner import living_holders
 from commtune.db.records import BestGain, CampaignSummary
 from commtune.db.shapes import RunState
-from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage, Verdict
+from commtune.model import FEWEST_PAIRS, JobKind, JobRecord, JobStage
 from commtune.tuner.statistics.machine_states import ALL
 
 _CAMPAIGNS = """
@@ -27,14 +27,16 @@ WHERE {wanted}
 ORDER BY c.created DESC, c.id DESC
 """
 
-#: SQLite adds up text as 0: of a group with text among its numbers nothing can be said, and such
-#: are grouped apart. There text is greater than any number; servers have types.
+#: An index has it all, in the order of the groups. SQLite adds up text as 0, and takes it for
+#: greater than any number; servers have types.
 _RUNS = """
 SELECT campaign_id, state, outcome, MIN(id) AS id, COUNT(*) AS runs, SUM(wall_s) AS wall_s,
-       MAX(started_at) AS last_run, (wall_s IS NULL OR wall_s < 1e300) AS is_timed,
-       (started_at < 1e300) AS has_started
-FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome, is_timed, has_started
+       MAX(started_at) AS last_run,
+       (MAX(started_at) >= 1e300 OR COALESCE(MAX(wall_s), 0) >= 1e300) AS is_damaged
+FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome
 """
+_ARE_NUMBERS = "(started_at < 1e300 AND (wall_s IS NULL OR wall_s < 1e300))"
+_DAMAGED_RUNS = f"SELECT id, started_at, wall_s FROM runs WHERE NOT {_ARE_NUMBERS} AND {{wanted}}"
 
 _COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {table} GROUP BY campaign_id"
 
@@ -43,13 +45,20 @@ _NODE_HOURS = "SELECT campaign_id, SUM(node_hours) AS found FROM jobs GROUP BY c
 #: In these words the databases see that the index of open jobs will do.
 _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' ORDER BY prepared_at, key"
 
-_GAINS = """
-SELECT p.campaign_id, p.name AS profile, p.backend, p.ranks, p.nodes, x.profile_id, x.operation,
-       x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs, x.verdict
-FROM profiles p JOIN profile_points x ON x.profile_id = p.id
-WHERE {wanted} AND NOT x.is_guard AND p.verdict = 'faster'
-  AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
-ORDER BY x.low
+#: As `best` has it: one machine state counts only where all of them together don't.
+_IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
+_GAINS = f"""
+SELECT * FROM (
+  SELECT p.campaign_id, p.name AS profile, p.backend, p.ranks, p.nodes, x.profile_id, x.operation,
+         x.bytes, x.speed, x.tuned_s, x.ratio, x.low, x.high, x.pairs,
+         ROW_NUMBER() OVER (PARTITION BY p.campaign_id ORDER BY x.low DESC) AS place
+  FROM profiles p JOIN profile_points x ON x.profile_id = p.id
+  WHERE {{wanted}} AND NOT x.is_guard AND p.verdict = 'faster' AND x.verdict = 'faster'
+    AND x.bytes BETWEEN p.bytes_low AND p.bytes_high
+    AND ({_IS_OVERALL.format("x")} OR NOT EXISTS (
+      SELECT 1 FROM profile_points o WHERE o.profile_id = x.profile_id AND o.bytes = x.bytes
+        AND {_IS_OVERALL.format("o")}))
+) ranked WHERE {{is_best}}
 """
 
 
@@ -98,12 +107,11 @@ def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, A
         lambda: {"outcomes": {}, "open_runs": 0, "wall_s": 0.0, "last_run": None}
     )
     stored = _read(rows, _RUNS, "campaign_id", campaign_id)
-    for row in stored:
-        if not (row["is_timed"] and row["has_started"]):
-            column = "started_at" if row["is_timed"] else "wall_s"
-            ON_DAMAGE.get()(Damage("runs", str(row["id"]), column, "not a number"))
-    sound = [row for row in stored if row["is_timed"] and row["has_started"]]
-    for row in read_rows(sound, "runs"):
+    if any(row["is_damaged"] for row in stored):
+        read_rows(_read(rows, _DAMAGED_RUNS, "campaign_id", campaign_id), "runs")  # names them
+        sound = _RUNS.replace("WHERE", f"WHERE {_ARE_NUMBERS} AND")
+        stored = _read(rows, sound, "campaign_id", campaign_id)
+    for row in read_rows(stored, "runs"):
         total = found[row["campaign_id"]]
         total["last_run"] = max(total["last_run"] or row["last_run"], row["last_run"])
         if row["state"] == RunState.STORED:
@@ -128,26 +136,14 @@ def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
 
 
 def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
-    stored = _read(rows, _GAINS, "p.campaign_id", campaign_id)
-    found = read_rows(stored, "profile_points", "profile_id")
-    overall = {_size_of(row) for row in found if _is_overall(row)}
-    # In rising order: the last one of a campaign is its best.
-    best = {
-        row["campaign_id"]: row
-        for row in found
-        if row["verdict"] == Verdict.FASTER
-        # As `best` has it: one machine state counts only where all of them together don't.
-        and (_is_overall(row) or _size_of(row) not in overall)
-    }
+    for is_best in ("place = 1", "TRUE"):
+        statement = _GAINS.replace("{is_best}", is_best)
+        stored = _read(rows, statement, "p.campaign_id", campaign_id)
+        found = read_rows(stored, "profile_points", "profile_id")
+        if len(found) == len(stored):  # else the best of the sound ones
+            break
     names = [field.name for field in fields(BestGain)]
     return {
-        number: BestGain(**{name: row[name] for name in names}) for number, row in best.items()
+        row["campaign_id"]: BestGain(**{name: row[name] for name in names})
+        for row in sorted(found, key=lambda row: -row["place"])
     }
-
-
-def _size_of(row: Mapping[str, Any]) -> tuple[int, int]:
-    return row["profile_id"], row["bytes"]
-
-
-def _is_overall(row: Mapping[str, Any]) -> bool:
-    return bool(row["speed"] == ALL and row["pairs"] >= FEWEST_PAIRS)
