@@ -25,9 +25,9 @@ import numpy as np  # noqa: E402
 
 from commtune.campaign.plan import Plan  # noqa: E402
 from commtune.model import Profile, Verdict  # noqa: E402
+from commtune.model.profile import ALL_SIZES  # noqa: E402
 from commtune.replay.recording import load_grid  # noqa: E402
 from commtune.spaces.parameter import Kind, Parameter  # noqa: E402
-from commtune.tuner.outcome.profiles import ALL_SIZES  # noqa: E402
 
 from .halves import Floats, Halves, Recording, split_grid  # noqa: E402
 from .ours import run_whole_campaign  # noqa: E402

@@ -10,12 +10,12 @@ import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
 from commtune.model import DEFAULT, Outcome, Profile, Run, Verdict
+from commtune.model.profile import ALL_SIZES
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
 from commtune.tuner.outcome.displayed_points import overall_points
-from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.search.strategies.strategy import Origin

@@ -107,6 +107,14 @@ def _is_empty(values: Sequence[Any]) -> bool:
     return not values
 
 
+def interval_problem(row: Mapping[str, Any]) -> str:
+    """What is wrong with an interval whose columns are numbers; above, it may be open."""
+    low, ratio, high = row["low"], row["ratio"], row["high"]
+    if 0 <= low <= ratio <= high and 0 < ratio < math.inf:
+        return ""
+    return f"{shown(ratio)} is not in an interval from {shown(low)} to {shown(high)}"
+
+
 def parse_json(stored: Any) -> Any:
     """What a JSON column holds: SQLite hands out its text, other drivers what it means.
 

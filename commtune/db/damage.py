@@ -17,6 +17,7 @@ from commtune.db.checked_values import (
     check_document,
     check_of,
     column_check_of,
+    interval_problem,
     is_document,
 )
 from commtune.errors import DatabaseFault
@@ -131,11 +132,14 @@ def read_rows(
     """
     stored = [dict(row) for row in rows]
     checks = _checks_needed(stored, table, are_shared)
-    if not checks:
+    has_interval = bool(stored) and "ratio" in stored[0]
+    if not checks and not has_interval:
         return stored
     found = []
     for row in stored:
         values, damage = _read_row(row, table, checks, key)
+        if damage is None and has_interval and (problem := interval_problem(values)):
+            damage = Damage(table, str(row[key]), "ratio", problem)
         if damage is None:
             found.append(values)
         else:

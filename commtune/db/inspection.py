@@ -10,6 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from commtune.db.checked_columns import damage_in
+from commtune.db.checked_values import interval_problem
 from commtune.db.codec import load_model, unpack_samples
 from commtune.db.connection.engine import Database
 from commtune.db.damage import Damage
@@ -19,6 +20,7 @@ from commtune.db.tables import (
     DECISIONS,
     EXECUTIONS,
     METADATA,
+    PROFILE_POINTS,
     PROFILES,
     RUNS,
     TRIALS,
@@ -95,6 +97,8 @@ def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]
 
 def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
     """Columns that no reader could make into what they stand for, and why."""
+    if table == PROFILE_POINTS.name and (problem := interval_problem(values)):
+        yield "ratio", problem
     for column, read in _READERS.get(table, {}).items():
         if values[column] is None:
             continue

@@ -8,6 +8,9 @@ from commtune.model.conclusion import SizeEffect, VariableEffect
 from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.evidence import PointEvidence, Verdict
 
+#: The name of a profile beside those of ranges: one configuration for all of them.
+ALL_SIZES = "all-sizes"
+
 
 @dataclass(frozen=True)
 class Conditions:

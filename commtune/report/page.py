@@ -13,8 +13,8 @@ from markupsafe import Markup
 
 from commtune import __version__, formatting
 from commtune.documents.quantities import format_bandwidth
-from commtune.errors import NoAnswer, UserError
-from commtune.model import Configuration, Profile, Verdict
+from commtune.errors import UserError
+from commtune.model import Configuration, Verdict
 from commtune.report import points, recommendations, timeline
 from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
@@ -24,8 +24,6 @@ from commtune.report.record import CampaignRecord
 from commtune.report.replicated_findings import replicate_findings, replication_lines
 from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
-from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -148,33 +146,6 @@ class Page:
             default=Configuration(),
             each_by_itself=formatting.each_by_itself(self.record.held_against("level")),
         )
-
-
-def write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
-    """Draws what was confirmed alone: times, and speedups with their intervals.
-
-    Raises:
-        NoAnswer: no size has enough pairs.
-        UserError: the file can't be written.
-    """
-    shown = [
-        SizePoint(point, profile, None, ())
-        for profile in profiles
-        if profile.name != ALL_SIZES
-        for point in displayed_points(profile.points)
-        if profile.bytes_low <= point.bytes <= profile.bytes_high
-    ]
-    judged = sorted((p for p in shown if p.is_judged), key=lambda p: p.bytes)
-    if not judged:
-        raise NoAnswer(
-            f"campaign {campaign} has too few pairs at every size to draw anything",
-            hint="give it a larger budget for confirmation, and tune again",
-        )
-    first = judged[0].profile
-    where = formatting.format_ranks(first.ranks, first.nodes)
-    banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
-    picture = evidence.draw_speedups(judged, first.minimum_gain)
-    picture.write(path, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 
 def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:

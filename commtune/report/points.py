@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import fsum, isfinite, log
 from statistics import median
+from typing import TYPE_CHECKING
 
 from commtune.model import (
     DEFAULT,
@@ -18,7 +19,6 @@ from commtune.model import (
     Profile,
     Verdict,
 )
-from commtune.report.record import CampaignRecord
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.operations import stored_fabric, stored_nominal
 from commtune.tuner.statistics.blocks import whole_blocks
@@ -26,6 +26,9 @@ from commtune.tuner.statistics.evidence import Cell
 from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail
+
+if TYPE_CHECKING:  # who draws stored evidence alone doesn't wait for all that a report reads
+    from commtune.report.record import CampaignRecord
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"

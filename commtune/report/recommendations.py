@@ -12,11 +12,10 @@ from statistics import geometric_mean
 from commtune import formatting
 from commtune.model import FEWEST_PAIRS, Configuration, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import error_share
-from commtune.model.profile import RangeBoundary
+from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
-from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.machine_states import ALL
 
 #: A gain as large that could still be hidden means that nothing is known.

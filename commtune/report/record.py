@@ -8,14 +8,14 @@ from typing import Any
 
 from commtune import formatting, model
 from commtune.db.queries.description import benchmark_header
-from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.profiles import load_profiles
 from commtune.db.records import CampaignDescription
 from commtune.db.storage.store import Store
 from commtune.model.conclusion import Conclusion
 from commtune.model.operations import MIXED
+from commtune.model.profile import ALL_SIZES
 from commtune.model.run_costs import RunCost
 from commtune.report.size_times import TimedRuns
-from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.machine_states import MachineStates
 
 
@@ -151,11 +151,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         campaign=campaign,
         trials=tuple(store.trials(campaign.id)),
         runs=runs,
-        profiles=tuple(
-            load_profile(url, str(entry.id), with_details=True).profile
-            for entry in find_profiles(url, campaign.name)
-            if entry.verdict != model.Verdict.LIKELY
-        ),
+        profiles=tuple(load_profiles(url, campaign.name, with_details=True)),
         conclusion=stored or Conclusion(),
         executions=tuple(store.executions(campaign.id)),
         plans={plan.number: plan for plan in store.blocks(campaign.id)},

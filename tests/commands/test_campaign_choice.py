@@ -7,7 +7,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 
-from commtune.app.profiles.reporting import _choose_campaign, write_plot
+from commtune.app.profiles.plotting import choose_campaign, write_plot
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.errors import NoAnswer, UnknownName, UserError
@@ -23,17 +23,17 @@ def stored(url: str, *names: str) -> None:
 def test_the_only_campaign_is_meant(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/commtune.db"
     stored(url, "first")
-    assert _choose_campaign(None, url) == "first"
-    assert _choose_campaign("other", url) == "other"
+    assert choose_campaign(None, url) == "first"
+    assert choose_campaign("other", url) == "other"
     stored(url, "second")
     with pytest.raises(UserError, match="there are 2 campaigns") as raised:
-        _choose_campaign(None, url)
+        choose_campaign(None, url)
     assert raised.value.hint == "name one: second, first"
 
 
 def test_no_database_is_made_by_asking(tmp_path: Path) -> None:
     with pytest.raises(NoAnswer):
-        _choose_campaign(None, f"sqlite:///{tmp_path}/commtune.db")
+        choose_campaign(None, f"sqlite:///{tmp_path}/commtune.db")
     assert not (tmp_path / "commtune.db").exists()
 
 

@@ -27,11 +27,13 @@ _DOCUMENTS = ("pydantic", "yaml", "jinja2")
 
 @pytest.fixture(scope="module")
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With a campaign of one trial."""
+    """With a campaign of one trial and one profile."""
     file = tmp_path_factory.mktemp("stored") / "commtune.db"
     with closing(open_database(f"sqlite:///{file}")) as opened:
         store = Store(opened)
-        store.add_trial(store.open_campaign(given.campaign()).id, 1, given.TUNED, "user")
+        campaign_id = store.open_campaign(given.campaign()).id
+        store.add_trial(campaign_id, 1, given.TUNED, "user")
+        store.save_profiles(campaign_id, [given.profile()])
     return file
 
 
@@ -40,6 +42,7 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     [
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
+        ("plot -o {new}.svg --db {database}", (*_DATABASE, *_DOCUMENTS, "scipy", "optuna")),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("init {new}", (*_DATABASE, *_SEARCH, "pydantic", "commtune.spaces.space")),

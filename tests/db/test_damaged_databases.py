@@ -196,6 +196,25 @@ def test_a_profile_is_no_answer_without_all_of_its_evidence(
     assert {one.campaign for one in best("allreduce", 8, {}, db=str(path))} == {"second"}
 
 
+@pytest.mark.parametrize(
+    ("column", "value"),
+    [("low", 1e9), ("low", -1.0), ("high", 0.5), ("ratio", 0.0), ("ratio", float("inf"))],
+)
+def test_an_interval_without_its_ratio_is_damage(
+    path: Path, told: list[Damage], column: str, value: float, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE profile_points SET pairs = 7")  # enough to be drawn
+    _damage(path, "profile_points", column, value)
+    assert "1 damaged value" in _run("db check", path)
+    assert "profile_points 1, 0: ratio: " in capsys.readouterr().out
+    assert _run("show 1", path) == "the database is damaged: profile 1"
+    (one,) = told
+    assert str(one).startswith("profile_points 1: ratio: ")
+    assert _run(f"report first -o {path.parent}/a.html", path) == ""
+    assert _run(f"plot first -o {path.parent}/a.svg", path) == ""
+
+
 def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> None:
     (before,) = [one for one, _ in stored_campaigns.list_campaigns(str(path)) if one.id == 1]
     _damage(path, "runs", "wall_s", "1e6 seconds")

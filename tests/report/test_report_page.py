@@ -18,7 +18,6 @@ from commtune.app.profiles.reporting import write_campaign_report
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
-from commtune.db.tables import PROFILE_POINTS
 from commtune.errors import NoAnswer, UnknownName, UserError
 from commtune.report.page import Page
 from commtune.report.points import _pairs_of
@@ -101,18 +100,6 @@ def parsed(page: str) -> Reader:
 def shown(page: str) -> str:
     """The text of a page, with single blanks."""
     return re.sub(r"\s+", " ", "".join(parsed(page).text))
-
-
-def test_limits_of_an_interval_on_the_wrong_side_are_drawn(report: Report, url: str) -> None:
-    made = Made(trials=2)
-    report(made)
-    database = open_database(url)
-    with database.write() as connection:
-        connection.execute(PROFILE_POINTS.update().values(low=1e9, high=0.5))
-    database.close()
-    page = Path(url.removeprefix("sqlite:///")).parent / "damaged.html"
-    write_campaign_report(made.name, page, None, url)
-    assert page.stat().st_size > 10_000
 
 
 def test_the_answer_comes_first_with_its_numbers(usual: str) -> None:

@@ -8,26 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from commtune.app.profiles.plotting import choose_campaign
 from commtune.db.connection.location import database_url
-from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.profiles import campaign_names, find_profiles, load_profile
 from commtune.db.storage.store import Store
-from commtune.errors import NoAnswer, UserError
-from commtune.model import Profile, Verdict
+from commtune.errors import UserError
 from commtune.paths import is_folder
-from commtune.report.page import Page, write_confirmation, write_report
+from commtune.report.page import Page, write_report
 from commtune.report.record import CampaignRecord, read_record
 from commtune.wiring import campaign_control
 
-#: Names that a hint lists: more would hide the sentence.
-_SHOWN = 6
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
 _OTHER_KINDS = (".pdf", ".png", ".svg", ".md", ".txt", ".json")
 #: Letters of a file's name that are taken from a campaign's.
 _LONGEST = 100
-_PLOT_FORMATS = (".svg", ".png", ".pdf")
 
 
 def write_campaign_report(
@@ -48,7 +43,7 @@ def write_campaign_report(
         UserError: reports are no files of the kind that is asked for, or can't be written there.
         UnknownName, NoAnswer: there is no such campaign.
     """
-    campaign = _choose_campaign(campaign, db)
+    campaign = choose_campaign(campaign, db)
     page, pictures = _places(output or Path(f"{_file_name(campaign)}.html"), png)
     return write_report(_read_campaign(campaign, db), page, pictures)
 
@@ -81,36 +76,6 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def write_plot(campaign: str | None, output: Path, db: str | None = None) -> None:
-    """Draws the confirmation of a campaign: times, and speedups with their intervals.
-
-    Args:
-        campaign: its name; ``None`` for the only one there is.
-        output: a file that ends in .svg, .png or .pdf.
-
-    Raises:
-        UserError: no picture is a file of that kind.
-        NoAnswer: nothing was confirmed.
-    """
-    if output.suffix not in _PLOT_FORMATS:
-        raise UserError(f"can't draw {output.name}", hint=f"end it in {', '.join(_PLOT_FORMATS)}")
-    campaign = _choose_campaign(campaign, db)
-    write_confirmation(campaign, _confirmed_profiles(campaign, db), output)
-
-
-def _confirmed_profiles(campaign: str, db: str | None) -> list[Profile]:
-    url = database_url(db)
-    listed = [one for one in find_profiles(url, campaign) if one.verdict != Verdict.LIKELY]
-    found = [load_profile(url, str(entry.id)).profile for entry in listed]
-    if not any(profile.points for profile in found):
-        describe_campaign(url, campaign)  # names those there are, if there is no such campaign
-        raise NoAnswer(
-            f"campaign {campaign} has no confirmed measurements",
-            hint=f"'commtune report {campaign}' shows what it has",
-        )
-    return found
-
-
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
     if output.suffix.lower() in (".html", ".htm"):
         return output, png
@@ -126,18 +91,3 @@ def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
 def _file_name(name: str) -> str:
     """A campaign's name as that of a file: it may hold anything."""
     return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"
-
-
-def _choose_campaign(named: str | None, db: str | None) -> str:
-    """The campaign that is named, or the only one there is."""
-    if named is not None:
-        return named
-    with open_for_reading(database_url(db)) as rows:
-        names = campaign_names(rows)
-    if not names:
-        raise NoAnswer("there is no campaign yet", hint="commtune tune runs one")
-    if len(names) > 1:
-        shown = ", ".join(names[:_SHOWN])
-        more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-        raise UserError(f"there are {len(names)} campaigns", hint=f"name one: {shown}{more}")
-    return names[0]

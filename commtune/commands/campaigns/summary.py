@@ -16,8 +16,8 @@ from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
 from commtune.model import FEWEST_PAIRS, Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
+from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
-from commtune.tuner.outcome.profiles import ALL_SIZES
 from commtune.tuner.statistics.machine_states import ALL
 
 #: What a variable brings is told from so many pairs on: it is a description, and no claim.

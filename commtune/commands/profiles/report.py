@@ -38,7 +38,7 @@ def plot_command(
     db: DbOption = None,
 ) -> None:
     """Plot default and tuned times of a campaign's confirmation."""
-    from commtune.app.profiles.reporting import write_plot
+    from commtune.app.profiles.plotting import write_plot
 
     write_plot(campaign, output, db)
     print(f"wrote {output}")

@@ -42,6 +42,8 @@ _DESCRIPTIONS = (
     " c.space AS space, c.settings AS settings"
 )
 
+_NEWEST_FIRST = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
+
 _POINTS = """
 SELECT profile_id, place, is_guard, operation, bytes, speed, default_s, tuned_s, ratio, low, high,
        pairs, verdict, share
@@ -89,6 +91,23 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
     )
 
 
+def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> list[Profile]:
+    """What a campaign confirmed, in the order of ``find_profiles``; the likely is left out.
+
+    Raises:
+        NoAnswer: there is no database yet.
+    """
+    wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
+    with open_for_reading(url) as rows:
+        stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
+        found = {row["id"]: row for row in read_profiles(stored)}
+        evidence = read_evidence(rows, list(found))
+    return [
+        _whole(found[number], points, _details(found[number]) if with_details else {})
+        for number, points in evidence.items()
+    ]
+
+
 def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size.
 
@@ -105,11 +124,10 @@ def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
 
 def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
     where = "WHERE c.name = :campaign" if campaign is not None else ""
-    order = "ORDER BY p.created DESC, p.operation, p.bytes_low, p.id"
     given = {} if campaign is None else {"campaign": campaign}
     return [
         StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in read_profiles(rows(f"{PROFILE.format(more='')} {where} {order}", given))
+        for row in read_profiles(rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given))
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
 from commtune.model import Interval
@@ -205,18 +205,18 @@ def _times(axes: Axes, points: _Points, title: str) -> None:
 
 
 def _ratios(axes: Axes, points: _Points, minimum_gain: float) -> None:
-    for point in points:
-        gain = point.evidence.gain
-        axes.errorbar([point.bytes], [gain.ratio],
-                      yerr=_error_bar(gain),
-                      fmt="s", ms=5, capsize=3, color=style.BLUE,
-                      mfc=style.BLUE if point.is_recommended else style.PAPER)  # fmt: skip
+    for used, face in ((True, style.BLUE), (False, style.PAPER)):
+        here = [p for p in points if p.is_recommended is used]
+        if here:
+            _intervals(axes, [p.bytes for p in here], here, fmt="s", ms=5, color=style.BLUE,
+                       mfc=face)  # fmt: skip
     axes.axhline(1 + minimum_gain, color=style.VERMILION, lw=1, ls=":")
 
 
-def _error_bar(gain: Interval) -> list[list[float]]:
-    # A damaged row may have its limits on the wrong side.
-    return [[max(0.0, gain.ratio - gain.low)], [max(0.0, gain.high - gain.ratio)]]
+def _intervals(axes: Axes, x: Sequence[float], points: _Points, **look: Any) -> None:
+    gains = [p.evidence.gain for p in points]
+    ends = [[g.ratio - g.low for g in gains], [g.high - g.ratio for g in gains]]
+    axes.errorbar(x, [g.ratio for g in gains], yerr=ends, capsize=3, **look)
 
 
 def _limit_ratios(axes: Sequence[Axes], gains: Sequence[Interval]) -> None:
@@ -235,10 +235,8 @@ def _clouds(axes: Axes, points: _Points) -> None:
         shown = ratios[::every]
         x = [point.bytes * 2 ** (_CLOUD * _scatter(i)) for i in range(len(shown))]
         _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
-        gain = point.evidence.gain
-        axes.errorbar([point.bytes * 2**_BESIDE], [gain.ratio],
-                      yerr=_error_bar(gain),
-                      fmt="_", ms=7, capsize=3, color=style.INK, lw=1.4, zorder=3)  # fmt: skip
+    beside = [point.bytes * 2**_BESIDE for point in points]
+    _intervals(axes, beside, points, fmt="_", ms=7, color=style.INK, lw=1.4, zorder=3)
 
 
 def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:

@@ -16,7 +16,7 @@ from commtune.model import (
     Verdict,
 )
 from commtune.model.conclusion import Ablation, VariableEffect
-from commtune.model.profile import RangeBoundary
+from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points
@@ -26,7 +26,6 @@ from commtune.tuner.statistics.intervals import corrected_level
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.tails import SLOW, Tail
 
-ALL_SIZES = "all-sizes"
 _Guards = Mapping[Configuration, tuple[PointEvidence, ...]]
 
 
