@@ -1,13 +1,15 @@
-"""How fast the best configuration is found in a large database, and all of it is exported.
+"""How fast a large database answers, and how fast all of it is exported.
 
-Fills an SQLite file with campaigns, runs, measurements and profiles of a realistic shape, then
-times ``best`` in process and, against a bare start of Python, from the shell, and ``results`` in
-every format that can be written here. ::
+Fills an SQLite file, and a PostgreSQL database if one is named, with campaigns, runs, measurements
+and profiles of a realistic shape. Then it times ``best``, ``status`` and ``plot`` in process and,
+beside a bare start of Python, from the shell, and ``results`` in every format that can be written
+here. ::
 
     python benchmarks/query_speed.py --measurements 10000000
-    python benchmarks/query_speed.py --command "commtune best --op allreduce --bytes 1MiB"
+    python benchmarks/query_speed.py --folder FOLDER --server postgresql://USER@HOST/EMPTY
 
-The command finds the database in COMMTUNE_DB. The rows are made up; only the times are results.
+The rows are made up; only the times are results. Times on a core are those of this program and the
+commands that it starts, not of a server.
 """
 
 from __future__ import annotations
@@ -15,22 +17,26 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shlex
 import shutil
-import sqlite3
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 
+from sqlalchemy import text
+
+from commtune.app.campaigns.stored import list_campaigns
+from commtune.app.profiles.plotting import write_plot
 from commtune.db.codec import pack_samples
 from commtune.db.connection.engine import open_database
+from commtune.db.connection.location import database_url, sqlite_path
 from commtune.db.connection.reader import keep_open, open_for_reading
 from commtune.db.queries import best
 from commtune.db.records import CampaignRecord, StackRecord, SystemRecord
@@ -58,11 +64,29 @@ SEARCHED = {"name": SPACE.name, "pinned": {}, "variables": [*SPACE.by_name],
             "parameters": {one.name: [*one.values] for one in SPACE.parameters}}  # fmt: skip
 OPERATIONS = ("allreduce", "alltoall", "allgather", "broadcast")
 
-IN_PROCESS = (
-    "import sys; from commtune.app.profiles.best import best; "
-    "row = next(best('allreduce', 1 << 20, {}, db=sys.argv[1])); "
-    "print(row.name, row.configuration)"
-)
+#: What is asked from the shell.
+COMMANDS = ("best --op allreduce --bytes 1MiB", "status", "plot campaign-1 -o {folder}/plot.svg")
+
+#: Statements that databases share make the rows where they are stored: past the store, which takes
+#: a transaction for each run.
+_RUNS = """
+INSERT INTO runs (run_id, campaign_id, trial_id, configuration_id, phase, block, position, session,
+  operation, workload, timing, state, outcome, started_at, wall_s, detail, output_tail,
+  oversubscribed)
+WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < :runs)
+SELECT 'run-' || campaign_id || '-' || n, campaign_id, id, configuration_id, 'search', 0, 0, 's',
+  'allreduce', :workload, '{}', 'stored', 'ok', 0.0, 0.5, '', '', FALSE
+FROM trials CROSS JOIN numbers WHERE campaign_id = :campaign
+"""
+_MEASUREMENTS = """
+INSERT INTO measurements (run_id, place, operation, bytes, median_s, min_s, mean_s, p95_s, max_s,
+  algbw, busbw, batch, wrong, n_samples, samples)
+WITH RECURSIVE places(place) AS (
+  SELECT 0 UNION ALL SELECT place + 1 FROM places WHERE place < :last)
+SELECT id, place, 'allreduce', CAST(:least AS BIGINT) << place, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6,
+  1e9, 1e9, 1, 0, 100, :samples
+FROM runs CROSS JOIN places WHERE campaign_id = :campaign
+"""
 
 EXPORT = """
 import resource, sys, time
@@ -79,69 +103,91 @@ def main() -> None:
     """Fills, asks, prints."""
     arguments = _arguments()
     folder = Path(arguments.folder or tempfile.mkdtemp(prefix="commtune-query-"))
-    path = folder / "query-speed.db"
-    url = f"sqlite:///{path}"
-    began = time.perf_counter()
-    if path.exists():
-        print(f"using {path} as it is")
-    else:
-        fill(url, path, arguments.measurements)
-        print(f"filled {path} in {time.perf_counter() - began:.0f} s")
-    print(f"{_count(path):,} measurements, {path.stat().st_size / 2**30:.2f} GiB")
-    in_process(url, arguments.repeat * 10)
-    from_shell(url, arguments.command, arguments.repeat)
-    exported(url, folder)
+    file = f"sqlite:///{folder}/query-speed.db"
+    for url in filter(None, (file, database_url(arguments.server) if arguments.server else "")):
+        _prepare(url, arguments.measurements)
+        in_process(url, folder, arguments.repeat * 10)
+        from_shell(url, folder, arguments.repeat)
+    exported(file, folder)
     if not (arguments.keep or arguments.folder):
         shutil.rmtree(folder)
 
 
-def fill(url: str, path: Path, measurements: int, runs: int = RUNS_A_CAMPAIGN) -> None:
+def _prepare(url: str, measurements: int) -> None:
+    """Fills a database that has no runs, and prints what it holds."""
+    counted = "SELECT COUNT(*) AS found FROM measurements"
+    began = time.perf_counter()
+    open_database(url).close()
+    with open_for_reading(url) as rows:
+        found = rows(counted, {})[0]["found"]
+    if not found:
+        fill(url, measurements)
+        print(f"filled in {time.perf_counter() - began:.0f} s")
+        with open_for_reading(url) as rows:
+            found = rows(counted, {})[0]["found"]
+    path = sqlite_path(url)
+    size = f", {path.stat().st_size / 2**30:.2f} GiB" if path else ""
+    print(f"{url.partition(':')[0]}: {found:,} measurements{size}; "
+          f"load of the machine: {os.getloadavg()[0]:.1f}")  # fmt: skip
+
+
+def fill(url: str, measurements: int, runs: int = RUNS_A_CAMPAIGN) -> None:
     """Makes campaigns of so many runs until there are so many measurements."""
     database = open_database(url)
     store = Store(database)
-    campaigns = max(1, measurements // (runs * len(SIZES)))
-    for number in range(campaigns):
+    shared = {"runs": runs, "workload": json.dumps(WORKLOAD), "samples": SAMPLES}
+    shared |= {"last": len(SIZES) - 1, "least": SIZES[0]}
+    for number in range(max(1, measurements // (runs * len(SIZES)))):
         campaign_id = store.open_campaign(_campaign(number)).id
         store.add_trial(campaign_id, 1, _configuration(number), "sampler")
         store.save_profiles(campaign_id, list(_profiles(number)))
+        with database.write() as connection:
+            for statement in (_RUNS, _MEASUREMENTS):
+                asked = text(statement)
+                given = {name: shared.get(name, campaign_id) for name in asked.compile().params}
+                connection.execute(asked, given)
+    if database.engine.dialect.name == "postgresql":  # which else does so by itself, in a while
+        with database.engine.connect().execution_options(isolation_level="AUTOCOMMIT") as server:
+            server.execute(text("VACUUM ANALYZE"))
     database.close()
-    with closing(sqlite3.connect(path)) as connection:
-        for campaign_id, trial_id, configuration_id in connection.execute(
-            "SELECT campaign_id, id, configuration_id FROM trials"
-        ).fetchall():
-            _bulk(connection, campaign_id, trial_id, configuration_id, runs)
 
 
-def in_process(url: str, repeat: int) -> None:
+def in_process(url: str, folder: Path, repeat: int) -> None:
     """Prints the time of one question: opening the database for it, and with it kept open."""
     for op, size in (("allreduce", 1 << 20), ("broadcast", 64)):
         for limit in (1, 10):
             ask = partial(_ask, url, op, size, limit)
             with keep_open(url):
                 kept = _times(ask, repeat)
-            opened = _times(ask, repeat)
             print(
-                f"best in process, {op} {size} B, at most {limit} answers: median "
-                f"{_ms(opened)} ms, {_ms(kept)} ms with the database kept open"
+                f"best in process, {op} {size} B, at most {limit} answers: "
+                f"{_describe(_times(ask, repeat))}; database kept open: {_describe(kept)}"
             )
+    others: dict[str, Callable[[], object]] = {
+        "status": lambda: list_campaigns(url),
+        "plot": lambda: write_plot("campaign-1", folder / "plot.svg", url),
+    }
+    for name, call in others.items():
+        call()  # imports, at the first time
+        print(f"{name} in process: {_describe(_times(call, max(1, repeat // 30)))}")
 
 
-def from_shell(url: str, command: str, repeat: int) -> None:
-    """Prints the time of a command, and how much of it is more than a bare Python start."""
+def from_shell(url: str, folder: Path, repeat: int) -> None:
+    """Prints the time of each command, and how much of it is more than a bare Python start."""
     environment = {**os.environ, "COMMTUNE_DB": url}
-    words = shlex.split(command) if command else [sys.executable, "-c", IN_PROCESS, url]
 
-    def call(arguments: Sequence[str]) -> None:
-        subprocess.run(arguments, env=environment, check=True, stdout=subprocess.DEVNULL)
+    def call(*arguments: str) -> None:
+        words = [sys.executable, *arguments]
+        subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    bare, asked = [], []
-    for _ in range(repeat):  # in turns: a busy moment falls on both
-        bare += _times(lambda: call([sys.executable, "-c", "pass"]), 1)
-        asked += _times(lambda: call(words), 1)
-    more = statistics.median(asked) - statistics.median(bare)
-    print(f"bare Python start: median {_ms(bare)} ms")
-    print(f"{command or 'best, through the API, in a new Python'}: median {_ms(asked)} ms")
-    print(f"more than bare Python: {more * 1e3:.0f} ms")
+    start = partial(call, "-c", "pass")
+    for command in COMMANDS:
+        run = partial(call, "-m", "commtune.cli", *shlex.split(command.format(folder=folder)))
+        bare, asked = [], []
+        for _ in range(repeat):  # in turns: a busy moment falls on both
+            bare += _times(start, 1)
+            asked += _times(run, 1)
+        print(f"commtune {command}: {_describe(asked)}; bare Python start: {_describe(bare)}")
 
 
 def exported(url: str, folder: Path) -> None:
@@ -168,7 +214,7 @@ def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--measurements", type=int, default=1_000_000)
     parser.add_argument("--repeat", type=int, default=30, help="calls to take the median of")
-    parser.add_argument("--command", default="", help="what to time from the shell")
+    parser.add_argument("--server", help="URL of an empty PostgreSQL database, or a filled one")
     parser.add_argument("--folder", help="where to make the database, or find an earlier one")
     parser.add_argument("--keep", action="store_true", help="leave the database there")
     return parser.parse_args()
@@ -223,57 +269,30 @@ def _profiles(number: int) -> Iterator[Profile]:
         )
 
 
-def _bulk(
-    connection: sqlite3.Connection,
-    campaign_id: int,
-    trial_id: int,
-    configuration_id: int,
-    runs: int,
-) -> None:
-    """Writes a campaign's runs past the store, which takes a transaction for each."""
-    first = connection.execute("SELECT coalesce(max(id), 0) + 1 FROM runs").fetchone()[0]
-    ids, workload = range(first, first + runs), json.dumps(WORKLOAD)
-    connection.executemany(
-        "INSERT INTO runs (id, run_id, campaign_id, trial_id, configuration_id, phase, block,"
-        " position, session, operation, workload, timing, state, outcome, started_at, wall_s,"
-        " detail, output_tail, oversubscribed) VALUES (?, ?, ?, ?, ?, 'search', 0, 0, 's',"
-        " 'allreduce', ?, '{}', 'stored', 'ok', 0.0, 0.5, '', '', 0)",
-        [
-            (number, f"run-{number}", campaign_id, trial_id, configuration_id, workload)
-            for number in ids
-        ],
-    )
-    connection.executemany(
-        "INSERT INTO measurements (run_id, place, operation, bytes, median_s, min_s, mean_s,"
-        " p95_s, max_s, algbw, busbw, batch, wrong, n_samples, samples) VALUES"
-        " (?, ?, 'allreduce', ?, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1e9, 1e9, 1, 0, 100, ?)",
-        [(run, place, size, SAMPLES) for run in ids for place, size in enumerate(SIZES)],
-    )
-    connection.commit()
-
-
-def _count(path: Path) -> int:
-    with closing(sqlite3.connect(path)) as connection:
-        return int(connection.execute("SELECT count(*) FROM measurements").fetchone()[0])
-
-
 def _ask(url: str, op: str, size: int, limit: int) -> object:
     with open_for_reading(url) as rows:
         found = best.find_candidates(rows, op, size, {}, limit)
         return best.read_answers(rows, [row["id"] for row in found], size)
 
 
-def _times(call: Callable[[], object], repeat: int) -> list[float]:
+def _times(call: Callable[[], object], repeat: int) -> list[tuple[float, float]]:
+    """Seconds by the clock, and on a core, of each call."""
     taken = []
     for _ in range(repeat):
-        began = time.perf_counter()
+        began, cpu = time.perf_counter(), _cpu_s()
         call()
-        taken.append(time.perf_counter() - began)
+        taken.append((time.perf_counter() - began, _cpu_s() - cpu))
     return taken
 
 
-def _ms(times: Sequence[float]) -> str:
-    return f"{statistics.median(times) * 1e3:.2f}"
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _describe(times: Sequence[tuple[float, float]]) -> str:
+    wall, cpu = (statistics.median(column) * 1e3 for column in zip(*times, strict=True))
+    return f"{wall:.2f} ms ({cpu:.2f} ms on a core)"
 
 
 if __name__ == "__main__":

@@ -210,7 +210,7 @@ def main() -> None:
     path = folder / "query-speed.db"
     if not path.exists():
         began = time.monotonic()
-        fill(f"sqlite:///{path}", path, arguments.measurements)
+        fill(f"sqlite:///{path}", arguments.measurements)
         print(f"filled in {time.monotonic() - began:.0f} s")
     print(
         f"{path.stat().st_size / 2**30:.2f} GiB; {os.cpu_count()} cores, Python "

@@ -155,7 +155,7 @@ def test_a_question_reads_as_much_of_a_large_database_as_of_a_small_one(
     read = []
     for campaigns in (80, 240):
         path = tmp_path / f"{campaigns}.db"
-        query_speed.fill(f"sqlite:///{path}", path, campaigns * len(query_speed.SIZES), runs=1)
+        query_speed.fill(f"sqlite:///{path}", campaigns * len(query_speed.SIZES), runs=1)
         url = f"sqlite:///{path}"
         read.append(count_rows(url, monkeypatch, operation="allreduce", bytes="64KiB"))
     small, large = read
