@@ -2,40 +2,24 @@
 
 from __future__ import annotations
 
-from collections import namedtuple
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections import defaultdict, namedtuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
-from commtune.db.checked_values import (
-    check_document,
-    check_of,
-    column_check_of,
-    is_document,
-)
 from commtune.db.codec import to_json_value
-from commtune.db.damage import Damage, refuse
+from commtune.db.damage import Damage, name_row, read_column, refuse, share_documents
 from commtune.db.shapes import kind_of
 
 #: Texts of a column whose meaning is kept while rows are read.
 _MOST_SEEN = 1000
 
 
-@dataclass(frozen=True)
-class _Damaged:
-    """Stands in a row for a value that is none of its column."""
-
-    column: str
-    problem: str
-
-
 class _Checked(sa.types.TypeDecorator[Any]):
-    """A type whose values are checked as they are read; a wrong one becomes ``_Damaged``.
+    """A type whose values stay as the driver says them: ``sound_rows`` reads and checks them.
 
     What is written becomes text, or JSON, that every database takes.
 
@@ -66,28 +50,8 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
         return process
 
-    def result_processor(self, dialect: sa.Dialect, coltype: object) -> Any:
-        read = self.impl_instance.result_processor(dialect, coltype)
-        check, column = check_of(self.kind), self.column
-        is_json = isinstance(self.impl_instance, sa.JSON)
-        read_document = partial(check_document, hint=self.kind)
-        # Rows have the same documents: all runs of a campaign its workload.
-        seen: dict[str, Any] = {}
-
-        def process(value: Any) -> Any:
-            if value is None:
-                return None
-            if type(value) is str and value in seen:
-                return seen[value]
-            found, problem = read_document(value) if is_json else (value, check(value))
-            if not problem and read is not None and not is_json:
-                found = read(value)
-            found = _Damaged(column, problem) if problem else found
-            if type(value) is str and len(seen) < _MOST_SEEN:
-                seen[value] = found
-            return found
-
-        return process
+    def result_processor(self, *_: Any) -> None:
+        return None
 
 
 class is_json(FunctionElement[bool]):
@@ -136,77 +100,42 @@ def check_columns(metadata: sa.MetaData) -> None:
             column.type = _Checked(column.type, kind, name)
 
 
-def _checked_kind(column: sa.ColumnElement[Any]) -> Any:
-    """What the values of a column are, as ``check_of`` takes it."""
-    return column.type.kind if isinstance(column.type, _Checked) else int
+def check_rows(
+    columns: Iterable[Any], rows: Sequence[Any]
+) -> tuple[Sequence[Any], Mapping[int, list[tuple[str, str]]]]:
+    """Rows with what their documents mean; by place, what is damaged in some.
 
-
-def damage_in(row: sa.Row[Any]) -> list[tuple[str, str]]:
-    """The damaged columns of a row, as ``table.column``, each with what is wrong."""
-    return [(one.column, one.problem) for one in row if isinstance(one, _Damaged)]
+    That is columns, as ``table.column``, each with what is wrong. Documents with the same text are
+    one object, which nobody may change.
+    """
+    damaged: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
+    found: list[Sequence[Any]] = list(zip(*rows, strict=True))
+    is_read = False
+    for place, column in enumerate(columns) if rows else ():
+        if isinstance(column.type, _Checked):
+            kind, values = column.type.kind, found[place]
+            found[place], wrong = read_column(values, kind, share_documents(_MOST_SEEN))
+            is_read |= found[place] is not values
+            for row, problem in wrong.items():
+                damaged[row].append((column.type.column, problem))
+    if is_read:
+        named = namedtuple("named", rows[0]._fields, rename=True)  # type: ignore[misc]
+        rows = list(map(named, *found))
+    return rows, damaged
 
 
 def sound_rows(
-    rows: Sequence[Any],
-    table: str,
-    key: str = "id",
-    tell: Callable[[Damage], None] = refuse,
-) -> list[Any]:
-    """The rows without damaged ones, of which somebody is told."""
-    found = []
-    for row in rows:
-        if damaged := damage_in(row):
-            (column, problem), *_ = damaged
-            named = str(row._mapping.get(key, ""))
-            tell(Damage(table, named, column.removeprefix(f"{table}."), problem))
-        else:
-            found.append(row)
-    return found
-
-
-def read_columns(
     connection: sa.Connection,
     statement: sa.Select[Any],
     table: str,
-    key: str,
-    tell: Callable[[Damage], None],
-) -> Sequence[Sequence[Any]]:
-    """The sound rows of a statement, as ``sound_rows`` has them; its columns are named apart.
-
-    Whole columns are checked first: of millions of rows, each value by itself would take minutes.
-    Documents with the same text are one object, which nobody may change.
-    """
-    columns = list(statement.selected_columns)
-    plain = [sa.type_coerce(column, sa.types.NullType()) for column in columns]
-    asked = statement.with_only_columns(*plain, maintain_column_froms=True)
-    with connection.execute(asked) as found:
-        # The driver's own rows: nothing is left to be made of their values.
-        rows: Sequence[tuple[Any, ...]] = found.cursor.fetchall()
-    kinds = [_checked_kind(column) | None for column in columns]
-    read = [_read_column(*one) for one in zip(kinds, zip(*rows, strict=True), strict=False)]
-    sound = [values for values in read if values is not None]
-    if len(sound) < len(read):
-        return sound_rows(connection.execute(statement).all(), table, key, tell)
-    if not any(map(is_document, kinds)):
-        return rows
-    named = namedtuple("named", [column.key for column in columns])  # type: ignore[misc]  # a list
-    return list(map(named, *sound))
-
-
-def _read_column(kind: Any, values: Sequence[Any]) -> Sequence[Any] | None:
-    """What a column's values are; ``None`` where some may be wrong."""
-    if not is_document(kind):
-        return values if column_check_of(kind)(values) else None
-    known: dict[str, Any] = {}
-    found = []
-    for value in values:
-        if type(value) is not str or value not in known:
-            meant, problem = (None, "") if value is None else check_document(value, kind)
-            if problem:
-                return None
-            if type(value) is not str:  # a driver that hands out what JSON means
-                found.append(meant)
-                continue
-            known[value] = meant
-        found.append(known[value])
-    return found
+    key: str = "id",
+    tell: Callable[[Damage], None] = refuse,
+) -> Sequence[Any]:
+    """The rows of a statement without damaged ones, of which somebody is told."""
+    stored = connection.execute(statement).all()
+    rows, damaged = check_rows(statement.selected_columns, stored)
+    for place in sorted(damaged):
+        (column, problem), *_ = damaged[place]
+        named = name_row(getattr(rows[place], key, ""))
+        tell(Damage(table, named, column.removeprefix(f"{table}."), problem))
+    return [row for n, row in enumerate(rows) if n not in damaged] if damaged else rows

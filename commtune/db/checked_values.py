@@ -193,6 +193,7 @@ def _word(kind: type[Enum]) -> Check:
     return check
 
 
+@cache
 def is_document(hint: Any) -> bool:
     """Whether a column of this type is stored as JSON."""
     kinds = {one for one in get_args(hint) if one is not type(None)} or {hint}

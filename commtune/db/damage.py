@@ -9,11 +9,10 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import cache, lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 from commtune.db.checked_values import (
-    Check,
     check_document,
     check_of,
     column_check_of,
@@ -77,43 +76,50 @@ def refuse(damage: Damage) -> None:
     raise DamagedRows(str(damage))
 
 
-#: Makes a column's value from what the driver says, and tells what is wrong with it.
-_Read = Callable[[Any], tuple[Any, str]]
+#: What a document means, and what is wrong with it, of what the driver says and its type.
+Read = Callable[[Any, Any], tuple[Any, str]]
 
 
-def _kind_of(table: str, column: str) -> Any:
-    # Not at the top: the command line imports this module, and most commands read no row.
-    from commtune.db.shapes import kind_of
-
-    return kind_of(table, column)
+def name_row(*keys: Any) -> str:
+    """A row's name by its keys, which may be damaged themselves."""
+    return ", ".join(str(key).encode("utf-8", "backslashreplace").decode() for key in keys)
 
 
-@cache
-def _check(table: str, column: str, are_shared: bool) -> _Read:
-    kind = _kind_of(table, column)
-    read = _read_shared if are_shared else check_document
-    return (
-        partial(read, hint=kind) if is_document(kind) else partial(_check_scalar, check_of(kind))
+def share_documents(most: int) -> Read:
+    """A reader to which documents with the same text are one object, which nobody may change.
+
+    Args:
+        most: so many texts are remembered.
+    """
+    remembered = lru_cache(most)(check_document)
+    # Drivers that hand out what JSON means leave nothing to remember.
+    return lambda stored, hint: (remembered if isinstance(stored, str) else check_document)(
+        stored, hint
     )
 
 
-#: Texts and what they hold, for who asks all day: campaigns and their spaces, some kilobytes each.
-_remembered = lru_cache(maxsize=2048)(check_document)
+#: For who asks all day: campaigns and their spaces, some kilobytes each.
+_read_shared = share_documents(2048)
 
 
-def _read_shared(stored: Any, hint: Any) -> tuple[Any, str]:
-    # Drivers that hand out what JSON means leave nothing to remember.
-    return (_remembered if isinstance(stored, str) else check_document)(stored, hint)
+def read_column(
+    values: Sequence[Any], kind: Any, read: Read = check_document
+) -> tuple[Sequence[Any], Mapping[int, str]]:
+    """What the values of a column mean, and by their place what is wrong with some.
+
+    Whole columns are checked first: of millions of rows, each value by itself would take minutes.
+    """
+    if is_document(kind):
+        found = [read(value, kind) for value in values]
+        return [meant for meant, _ in found], _named(problem for _, problem in found)
+    if column_check_of(kind)(values):
+        # SQLite has no booleans of its own.
+        return list(map(bool, values)) if kind is bool else values, {}
+    return values, _named(map(check_of(kind), values))
 
 
-@cache
-def _column_check(table: str, column: str) -> Callable[[Sequence[Any]], bool]:
-    kind = _kind_of(table, column)
-    return (lambda _: False) if is_document(kind) else column_check_of(kind)
-
-
-def _check_scalar(check: Check, value: Any) -> tuple[Any, str]:
-    return value, check(value)
+def _named(problems: Iterable[str]) -> Mapping[int, str]:
+    return {place: problem for place, problem in enumerate(problems) if problem}
 
 
 def read_rows(
@@ -130,41 +136,23 @@ def read_rows(
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
     """
+    # Not at the top: the command line imports this module, and most commands read no row.
+    from commtune.db.shapes import kind_of
+
     stored = [dict(row) for row in rows]
-    checks = _checks_needed(stored, table, are_shared)
-    has_interval = bool(stored) and "ratio" in stored[0]
-    if not checks and not has_interval:
-        return stored
-    found = []
-    for row in stored:
-        values, damage = _read_row(row, table, checks, key)
-        if damage is None and has_interval and (problem := interval_problem(values)):
-            damage = Damage(table, str(row[key]), "ratio", problem)
-        if damage is None:
-            found.append(values)
-        else:
-            ON_DAMAGE.get()(damage)
-    return found
-
-
-def _checks_needed(
-    rows: Sequence[Mapping[str, Any]], table: str, are_shared: bool
-) -> dict[str, _Read]:
-    """How to read the columns that a check of the whole column didn't pass."""
-    return {
-        name: _check(table, name, are_shared)
-        for name in (rows[0] if rows else ())
-        if not _column_check(table, name)([row[name] for row in rows])
-    }
-
-
-def _read_row(
-    row: Mapping[str, Any], table: str, checks: Mapping[str, _Read], key: str
-) -> tuple[dict[str, Any], Damage | None]:
-    values = dict(row)
-    for name, read in checks.items():
-        value, problem = read(values[name])
-        if problem:
-            return values, Damage(table, str(row[key]), name, problem)
-        values[name] = value
-    return values, None
+    read = _read_shared if are_shared else check_document
+    damaged: dict[int, tuple[str, str]] = {}
+    for name in stored[0] if stored else ():
+        values = [row[name] for row in stored]
+        meant, wrong = read_column(values, kind_of(table, name), read)
+        if meant is not values:
+            for row, value in zip(stored, meant, strict=True):
+                row[name] = value
+        damaged = {place: (name, problem) for place, problem in wrong.items()} | damaged
+    if stored and "ratio" in stored[0]:
+        sound = (None if n in damaged else row for n, row in enumerate(stored))
+        wrong = _named("" if row is None else interval_problem(row) for row in sound)
+        damaged |= {place: ("ratio", problem) for place, problem in wrong.items()}
+    for place in sorted(damaged):
+        ON_DAMAGE.get()(Damage(table, name_row(stored[place][key]), *damaged[place]))
+    return [row for place, row in enumerate(stored) if place not in damaged]

@@ -9,11 +9,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from commtune.db.checked_columns import damage_in
+from commtune.db.checked_columns import check_rows
 from commtune.db.checked_values import interval_problem
 from commtune.db.codec import load_model, unpack_samples
 from commtune.db.connection.engine import Database
-from commtune.db.damage import Damage
+from commtune.db.damage import Damage, name_row
 from commtune.db.tables import (
     CAMPAIGNS,
     CONCLUSIONS,
@@ -83,16 +83,18 @@ def _damage_of_file(connection: sa.Connection) -> list[Damage]:
 
 def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]:
     keys = [column.name for column in table.primary_key.columns]
-    rows = connection.execute(sa.select(table), execution_options={"yield_per": _PAGE})
-    damaged = []
-    for row in rows:
-        values = row._mapping
-        found = damage_in(row) or list(unreadable_columns(table.name, values))
-        name = ", ".join(str(values[key]) for key in keys) if found else ""
-        for column, problem in found:
-            column = column.removeprefix(f"{table.name}.")
-            damaged.append(Damage(table.name, name, column, problem))
-    return damaged
+    stored = connection.execute(sa.select(table), execution_options={"yield_per": _PAGE})
+    found = []
+    for page in stored.partitions():
+        rows, damaged = check_rows(table.columns, page)
+        for place, row in enumerate(rows):
+            wrong = damaged.get(place) or unreadable_columns(table.name, row._asdict())
+            for column, problem in wrong:
+                name = name_row(*(getattr(row, key) for key in keys))
+                found.append(
+                    Damage(table.name, name, column.removeprefix(f"{table.name}."), problem)
+                )
+    return found
 
 
 def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:

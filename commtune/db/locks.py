@@ -98,7 +98,7 @@ def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
 
 
 def _sound(connection: Connection, statement: Select[Any]) -> RowMapping | None:
-    rows = sound_rows(connection.execute(statement).all(), "locks", "campaign_id")
+    rows = sound_rows(connection, statement, "locks", "campaign_id")
     return rows[0]._mapping if rows else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from commtune.db.checked_columns import damage_in
+from commtune.db.checked_columns import check_rows
 from commtune.db.damage import DamagedRows
 from commtune.db.repair import OF_CAMPAIGN
 from commtune.db.tables import METADATA
@@ -48,20 +48,22 @@ def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
         if table.name == "measurements":
             over = sa.select(TABLES["runs"].c.id).where(TABLES["runs"].c.state == "stored")
             statement = statement.where(table.c.run_id.in_(over))
-        rows = connection.execute(
+        stored = connection.execute(
             statement.order_by(*table.primary_key.columns), execution_options={"yield_per": _PAGE}
         )
-        for row in rows:
-            if damaged := damage_in(row):
-                raise DamagedRows(": ".join(damaged[0]))
-            values = dict(row._mapping)
-            for column in table.columns:
-                for key in column.foreign_keys:
-                    values[column.name] = numbers[key.column.table.name][values[column.name]]
-            if "id" in values:
-                known = numbers[table.name]
-                known[values["id"]] = values["id"] = len(known) + 1
-            yield table.name, values
+        for page in stored.partitions():
+            rows, damaged = check_rows(table.columns, page)
+            for place in sorted(damaged):
+                raise DamagedRows(": ".join(damaged[place][0]))
+            for row in rows:
+                values = row._asdict()
+                for column in table.columns:
+                    for key in column.foreign_keys:
+                        values[column.name] = numbers[key.column.table.name][values[column.name]]
+                if "id" in values:
+                    known = numbers[table.name]
+                    known[values["id"]] = values["id"] = len(known) + 1
+                yield table.name, values
 
 
 def to_line(table: str, values: Mapping[str, Any]) -> str:

@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Table, delete, exists, select, update
 
+from commtune.db.checked_columns import sound_rows
 from commtune.db.codec import list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, release_lock
@@ -83,8 +84,9 @@ def update_campaign(connection: Connection, campaign_id: int, spec: CampaignReco
     With other settings, a larger budget say, a campaign that was finished has more to do.
     """
     this, values = CAMPAIGNS.c.id == campaign_id, _changeable(spec)
-    settings = connection.execute(select(CAMPAIGNS.c.settings).where(this)).scalar_one()
-    if list_differences(settings, to_json_value(spec.settings)):
+    asked = select(CAMPAIGNS.c.id, CAMPAIGNS.c.settings).where(this)
+    (stored,) = sound_rows(connection, asked, "campaigns")
+    if list_differences(stored.settings, to_json_value(spec.settings)):
         values["finished"] = None
     connection.execute(update(CAMPAIGNS).where(this).values(**values))
 
@@ -171,17 +173,20 @@ def _described(connection: Connection, table: Table, known: Any, **words: str) -
 
 def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
     """A campaign with its stack as far as the stored one of this name knows stacks."""
-    stored = connection.execute(
-        select(STACKS.c.description)
+    asked = (
+        select(STACKS.c.id, STACKS.c.description)
         .join(CAMPAIGNS, CAMPAIGNS.c.stack_id == STACKS.c.id)
         .where(CAMPAIGNS.c.name == spec.name)
-    ).scalar_one_or_none()
-    return spec if stored is None else replace(spec, stack=spec.stack.as_known_to(stored))
+    )
+    for stored in sound_rows(connection, asked, "stacks"):
+        return replace(spec, stack=spec.stack.as_known_to(stored.description))
+    return spec
 
 
 def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
-    return connection.execute(
+    asked = (
         select(
+            CAMPAIGNS.c.id,
             CAMPAIGNS.c.what,
             CAMPAIGNS.c.created,
             SYSTEMS.c.fingerprint.label("system"),
@@ -193,7 +198,8 @@ def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
         .join(SYSTEMS, SYSTEMS.c.id == CAMPAIGNS.c.system_id)
         .join(STACKS, STACKS.c.id == CAMPAIGNS.c.stack_id)
         .where(CAMPAIGNS.c.id == campaign_id)
-    ).one()
+    )
+    return sound_rows(connection, asked, "campaigns")[0]
 
 
 def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:

@@ -81,11 +81,11 @@ class StoredCourse(Transactions):
             "created": time.time(),
         }
         with self._write() as connection:
-            row = connection.execute(same).one_or_none()
-            if row is None:
+            rows = sound_rows(connection, same, "blocks", "number")
+            if not rows:
                 new = insert(BLOCKS).values(campaign_id=campaign_id, number=plan.number, **values)
                 connection.execute(new)
-            elif _block(row) != plan:
+            elif _block(rows[0]) != plan:
                 raise DatabaseFault(f"block {plan.number} is stored with another plan")
 
     def blocks(self, campaign_id: int) -> list[model.BlockPlan]:
@@ -246,8 +246,8 @@ class StoredJobs(Transactions):
             DamagedRows: some can't be read.
         """
         is_mine = JOBS.c.campaign_id == campaign_id
-        rows = connection.execute(_IN_ORDER.where(is_mine, JOBS.c.stage != _OVER)).all()
-        return [_job(row._mapping) for row in sound_rows(rows, "jobs", "key")]
+        asked = _IN_ORDER.where(is_mine, JOBS.c.stage != _OVER)
+        return [_job(row._mapping) for row in sound_rows(connection, asked, "jobs", "key")]
 
     def all_jobs(self) -> list[JobRecord]:
         """All jobs, in the order they were prepared; as many as the campaign ever had."""
@@ -256,8 +256,9 @@ class StoredJobs(Transactions):
 
     def node_hours(self) -> float:
         # The index holds them, no row is read.
-        total = select(func.sum(JOBS.c.node_hours)).where(JOBS.c.campaign_id == self._campaign_id)
-        return float(self._rows(total)[0][0] or 0.0)
+        total = func.coalesce(func.sum(JOBS.c.node_hours), 0.0)
+        ((hours,),) = self._rows(select(total).where(JOBS.c.campaign_id == self._campaign_id))
+        return float(hours)
 
 
 def _misplaced(job: JobRecord, stored: Any, campaign_id: int) -> DatabaseFault:

@@ -10,7 +10,6 @@ from typing import Any, TypeVar, cast
 from sqlalchemy import (
     Column,
     Connection,
-    Executable,
     Insert,
     Select,
     Table,
@@ -65,11 +64,10 @@ class Transactions:
         return self.database.write(self._patience)
 
     @waits_for_database
-    def _rows(self, statement: Executable, table: str = "", key: str = "id") -> Sequence[Any]:
+    def _rows(self, statement: Select[Any], table: str = "", key: str = "id") -> Sequence[Any]:
         """The rows that are sound, named after a table's column."""
         with self.database.read() as connection:
-            rows = connection.execute(statement).all()
-        return sound_rows(rows, table, key, self.database.report)
+            return sound_rows(connection, statement, table, key, self.database.report)
 
 
 def ensure_row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from sqlalchemy import JSON, Executable, case, func, select, type_coerce
+from sqlalchemy import JSON, Select, case, func, select, type_coerce
 
 from commtune.db.checked_columns import is_json, is_number
 from commtune.db.storage.rows import Transactions
@@ -77,7 +77,7 @@ def _good_runs(campaign_id: int) -> tuple[Any, ...]:
     return RUNS.c.campaign_id == campaign_id, RUNS.c.outcome == str(Outcome.OK)
 
 
-def _first_calls(runs: Sequence[Any]) -> Executable:
+def _first_calls(runs: Sequence[Any]) -> Select[Any]:
     """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
     first = MEASUREMENTS.c.first_call_s
     return (

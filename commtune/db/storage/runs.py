@@ -21,7 +21,7 @@ from sqlalchemy import (
 
 from commtune import model
 from commtune.db import codec
-from commtune.db.checked_columns import read_columns
+from commtune.db.checked_columns import sound_rows
 from commtune.db.storage.rows import Transactions, ensure_row, waits_for_database
 from commtune.db.storage.trials import find_trial
 from commtune.db.tables import CONFIGURATIONS, MEASUREMENTS, RUNS, TRIALS
@@ -188,9 +188,9 @@ class StoredRuns(Transactions):
             if not ids:
                 return (), (), ()
             asked = _ended_runs(campaign_id, ids[0], ids[-1], phase)
-            rows = read_columns(connection, asked, "runs", "id", tell)
+            rows = sound_rows(connection, asked, "runs", "id", tell)
             asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
-            return ids, rows, read_columns(connection, asked, "measurements", "run_id", tell)
+            return ids, rows, sound_rows(connection, asked, "measurements", "run_id", tell)
 
 
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
