@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any
 
 from commtune.db.checked_values import (
@@ -78,6 +78,7 @@ def refuse(damage: Damage) -> None:
 
 #: What a document means, and what is wrong with it, of what the driver says and its type.
 Read = Callable[[Any, Any], tuple[Any, str]]
+ReadColumn = Callable[[Sequence[Any]], tuple[Sequence[Any], Mapping[int, str]]]
 
 
 def name_row(*keys: Any) -> str:
@@ -102,24 +103,38 @@ def share_documents(most: int) -> Read:
 _read_shared = share_documents(2048)
 
 
-def read_column(
-    values: Sequence[Any], kind: Any, read: Read = check_document
-) -> tuple[Sequence[Any], Mapping[int, str]]:
-    """What the values of a column mean, and by their place what is wrong with some.
+def column_reader(kind: Any, read: Read = check_document) -> ReadColumn:
+    """What reads the columns of a type: what values mean, and by place what is wrong with some.
 
     Whole columns are checked first: of millions of rows, each value by itself would take minutes.
     """
     if is_document(kind):
-        found = [read(value, kind) for value in values]
-        return [meant for meant, _ in found], _named(problem for _, problem in found)
-    if column_check_of(kind)(values):
+        return lambda values: _unzip([read(value, kind) for value in values])
+    are_sound, check = column_check_of(kind), check_of(kind)
+
+    def read_values(values: Sequence[Any]) -> tuple[Sequence[Any], Mapping[int, str]]:
+        if not are_sound(values):
+            return values, _named(map(check, values))
         # SQLite has no booleans of its own.
         return list(map(bool, values)) if kind is bool else values, {}
-    return values, _named(map(check_of(kind), values))
+
+    return read_values
+
+
+def _unzip(read: Sequence[tuple[Any, str]]) -> tuple[Sequence[Any], Mapping[int, str]]:
+    return [meant for meant, _ in read], _named(problem for _, problem in read)
 
 
 def _named(problems: Iterable[str]) -> Mapping[int, str]:
     return {place: problem for place, problem in enumerate(problems) if problem}
+
+
+@cache
+def _reader(table: str, column: str, are_shared: bool) -> ReadColumn:
+    # Not at the top: the command line imports this module, and most commands read no row.
+    from commtune.db.shapes import kind_of
+
+    return column_reader(kind_of(table, column), _read_shared if are_shared else check_document)
 
 
 def read_rows(
@@ -136,23 +151,20 @@ def read_rows(
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
     """
-    # Not at the top: the command line imports this module, and most commands read no row.
-    from commtune.db.shapes import kind_of
-
     stored = [dict(row) for row in rows]
-    read = _read_shared if are_shared else check_document
     damaged: dict[int, tuple[str, str]] = {}
     for name in stored[0] if stored else ():
         values = [row[name] for row in stored]
-        meant, wrong = read_column(values, kind_of(table, name), read)
+        meant, wrong = _reader(table, name, are_shared)(values)
         if meant is not values:
             for row, value in zip(stored, meant, strict=True):
                 row[name] = value
-        damaged = {place: (name, problem) for place, problem in wrong.items()} | damaged
+        for place, problem in wrong.items():
+            damaged.setdefault(place, (name, problem))
     if stored and "ratio" in stored[0]:
-        sound = (None if n in damaged else row for n, row in enumerate(stored))
-        wrong = _named("" if row is None else interval_problem(row) for row in sound)
-        damaged |= {place: ("ratio", problem) for place, problem in wrong.items()}
+        for place, row in enumerate(stored):
+            if place not in damaged and (problem := interval_problem(row)):
+                damaged[place] = "ratio", problem
     for place in sorted(damaged):
         ON_DAMAGE.get()(Damage(table, name_row(stored[place][key]), *damaged[place]))
-    return [row for place, row in enumerate(stored) if place not in damaged]
+    return [row for n, row in enumerate(stored) if n not in damaged] if damaged else stored
