@@ -87,27 +87,24 @@ LOCKS = sa.Table(
     _column("heartbeat", sa.Double()),
 )
 
-#: What a campaign decided to confirm, stored before it did; the newest row holds.
-DECISIONS = sa.Table(
-    "decisions",
-    METADATA,
-    _column("id", _Id, primary_key=True),
-    _column("campaign_id", sa.ForeignKey("campaigns.id")),
-    _column("decision", _JSON),
-    _column("created", sa.Double()),
-    sa.Index("ix_decisions_campaign", "campaign_id", "id"),
-)
 
-#: What a campaign came to, as plain data; the newest row holds.
-CONCLUSIONS = sa.Table(
-    "conclusions",
-    METADATA,
-    _column("id", _Id, primary_key=True),
-    _column("campaign_id", sa.ForeignKey("campaigns.id")),
-    _column("conclusion", _JSON),
-    _column("created", sa.Double()),
-    sa.Index("ix_conclusions_campaign", "campaign_id", "id"),
-)
+def _course_table(name: str, document: str) -> sa.Table:
+    """A table of which a campaign's newest row holds."""
+    return sa.Table(
+        name,
+        METADATA,
+        _column("id", _Id, primary_key=True),
+        _column("campaign_id", sa.ForeignKey("campaigns.id")),
+        _column(document, _JSON),
+        _column("created", sa.Double()),
+        sa.Index(f"ix_{name}_campaign", "campaign_id", "id"),
+    )
+
+
+#: What a campaign decided to confirm, stored before it did.
+DECISIONS = _course_table("decisions", "decision")
+#: What a campaign came to, as plain data.
+CONCLUSIONS = _course_table("conclusions", "conclusion")
 
 #: One assignment of environment variables; shared by campaigns.
 CONFIGURATIONS = sa.Table(

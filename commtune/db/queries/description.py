@@ -93,11 +93,10 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:
-    taken = ("id", "name", "seed", "created", "finished", "site", "folder")
+    taken = ("id", "name", "seed", "simulated", "created", "finished", "site", "folder")
     plain = ("what", "settings", "space")
     return CampaignDescription(
         **{key: row[key] for key in (*taken, *plain)},
-        simulated=bool(row["simulated"]),
         **where_measured(row),
     )
 

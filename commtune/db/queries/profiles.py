@@ -72,7 +72,7 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
     statement = f"{PROFILE.format(more=_DESCRIPTIONS)} WHERE {where} ORDER BY p.created DESC"
     with open_for_reading(url) as rows:
         stored = rows(statement, {"ref": int(ref) if by_number else ref})
-        found = read_profiles(stored)
+        found = read_rows(stored, "profiles")
         if len(found) != 1 and not (stored and not found):
             raise _not_one(rows, ref, found)
         evidence = read_evidence(rows, [row["id"] for row in found])
@@ -100,7 +100,7 @@ def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> lis
     wanted = f"WHERE c.name = :campaign AND p.verdict <> '{Verdict.LIKELY}' {_NEWEST_FIRST}"
     with open_for_reading(url) as rows:
         stored = rows(f"{PROFILE.format(more=_DESCRIPTIONS)} {wanted}", {"campaign": campaign})
-        found = {row["id"]: row for row in read_profiles(stored)}
+        found = {row["id"]: row for row in read_rows(stored, "profiles")}
         evidence = read_evidence(rows, list(found))
     return [
         _whole(found[number], points, _details(found[number]) if with_details else {})
@@ -125,14 +125,11 @@ def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
 def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfile]:
     where = "WHERE c.name = :campaign" if campaign is not None else ""
     given = {} if campaign is None else {"campaign": campaign}
+    stored = rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given)
     return [
         StoredProfile(**common_fields(row), stack=row["stack"], system=row["system"])
-        for row in read_profiles(rows(f"{PROFILE.format(more='')} {where} {_NEWEST_FIRST}", given))
+        for row in read_rows(stored, "profiles")
     ]
-
-
-def read_profiles(rows: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    return read_rows(rows, "profiles")
 
 
 def read_evidence(
@@ -175,9 +172,10 @@ def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """The columns that lists and answers share."""
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
     return {
-        **{name: row[name] for name in (*names, "bytes_low", "bytes_high", "created")},
+        **{
+            name: row[name] for name in (*names, "bytes_low", "bytes_high", "simulated", "created")
+        },
         "configuration": Configuration(row["environment"]),
-        "simulated": bool(row["simulated"]),
     }
 
 
@@ -201,13 +199,12 @@ def _whole(
 ) -> Profile:
     names = ("name", "operation", "backend", "ranks", "nodes", "bytes_low", "bytes_high")
     return Profile(
-        **{name: row[name] for name in (*names, "level", "minimum_gain", "note")},
+        **{name: row[name] for name in (*names, "level", "minimum_gain", "note", "simulated")},
         configuration=Configuration(row["environment"]),
         verdict=Verdict(row["verdict"]),
         points=tuple(build_point(point) for point in evidence if not point["is_guard"]),
         guards=tuple(build_point(point) for point in evidence if point["is_guard"]),
         conditions=Conditions(**row["conditions"]),
-        simulated=bool(row["simulated"]),
         **details,
     )
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from commtune.db.connection.reader import open_for_reading
+from commtune.db.damage import read_rows
 from commtune.db.queries.profiles import (
     LARGEST,
     PROFILE,
     common_fields,
     read_evidence,
-    read_profiles,
 )
 from commtune.db.records import StoredProfile
 from commtune.model import Workload
@@ -44,7 +44,7 @@ def best_of_sites(url: str, campaign: str, workload: Workload) -> list[StoredPro
         "limit": _MOST,
     }
     with open_for_reading(url) as rows:
-        found = read_profiles(rows(PROFILE.format(more="") + _WHERE, asked))
+        found = read_rows(rows(PROFILE.format(more="") + _WHERE, asked), "profiles")
         evidence = read_evidence(rows, [row["id"] for row in found])
     gains = {
         number: max((p["low"] for p in points if not p["is_guard"]), default=0.0)

@@ -74,11 +74,11 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
         node_hours = _by_campaign(rows, _NODE_HOURS)
         campaigns = _read(rows, _CAMPAIGNS, "c.id", campaign_id)
         found = read_rows(campaigns, "campaigns")
-    taken = ("id", "name", "system", "stack", "folder", "settings", "created", "finished", "site")
+    taken = ("id", "name", "system", "stack", "folder", "settings", "simulated", "created",
+             "finished", "site")  # fmt: skip
     return [
         CampaignSummary(
             **{name: row[name] for name in taken},
-            simulated=bool(row["simulated"]),
             trials=trials.get(row["id"], 0),
             profiles=profiles.get(row["id"], 0),
             best=best.get(row["id"]),
