@@ -22,6 +22,7 @@ from commtune.db.connection.engine import open_database, open_readable, upgrade_
 from commtune.db.connection.location import SCHEMA, VERSION_TABLE
 from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
+from commtune.db.tables import RUNS
 from commtune.errors import DatabaseFault
 from commtune.model.conclusion import Conclusion, Decision
 
@@ -108,6 +109,20 @@ def test_a_database_that_lacks_an_index_is_used_as_it_is(tmp_path: Path) -> None
         assert Store(database).decision(1) == Decision(blocks=5)
     assert [row.name for row in best_profiles(url, "allreduce", 1024)] == ["allreduce-large"]
     assert schema_of(path) == before
+
+
+def test_an_upgrade_adds_the_index_that_counts_runs(own_url: str) -> None:
+    name = "ix_runs_campaign_state"
+    with closing(open_database(own_url)) as database:
+        with database.write() as connection:
+            connection.execute(text(f"DROP INDEX {name}"))
+            connection.execute(text(f"CREATE INDEX {name} ON runs (campaign_id, state, outcome)"))
+            connection.execute(text(f"UPDATE {VERSION_TABLE} SET version_num = 'r0008'"))
+        upgrade_database(own_url)
+        indexes = inspect(database.engine).get_indexes("runs")
+    (wanted,) = (one for one in RUNS.indexes if one.name == name)
+    (found,) = (one for one in indexes if one["name"] == name)
+    assert found["column_names"] == wanted.columns.keys()
 
 
 def commtune_of(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

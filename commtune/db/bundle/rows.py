@@ -53,8 +53,8 @@ def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
         )
         for page in stored.partitions():
             rows, damaged = check_rows(table.columns, page)
-            for place in sorted(damaged):
-                raise DamagedRows(": ".join(damaged[place][0]))
+            if damaged:
+                raise DamagedRows(": ".join(damaged[min(damaged)][0]))
             for row in rows:
                 values = row._asdict()
                 for column in table.columns:
