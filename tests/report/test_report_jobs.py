@@ -12,6 +12,7 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune import formatting
+from commtune.db.checked_columns import sound_rows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.db.tables import CAMPAIGNS
@@ -63,8 +64,8 @@ def test_noise_on_purpose_is_said_with_what_it_was(store: Store, url: str) -> No
     assert "Beside" not in shown(Page(recorded(store, url)).render())
     plain = Aggressor(AggressorPattern.INCAST, 2).plain()
     with store.database.write() as connection:
-        what = connection.execute(select(CAMPAIGNS.c.what)).scalar_one()
-        connection.execute(update(CAMPAIGNS).values(what={**what, "aggressor": plain}))
+        (stored,) = sound_rows(connection, select(CAMPAIGNS.c.what), "campaigns")
+        connection.execute(update(CAMPAIGNS).values(what={**stored.what, "aggressor": plain}))
     words = "Beside an aggressor: incast of 128 KiB from 2 ranks on 2 nodes"
     assert f"{words}. Speedups are" in shown(Page(recorded(store, url)).render())
     for number, rate in enumerate((11.1234, 0.9)):
