@@ -20,6 +20,7 @@
 #include "ranks/launcher.h"
 #include "ranks/placement.h"
 #include "ranks/world.h"
+#include "serving/serve.h"
 #include "timing/clock.h"
 #include "timing/run.h"
 
@@ -85,6 +86,25 @@ int end_all(int* argc, char*** argv) {
   return kExitFailure;
 }
 
+/// A run of a shared launch, in a process of its own. It is looked at here whether it fails: MPI,
+/// which could tell the other ranks, belongs to the parent.
+int run_served(const std::vector<std::string>& arguments, const World& world) {
+  const Clock clock;
+  try {
+    const auto line = parse_command_line({arguments.begin() + 1, arguments.end()});
+    if (!line.print.empty() || line.options.mode != Mode::measure) {
+      throw UsageError("a shared launch measures, and nothing else");
+    }
+    if (uses_gpu(line.options) && !settle_early(line.options)) return kExitFailure;
+    return run_alone(line.options, arguments, world, clock);
+  } catch (const UsageError& error) {
+    return exit_of_all(error.status(), error.what(), world.is_first());
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "commtune-bench: rank %d: %s\n", world.rank(), error.what());
+    return kExitFailure;
+  }
+}
+
 int run_under_mpi(const CommandLine& line, const std::vector<std::string>& arguments, int* argc,
                   char*** argv, const Clock& clock) {
   const World world(argc, argv);
@@ -93,6 +113,7 @@ int run_under_mpi(const CommandLine& line, const std::vector<std::string>& argum
     return exit_of_all(kExitWrongWorld, wrong_world(expected, world.size()), speaks_for_all());
   }
   try {
+    if (line.options.mode == Mode::serve) return serve(world, run_served);
     if (line.options.mode == Mode::aggress) {
       return aggress(line.options, arguments, world, clock);
     }

@@ -16,6 +16,10 @@
 
 namespace commtune {
 
+#if COMMTUNE_WITH_TESTS
+std::unique_ptr<Backend> make_test_backend(const World& world);
+#endif
+
 namespace {
 
 using Factory = std::unique_ptr<Backend> (*)(const World&, BackendOptions);
@@ -42,6 +46,9 @@ constexpr std::array kEntries{
 #if COMMTUNE_WITH_XCCL
     Entry{"xccl", [](const World& world,
                      BackendOptions backend_options) { return make_xccl(world, backend_options); }},
+#elif COMMTUNE_WITH_TESTS
+    // Stands in for a library that does without MPI, where there is no GPU.
+    Entry{"xccl", [](const World& world, BackendOptions) { return make_test_backend(world); }},
 #endif
 };
 

@@ -8,6 +8,7 @@
 
 #include "backends/backend.h"
 #include "build_info.h"
+#include "cli/numbers.h"
 #include "cli/option_checks.h"
 #include "cli/words.h"
 #include "error.h"
@@ -28,18 +29,6 @@ std::vector<std::string> split(const std::string& text) {
   return parts;
 }
 
-template <class Number>
-Number parse_number(const std::string& option, const std::string& text, Number low, Number high) {
-  Number value{};
-  const char* end = text.data() + text.size();
-  const auto [stopped, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc{} || stopped != end || !(value >= low && value <= high)) {
-    const std::string range = std::to_string(low) + " to " + std::to_string(high);
-    throw UsageError(option + ": '" + text + "' is not a number from " + range);
-  }
-  return value;
-}
-
 std::vector<std::size_t> parse_sizes(const std::string& text) {
   std::vector<std::size_t> sizes;
   for (const std::string& part : split(text)) {
@@ -54,8 +43,10 @@ std::vector<std::size_t> parse_sizes(const std::string& text) {
 
 constexpr Words<bool, 2> kYesOrNo{{{{true, "yes"}, {false, "no"}}}};
 constexpr Words<bool, 2> kChecks{{{{true, "full"}, {false, "none"}}}};
-constexpr Words<Mode, 3> kModes{
-    {{{Mode::measure, "measure"}, {Mode::trace, "trace"}, {Mode::aggress, "aggress"}}}};
+constexpr Words<Mode, 4> kModes{{{{Mode::measure, "measure"},
+                                  {Mode::trace, "trace"},
+                                  {Mode::aggress, "aggress"},
+                                  {Mode::serve, "serve"}}}};
 constexpr Words<Timing, 2> kTimings{
     {{{Timing::blocking, "blocking"}, {Timing::batched, "batched"}}}};
 constexpr Words<Timer, 2> kTimers{{{{Timer::wall, "wall"}, {Timer::device, "device"}}}};
@@ -261,6 +252,9 @@ constexpr const char* kAggressUsage =
     "\nmpiexec -n N commtune-bench --mode aggress --pattern PATTERN --message BYTES [option...]\n\n"
     "Measures nothing: moves messages until SIGTERM or SIGINT, as traffic beside another run.\n\n";
 constexpr const char* kLastUsage =
+    "\nmpiexec -n N commtune-bench --mode serve [--expect-ranks N]\n\n"
+    "Makes one run after the other, each in processes of its own: rank 0 reads them from\n"
+    "standard input, a line each. Only for backends that do without MPI: xccl.\n\n"
     "  --records, --run-id, --env-names and --expect-ranks as above\n\n"
     "  --help, --version, --backends\n";
 constexpr std::size_t kHelpColumn = 22;
@@ -295,6 +289,15 @@ const Option& find_option(const std::string& name) {
   throw UsageError("unknown option '" + name + "'; options are: " + legal);
 }
 
+/// What a shared launch measures is said by its orders.
+void check_serving(const Given& given) {
+  for (const std::string& name : given) {
+    if (name != "--mode" && name != "--expect-ranks") {
+      throw UsageError(name + " is not for --mode serve: runs have it, each its own");
+    }
+  }
+}
+
 void check_modes(const Options& options, const Given& given) {
   const bool aggresses = options.mode == Mode::aggress;
   for (const Option& option : kOptions) {
@@ -312,6 +315,7 @@ void check_modes(const Options& options, const Given& given) {
 }
 
 void check_whole(const Options& options, const Given& given) {
+  if (options.mode == Mode::serve) return check_serving(given);
   check_modes(options, given);
   if (options.mode == Mode::aggress) {
     check_aggressor(given);

@@ -15,8 +15,9 @@
 
 namespace commtune {
 
-/// What a run is made for: times, what the library does (untimed), or traffic beside another run.
-enum class Mode { measure, trace, aggress };
+/// What a launch is made for: times, what the library does (untimed), traffic beside another run, or
+/// one run after the other as it is told.
+enum class Mode { measure, trace, aggress, serve };
 
 /// How operations are timed. `blocking`: each is waited for before the next. `batched`: so many are
 /// enqueued on the device, then waited for together, as nccl-tests does.

@@ -59,7 +59,7 @@ int accompany(const Options& options, const std::vector<std::string>& arguments,
   const int status = part.from_first(link.status());
   const bool is_refused = status == kExitUsage || status == kExitWaived;
   if (is_refused) wait_to_be_heard();
-  if (options.end == End::quick && !is_refused) World::end_process(status);
+  if (options.end == End::quick && !is_refused) all.end_process(status);
   return status;
 }
 

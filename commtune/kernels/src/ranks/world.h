@@ -2,7 +2,9 @@
 
 #include <mpi.h>
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -22,6 +24,23 @@ inline void check_mpi(int code, const char* expression, const char* file, int li
 
 namespace commtune {
 
+/// How bytes get from one rank to another. Error where that fails.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+
+  /// Waits for all ranks, by the MPI library's own barrier.
+  virtual void barrier() = 0;
+
+  virtual void send(const void* data, std::size_t bytes, int to) = 0;
+
+  /// Messages of a rank come in the order in which they were sent.
+  virtual void receive(void* data, std::size_t bytes, int from) = 0;
+
+  /// Bytes of the message that `receive` gets next, once it is there.
+  virtual std::size_t next_bytes(int from) = 0;
+};
+
 /// Ranks that do something together, and how they agree outside of timed intervals: all ranks of
 /// the run, or a part of them.
 ///
@@ -37,6 +56,10 @@ class World {
   /// of their own. All ranks of `whole` call it.
   World(const World& whole, int part, int order);
 
+  /// As `whole`, in a process that MPI doesn't know: its rank's, forked.
+  /// @param transport whatever goes to other ranks goes by it
+  World(const World& whole, std::unique_ptr<Transport> transport);
+
   ~World();
   World(const World&) = delete;
   World& operator=(const World&) = delete;
@@ -46,15 +69,21 @@ class World {
   bool is_first() const { return rank_ == 0; }
   bool is_last() const { return rank_ == size_ - 1; }
   double init_s() const { return init_s_; }
-  MPI_Comm communicator() const { return communicator_; }
 
-  /// Ends MPI, then the process, by exit(): objects of functions that have not returned are not
-  /// destroyed. All ranks call it, when records are written and closed. Launchers take a process
-  /// without MPI_Finalize for one that failed.
-  [[noreturn]] static void end_process(int status);
+  /// Error in a process that MPI doesn't know.
+  MPI_Comm communicator() const;
 
-  /// Waits for all ranks, by the MPI library's own barrier.
-  void barrier() const;
+  Transport& transport() const { return *transport_; }
+
+  /// Whether another rank's message is there.
+  bool has_message() const;
+
+  /// Ends MPI, where this process has it, then the process: objects of functions that have not
+  /// returned are not destroyed. All ranks call it, when records are written and closed. Launchers
+  /// take a process without MPI_Finalize for one that failed.
+  [[noreturn]] void end_process(int status) const;
+
+  void barrier() const { transport_->barrier(); }
 
   /// Rank 0 gets the largest (smallest, sum) over ranks of each element; other ranks get what
   /// their branch of the tree came to.
@@ -80,10 +109,11 @@ class World {
 
  private:
   template <class Value, class Combine>
-  void reduce_to_first(std::vector<Value>& values, MPI_Datatype type, Combine combine) const;
-  void spread(void* data, int bytes) const;
+  void reduce_to_first(std::vector<Value>& values, Combine combine) const;
+  void spread(void* data, std::size_t bytes) const;
 
-  MPI_Comm communicator_ = MPI_COMM_WORLD;
+  MPI_Comm communicator_ = MPI_COMM_WORLD;  ///< MPI_COMM_NULL in a process that MPI doesn't know
+  std::unique_ptr<Transport> transport_;
   int rank_ = 0;
   int size_ = 1;
   double init_s_ = 0.0;

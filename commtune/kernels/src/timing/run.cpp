@@ -239,7 +239,7 @@ int run(const Options& options, const std::vector<std::string>& arguments, const
   if (records) records->write_line(footer_record(totals));
   if (options.end == End::quick) {
     records.reset();
-    World::end_process(status);
+    world.end_process(status);
   }
   return status;
 }
