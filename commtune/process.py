@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import math
 import os
 import select
 import signal
@@ -34,7 +35,11 @@ _MARKER = "COMMTUNE_RUN_ID"
 
 _PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
+#: Of what a standing process prints, this much is looked at for its sign.
+_MOST_BYTES = 2**17
 _GRACE_S = _WATCH_S = 0.5
+#: How long a standing process may take to end by itself.
+_END_S = 5.0
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
@@ -117,6 +122,146 @@ def run_process(
             wall_s=time.monotonic() - started,
             output=_read(output, None if whole_output else _TAIL_BYTES),
         )
+
+
+class StandingProcess:
+    """A program that makes one thing after the other: each line that it gets asks for one.
+
+    It is started with the first. Nothing of it is left after ``end``, and where ``ask`` raises.
+
+    Args:
+        arguments, environment, cwd, marker: as for ``run_process``.
+        sign: the line that it prints when what was asked for is done.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str | os.PathLike[str]],
+        *,
+        environment: Mapping[str, str],
+        sign: str,
+        cwd: Path | None = None,
+        marker: str = "",
+    ) -> None:
+        self._arguments = [os.fspath(argument) for argument in arguments]
+        self._environment = {**environment, **({_MARKER: marker} if marker else {})}
+        self._sign, self._cwd, self._marker = f"{sign}\n".encode(), cwd, marker
+        self._child: subprocess.Popen[bytes] | None = None
+        self._output: IO[bytes] | None = None
+        self._others: set[int] = set()
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it was started, and has not been ended since."""
+        return self._child is not None
+
+    def used_s(self) -> float:
+        """CPU seconds of its processes, and of those that ended and that they waited for."""
+        if self._child is None:
+            return 0.0
+        total = 0.0
+        for one in _with_descendants(_processes([self._child.pid])):
+            with contextlib.suppress(psutil.Error):
+                total += math.fsum(one.cpu_times()[:4])
+        return total
+
+    def ask(self, line: str, timeout_s: float) -> Completed:
+        """Has it make one thing. A program that ends over it, or takes too long, is ended.
+
+        Args:
+            line: without its end.
+            timeout_s: seconds that it may take, the program's start included.
+
+        Returns:
+            Status 0 where the sign came, else how the program ended; what it printed meanwhile.
+
+        Raises:
+            As ``run_process``.
+        """
+        with Interrupts() as interrupts:
+            began, said = time.monotonic(), bytearray()
+            child, output = self._started()
+            is_over = has_ended = False
+            status = 0
+            try:
+                with interrupts.let_through():
+                    self._write(child, f"{line}\n".encode())
+                    is_over, has_ended = self._listen(child, output, said, began + timeout_s)
+            finally:
+                if self._sign not in said:
+                    status = self._finish(gently=not has_ended)
+            return Completed(
+                exit_code=status if status >= 0 else None,
+                signal=-status if status < 0 else None,
+                timed_out=is_over,
+                wall_s=time.monotonic() - began,
+                output=said.replace(self._sign, b"")[-_TAIL_BYTES:].decode(errors="replace"),
+            )
+
+    def end(self) -> None:
+        """Tells it that nothing follows (an empty line), and ends what does not go by itself."""
+        with Interrupts():
+            if self._child is not None:
+                self._write(self._child, b"\n")
+                _wait(self._child, _END_S)
+                self._finish(gently=True)
+
+    def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+        if self._child is None or self._output is None:
+            _become_subreaper()
+            self._others = set(_child_pids())
+            reading, writing = os.pipe2(os.O_CLOEXEC)
+            self._output = os.fdopen(reading, "rb", buffering=0)
+            with os.fdopen(writing, "wb") as into:
+                os.set_blocking(reading, False)
+                self._child = _start(
+                    self._arguments, self._environment, self._cwd, into, stdin=subprocess.PIPE
+                )
+        return self._child, self._output
+
+    @staticmethod
+    def _write(child: subprocess.Popen[bytes], line: bytes) -> None:
+        assert child.stdin is not None
+        # It ended, which is seen where it is waited for.
+        with contextlib.suppress(BrokenPipeError):
+            child.stdin.write(line)
+            child.stdin.flush()
+
+    def _listen(
+        self, child: subprocess.Popen[bytes], output: IO[bytes], said: bytearray, until: float
+    ) -> tuple[bool, bool]:
+        """Reads until the sign came; or the time is over, or the program ended: which of these."""
+        with _ending_of(child) as ending:
+            poller = select.poll()
+            for file in (output, ending):
+                if file is not None:
+                    poller.register(file, select.POLLIN)
+            while self._sign not in said:
+                left_s = until - time.monotonic()
+                wait_s = left_s if ending is not None else min(left_s, _WATCH_S)
+                poller.poll(min(max(0.0, wait_s) * 1000, _LONGEST_MS))
+                # It may end while something that it started keeps the pipe open.
+                has_ended = _wait(child, 0.0)
+                piece = output.read(2**16) or b""
+                said += piece
+                del said[:-_MOST_BYTES]
+                if not piece and (has_ended or left_s <= 0):
+                    return not has_ended, has_ended
+        return False, False
+
+    def _finish(self, *, gently: bool) -> int:
+        """Ends the tree; the program's status."""
+        child, output = self._child, self._output
+        self._child = self._output = None
+        assert child is not None
+        _end_tree(child.pid, marker=self._marker, gently=gently, others=self._others)
+        status = child.wait()
+        _started.discard(child.pid)
+        for file in (child.stdin, output):
+            if file is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    file.close()
+        return status
 
 
 def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
@@ -207,7 +352,11 @@ def _output_file(*, in_memory: bool) -> IO[bytes]:
 
 
 def _start(
-    arguments: list[str], environment: dict[str, str], cwd: Path | None, output: IO[bytes]
+    arguments: list[str],
+    environment: dict[str, str],
+    cwd: Path | None,
+    output: IO[bytes],
+    stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     try:
         with _starting:
@@ -215,7 +364,7 @@ def _start(
                 arguments,
                 env=environment,
                 cwd=cwd,
-                stdin=subprocess.DEVNULL,
+                stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 # Ctrl-C is for the controller; it ends the tree in its own order.
@@ -260,16 +409,26 @@ def _wait_watching(
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
     """Sleeps until the child ends or the time is over; True if it ended."""
+    with _ending_of(child) as ending:
+        if ending is None:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                child.wait(timeout_s)
+            return child.poll() is not None
+        poller = select.poll()
+        poller.register(ending, select.POLLIN)
+        return bool(poller.poll(min(max(0.0, timeout_s) * 1000, _LONGEST_MS)))
+
+
+@contextlib.contextmanager
+def _ending_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
+    """What can be read once a child has ended; ``None`` where the system has no such thing."""
     try:
         handle = os.pidfd_open(child.pid)
-    except (AttributeError, OSError):  # not Linux, or a kernel before 5.3: Popen polls
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.wait(timeout_s)
-        return child.poll() is not None
+    except (AttributeError, OSError):  # not Linux, or a kernel before 5.3
+        yield None
+        return
     try:
-        poller = select.poll()
-        poller.register(handle, select.POLLIN)
-        return bool(poller.poll(min(max(0.0, timeout_s) * 1000, _LONGEST_MS)))
+        yield handle
     finally:
         os.close(handle)
 

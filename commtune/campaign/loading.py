@@ -174,6 +174,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
         guards=_guards(document, file),
         messages=file.messages,
         time_limit_s=file.run_time_limit,
+        shares_launches=file.shared_launches,
     )
 
 

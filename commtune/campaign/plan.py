@@ -62,6 +62,8 @@ class Plan:
         messages: how many messages of each size (bytes) the user's programs send; sizes weigh
             alike where it is empty.
         time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
+        shares_launches: whether runs of the search may follow each other in one launch, where the
+            benchmark can.
         aggressor: traffic on purpose beside each run; ``None`` for none.
         looks_between: whether candidates are confirmed at sizes between the workload's, too; a
             recording has none.
@@ -82,6 +84,7 @@ class Plan:
     guards: tuple[Operation, ...] = ()
     messages: Mapping[int, float] = field(default_factory=dict)
     time_limit_s: float | None = None
+    shares_launches: bool = True
     aggressor: Aggressor | None = None
     looks_between: bool = False
 

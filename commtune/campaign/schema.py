@@ -166,6 +166,7 @@ class CampaignFile(CustomizationDocument):
         default_factory=dict, description="how many messages of each size your programs send"
     )
     run_time_limit: Seconds | None = None
+    shared_launches: bool = True
     system: str | None = None
     slurm: SlurmPart | None = None
     pbs: PbsPart | None = None

@@ -177,7 +177,9 @@ def result_of(
 ) -> RunResult:
     """The result of a run from its records and process; ``started_at`` in seconds since 1970."""
     outcome, detail = judged
-    header = None if found.header is None else {**found.header, "environment": padding}
+    header = None
+    if found.header is not None:
+        header = {**found.header, **({"environment": padding} if padding else {})}
     return RunResult(
         run_id=request.run_id,
         outcome=outcome,

@@ -29,6 +29,7 @@ from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
+from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.scheduler import (
     AFTER_VARIABLE,
@@ -225,6 +226,7 @@ class SlurmCampaign:
             watched=program.env_names,
             folder=self._records,
             launcher=launcher,
+            shared=SharedLaunch(self.say) if can_share_launches(self.spec.plan) else None,
         )
         measured = replace(
             allocation, nodes=allocation.nodes[: self.request.nodes if aggressor else None]

@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.cluster.local.background_load import (
-    _LoadSnapshot,
+    LoadSnapshot,
     _parse_cores,
     load_between,
     read_load,
@@ -23,13 +23,13 @@ _HZ = os.sysconf("SC_CLK_TCK")
 _ENVIRONMENT = {"PATH": "/usr/bin:/bin"}
 
 
-def taken(at_s: float, own_s: float, *cores: list[float]) -> _LoadSnapshot:
+def taken(at_s: float, own_s: float, *cores: list[float]) -> LoadSnapshot:
     """Counters at a moment; each core's columns in seconds, in the kernel's order."""
     lines = [
         f"cpu{number} " + " ".join(str(round(value * _HZ)) for value in columns)
         for number, columns in enumerate(cores)
     ]
-    return _LoadSnapshot(_parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
+    return LoadSnapshot(_parse_cores("\n".join(["cpu 9 9 9", *lines, "intr 5 6"])), own_s, at_s)
 
 
 IDLE = [100.0, 20.0, 30.0, 500.0, 4.0, 0.0, 2.0, 1.0, 50.0, 0.0]

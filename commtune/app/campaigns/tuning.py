@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from math import fsum
@@ -11,6 +11,7 @@ from typing import Any
 
 from commtune.app.campaigns.first_proposals import propose_from_sites
 from commtune.campaign.loading import CampaignSpec
+from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
@@ -114,9 +115,15 @@ def tune_campaign(
     benchmark = prepare_benchmark(
         mpi, space.pinned, space.variables, plan.workload, folder, protected
     )
+    shared = SharedLaunch(reporter.say)
+    if can_share_launches(plan):
+        benchmark = replace(benchmark, shared=shared)
     record = record_of(spec, mpi, describe_machine(), folder)
     hand = command_by_hand(benchmark, plan.workload, plan.timing)
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
+    with (
+        closing(shared),
+        controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number),
+    ):
         runner = Runner(plan, number, benchmark, store, clock=store.clock, by_hand=hand)
         return Campaign(plan, runner, reporter).run()
 
@@ -150,9 +157,12 @@ def _tune_on_slurm(
             runner = Runner(plan, number, jobs, store, look_at=on.look_at)
             return Campaign(plan, runner, reporter).run()
         finish = partial(store.finish_campaign, number)
-        with slurm_submission.in_allocation(
-            on, book, opened.whole_url, finish, at_last.callback
-        ) as steps:
+        with (
+            slurm_submission.in_allocation(
+                on, book, opened.whole_url, finish, at_last.callback
+            ) as steps,
+            closing(steps),
+        ):
             runner = Runner(
                 plan, number, steps, store,
                 clock=partial(store.clock, steps.used_s),

@@ -112,6 +112,11 @@ class Steps:
         """A clock for budgets, seconds: it stands still while no run can be started."""
         return self.clock() - self._waited_s
 
+    def close(self) -> None:
+        """Ends what was kept for further runs."""
+        if self.inner.shared is not None:
+            self.inner.shared.close()
+
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Makes one run and waits for its end.
 

@@ -20,7 +20,7 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 
 @dataclass(frozen=True)
-class _LoadSnapshot:
+class LoadSnapshot:
     """What cores and our own processes had used at a moment."""
 
     cores: Mapping[int, Mapping[str, int]]  # clock ticks since boot, by column, of each core
@@ -36,10 +36,13 @@ class _BackgroundLoad:
     stolen: float  # the part of it that was other virtual machines'
 
 
-def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> _LoadSnapshot | None:
+def read_load(
+    proc: Path = _PROC, cores: Collection[int] | None = None, running_s: float = 0.0
+) -> LoadSnapshot | None:
     """What was used until now; ``None`` where the system doesn't say.
 
     Args:
+        running_s: CPU seconds of processes of ours that run on.
         cores: the ones that count; those that this process may run on where ``None``.
     """
     try:
@@ -49,11 +52,12 @@ def read_load(proc: Path = _PROC, cores: Collection[int] | None = None) -> _Load
         return None
     if not wanted <= found.keys():
         return None
-    return _LoadSnapshot({core: found[core] for core in wanted}, _own_s(), time.monotonic())
+    own_s = _own_s() + running_s
+    return LoadSnapshot({core: found[core] for core in wanted}, own_s, time.monotonic())
 
 
 def load_between(
-    before: _LoadSnapshot | None, after: _LoadSnapshot | None
+    before: LoadSnapshot | None, after: LoadSnapshot | None
 ) -> _BackgroundLoad | None:
     """What others used from one moment to another; ``None`` where it can't be told.
 
@@ -92,7 +96,7 @@ def _parse_cores(text: str) -> dict[int, dict[str, int]]:
     }
 
 
-def _ticks(taken: _LoadSnapshot, columns: Collection[str]) -> int:
+def _ticks(taken: LoadSnapshot, columns: Collection[str]) -> int:
     return sum(core.get(column, 0) for core in taken.cores.values() for column in columns)
 
 

@@ -7,13 +7,15 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 from commtune import model, process
 from commtune.cluster.environment_padding import pad_variables, padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
-from commtune.cluster.local.background_load import load_between, read_load
+from commtune.cluster.local.background_load import LoadSnapshot, load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
+from commtune.cluster.local.shared_launch import LONGEST_S, SIGN, SharedLaunch
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.documents.packed_files import kept_file
@@ -46,6 +48,8 @@ class LocalBenchmark:
     simulated: bool = False
     #: What starts the ranks; ``None`` starts them on this machine.
     launcher: Launcher | None = None
+    #: Makes runs of the search; ``None`` gives each a launch of its own. Who made it closes it.
+    shared: SharedLaunch | None = None
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
         records = self.records_of(request.run_id)
@@ -56,12 +60,12 @@ class LocalBenchmark:
             # Launchers say it each in their own words, and as if the configuration were to blame.
             if shutil.which(arguments[0], path=self.environment.get("PATH")) is None:
                 raise MissingComponent(f"the benchmark is missing: {arguments[0]}")
-            before = read_load()
+            before = self._read_load()
             completed = self._run(
                 request, arguments, request.configuration, time_limit_s, timed=True
             )
             ended_at = time.time()
-            others = load_between(before, read_load())
+            others = load_between(before, self._read_load())
         except EnvironmentFault as error:
             if not (error.transient or isinstance(error, MissingComponent)):
                 raise
@@ -98,7 +102,7 @@ class LocalBenchmark:
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
-        process.end_marked({request.run_id})
+        process.end_marked({request.run_id, self._marker})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         written = kept_file(records)
@@ -127,6 +131,68 @@ class LocalBenchmark:
         timed: bool,
     ) -> process.Completed:
         self._refuse_unguarded(variables)
+        if self.shared is None or not timed:
+            return self._run_alone(request, program, variables, limit_s, timed=timed)
+        if completed := self._run_shared(self.shared, request, program, variables, limit_s):
+            return completed
+        completed = self._run_alone(request, program, variables, limit_s, timed=timed)
+        self.shared.judge(completed)
+        return completed
+
+    def _run_shared(
+        self,
+        shared: SharedLaunch,
+        request: model.RunRequest,
+        program: Sequence[str],
+        variables: Mapping[str, str],
+        limit_s: float,
+    ) -> process.Completed | None:
+        """A run in the shared launch; ``None`` where it is to be made by itself."""
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        order = [str(len(settings)), *settings, *program]
+        if not shared.takes(request, order):
+            return None
+        started_at = time.time()
+        start = partial(self._standing_launch, request.workload.ranks, program[0])
+        try:
+            completed = shared.make(order, start, limit_s)
+        except KeyboardInterrupt:
+            self._sweep(started_at)
+            raise
+        if completed is None or not completed.ok:
+            self._sweep(started_at)
+        if completed is None:
+            self.records_of(request.run_id).unlink(missing_ok=True)
+        return completed
+
+    def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:
+        process.end_marked({self._marker})
+        program = [executable, "--mode=serve", f"--expect-ranks={ranks}"]
+        return process.StandingProcess(
+            self._launcher.command(ranks, program, LONGEST_S),
+            environment=self.environment,
+            sign=SIGN,
+            cwd=self.folder,
+            marker=self._marker,
+        )
+
+    @property
+    def _marker(self) -> str:
+        """By which processes of a shared launch are found, also by a later controller."""
+        return f"shared launch of {self.folder}"
+
+    def _read_load(self) -> LoadSnapshot | None:
+        return read_load(running_s=self.shared.used_s() if self.shared else 0.0)
+
+    def _run_alone(
+        self,
+        request: model.RunRequest,
+        program: Sequence[str],
+        variables: Mapping[str, str],
+        limit_s: float,
+        *,
+        timed: bool,
+    ) -> process.Completed:
         variables = pad_variables(request, variables, self.environment, self.folder)
         launcher = self._launcher
         words = launcher.command(request.workload.ranks, program, limit_s)
@@ -188,7 +254,9 @@ class LocalBenchmark:
             judged = model.Outcome.MISSING_PROGRAM, f"{elsewhere}: {_HERE}"
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, judged, expected, self.watched)
-        padding = padding_facts(request, self.environment, self.folder)
+        # A launch that runs share has one environment for all of them.
+        is_shared = (found.header or {}).get("in_shared_launch")
+        padding = {} if is_shared else padding_facts(request, self.environment, self.folder)
         return result_of(request, found, judged, started_at, completed, padding)
 
     def _find_elsewhere(self, found: Records) -> str:

@@ -93,19 +93,19 @@ World::~World() {
   // A destructor can't report; a failure here can't change a record that is written already.
   if (communicator_ == MPI_COMM_WORLD) {
     static_cast<void>(MPI_Finalize());
-  } else if (communicator_ != MPI_COMM_NULL && std::uncaught_exceptions() == 0) {
+  } else if (!is_forked() && std::uncaught_exceptions() == 0) {
     // All ranks have to come here: after a failure they may not.
     static_cast<void>(MPI_Comm_free(&communicator_));
   }
 }
 
 MPI_Comm World::communicator() const {
-  if (communicator_ == MPI_COMM_NULL) throw Error("MPI can't be used in a run of a shared launch");
+  if (is_forked()) throw Error("MPI can't be used in a run of a shared launch");
   return communicator_;
 }
 
 void World::end_process(int status) const {
-  if (communicator_ == MPI_COMM_NULL) {
+  if (is_forked()) {
     std::fflush(nullptr);
     _exit(status);  // what runs at exit belongs to the parent
   }

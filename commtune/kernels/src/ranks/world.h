@@ -68,7 +68,12 @@ class World {
   int size() const { return size_; }
   bool is_first() const { return rank_ == 0; }
   bool is_last() const { return rank_ == size_ - 1; }
+  /// 0 in a process that MPI doesn't know.
   double init_s() const { return init_s_; }
+
+  /// Whether this process is one that MPI doesn't know, forked by its rank's.
+  bool is_forked() const { return communicator_ == MPI_COMM_NULL; }
+
 
   /// Error in a process that MPI doesn't know.
   MPI_Comm communicator() const;

@@ -97,6 +97,7 @@ std::string end_header(json::Object& record, const RunFacts& facts, const Placem
   const Placement own = placement.first(static_cast<int>(ranks));
   record.integer("ranks", ranks).integer("nodes", static_cast<std::uint64_t>(own.nodes()));
   if (own.emulates_nodes()) record.text("nodes_by", kNodeVariable);
+  if (facts.in_shared_launch) record.boolean("in_shared_launch", true);
   return record.raw("mpi", mpi)
       .raw("libraries", text_array(libraries))
       .raw("versions", versions_json(libraries))

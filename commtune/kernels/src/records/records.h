@@ -42,6 +42,7 @@ struct RunFacts {
   std::vector<std::string> arguments;
   std::string_view backend;
   double init_s = 0.0;
+  bool in_shared_launch = false;
   std::vector<std::string> environments;  ///< of each rank, as JSON objects
   std::vector<std::string> controls;      ///< likewise; empty where none was asked for
   std::vector<std::string> gpus;          ///< likewise; empty where none is used

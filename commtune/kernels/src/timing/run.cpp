@@ -202,6 +202,7 @@ RunFacts facts_of(const Options& options, const std::vector<std::string>& argume
   RunFacts facts;
   facts.arguments = arguments;
   facts.init_s = longest_over_ranks(all, all.init_s());
+  facts.in_shared_launch = all.is_forked();
   facts.environments = all.gather(environment_json(options.env_names));
   if (!options.controls.empty()) facts.controls = all.gather(controls_json(options.controls));
   if (uses_gpu(options)) add_gpus(facts, all);
