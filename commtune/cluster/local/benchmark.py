@@ -133,8 +133,13 @@ class LocalBenchmark:
         self._refuse_unguarded(variables)
         if self.shared is None or not timed:
             return self._run_alone(request, program, variables, limit_s, timed=timed)
-        if completed := self._run_shared(self.shared, request, program, variables, limit_s):
+        settings = [f"{name}={value}" for name, value in variables.items()]
+        order = [str(len(settings)), *settings, *program]
+        if not self.shared.takes(request, order):
+            return self._run_alone(request, program, variables, limit_s, timed=timed)
+        if completed := self._run_shared(self.shared, request, order, program, limit_s):
             return completed
+        self.records_of(request.run_id).unlink(missing_ok=True)
         completed = self._run_alone(request, program, variables, limit_s, timed=timed)
         self.shared.judge(completed)
         return completed
@@ -143,15 +148,11 @@ class LocalBenchmark:
         self,
         shared: SharedLaunch,
         request: model.RunRequest,
+        order: Sequence[str],
         program: Sequence[str],
-        variables: Mapping[str, str],
         limit_s: float,
     ) -> process.Completed | None:
         """A run in the shared launch; ``None`` where it is to be made by itself."""
-        settings = [f"{name}={value}" for name, value in variables.items()]
-        order = [str(len(settings)), *settings, *program]
-        if not shared.takes(request, order):
-            return None
         started_at = time.time()
         start = partial(self._standing_launch, request.workload.ranks, program[0])
         try:
@@ -161,8 +162,6 @@ class LocalBenchmark:
             raise
         if completed is None or not completed.ok:
             self._sweep(started_at)
-        if completed is None:
-            self.records_of(request.run_id).unlink(missing_ok=True)
         return completed
 
     def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:

@@ -20,6 +20,9 @@ SIGN = "commtune-bench: run ended"
 _READ_ANEW = ("NCCL_", "RCCL_", "OFI_NCCL_")
 #: The first runs of a session are launches of their own: what later phases cost is told from them.
 _OWN_FIRST = 4
+#: Runs that failed in a launch and not by themselves, before no launch is shared any more: one, if
+#: it was the launch's first.
+_MOST_FAULTS = 3
 #: What a launcher that keeps a time limit is told, seconds: each run has a limit of its own.
 LONGEST_S = 1e5
 #: Ranks give up a run themselves so long after it should have ended: the controller may be gone.
@@ -53,12 +56,12 @@ class SharedLaunch:
     say: Callable[[str], None] = lambda _: None
     _standing: process.StandingProcess | None = None
     _own_runs: int = 0
-    _is_off: bool = False
-    _is_doubted: bool = False
+    _faults: int = 0
+    _was_first: bool = False
 
     def takes(self, request: RunRequest, words: Sequence[str]) -> bool:
         """Whether a run is one for it; any other ends the launch, so as to have nothing beside."""
-        is_search = request.phase is Phase.SEARCH and not self._is_off
+        is_search = request.phase is Phase.SEARCH and self._faults < _MOST_FAULTS
         if is_search and self._own_runs >= _OWN_FIRST and not _SEPARATORS & set("".join(words)):
             return True
         self._own_runs += is_search
@@ -71,24 +74,26 @@ class SharedLaunch:
         start: Callable[[], process.StandingProcess],
         limit_s: float,
     ) -> process.Completed | None:
-        """Makes a run; ``None`` where the launch may be to blame that it failed.
+        """Makes a run; ``None`` where it failed, and the launch may be to blame.
 
-        Then it is to be made by itself, and ``judge`` told how that ended.
+        Then it is to be made by itself, and ``judge`` told how that ended. One that hangs is not
+        made again, unless it was the launch's first.
         """
-        is_first = self._standing is None or not self._standing.is_running
-        if self._standing is None or is_first:
+        self._was_first = self._standing is None or not self._standing.is_running
+        if self._standing is None or self._was_first:
             self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
         completed = self._standing.ask(line, limit_s)
-        self._is_doubted = is_first and not completed.ok
-        return None if self._is_doubted else completed
+        is_settled = completed.ok or (completed.timed_out and not self._was_first)
+        return completed if is_settled else None
 
     def judge(self, alone: process.Completed) -> None:
-        """How a run ended by itself that failed as the first one of a launch."""
-        if self._is_doubted and alone.ok:
-            self._is_off = True
+        """How a run ended by itself for which ``make`` had no answer."""
+        if not alone.ok:
+            return  # the configuration is to blame
+        self._faults += _MOST_FAULTS if self._was_first else 1
+        if self._faults >= _MOST_FAULTS:
             self.say("runs can't share a launch here: each has one of its own")
-        self._is_doubted = False
 
     def used_s(self) -> float:
         """CPU seconds of the launch that is there."""

@@ -1,0 +1,262 @@
+"""Search runs in one launch: real ranks, real forks, and a backend that needs neither MPI nor GPU."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import psutil
+import pytest
+from serving_bench import build_serving_bench
+from waiting import PATIENCE_S, wait_for
+
+from commtune.campaign.plan import Plan
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment
+from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
+from commtune.documents.yaml_document import parse_document
+from commtune.kernels.bench import NativeProgram
+from commtune.kernels.records import Records
+from commtune.model import (
+    DEFAULT,
+    Aggressor,
+    AggressorPattern,
+    Configuration,
+    MpiInstallation,
+    Operation,
+    Outcome,
+    Phase,
+    RunRequest,
+    RunResult,
+    Timing,
+    Workload,
+)
+from commtune.spaces.loading import build_space
+
+#: Runs of a session that are launches of their own.
+_OWN = 4
+_NAME = "NCCL_BUFFSIZE"
+_TIMING = Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01)
+
+
+@dataclass(frozen=True)
+class _FaultyProgram:
+    """The native benchmark; of some values of the variable a run ends badly."""
+
+    native: NativeProgram
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        words = self.native.arguments(request, records)
+        fault = request.configuration.get(_NAME, "")
+        return [*words, f"--fault={fault}@64"] if fault.isalpha() else words
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        return self.native.read(records, request)
+
+
+@dataclass
+class _Session:
+    """Makes runs, one after the other."""
+
+    benchmark: LocalBenchmark
+    said: list[str]
+    made: int = 0
+
+    def run(
+        self, value: str = "", phase: Phase = Phase.SEARCH, limit_s: float = PATIENCE_S
+    ) -> RunResult:
+        self.made += 1
+        configuration = Configuration({_NAME: value}) if value else DEFAULT
+        workload = Workload(Operation.ALLTOALL, (8, 64), ranks=3, backend="xccl")
+        request = RunRequest(
+            f"run{self.made}", configuration, workload, _TIMING, phase=phase, trial=0
+        )
+        return self.benchmark.measure(request, limit_s)
+
+    def begin(self) -> None:
+        """Past the runs that have launches of their own, and the first that shares one."""
+        for _ in range(_OWN):
+            assert not _is_shared(self.run())
+        assert _is_shared(self.run("1"))
+
+
+@pytest.fixture(scope="module")
+def serving(mpi: MpiInstallation) -> Path:
+    return build_serving_bench(mpi)
+
+
+@pytest.fixture
+def session(mpi: MpiInstallation, serving: Path, tmp_path: Path) -> Iterator[_Session]:
+    said: list[str] = []
+    shared = SharedLaunch(said.append)
+    benchmark = LocalBenchmark(
+        mpi=mpi,
+        program=_FaultyProgram(NativeProgram(serving, (_NAME,))),
+        environment=base_environment(os.environ, mpi),
+        watched=(_NAME,),
+        folder=tmp_path / "runs",
+        shared=shared,
+    )
+    yield _Session(benchmark, said)
+    shared.close()
+    assert _ranks() == []
+
+
+def _is_shared(result: RunResult) -> bool:
+    return bool((result.header or {}).get("in_shared_launch"))
+
+
+def _ranks() -> list[psutil.Process]:
+    """Our ranks that serve, and what they forked."""
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        try:
+            if "--mode=serve" in process.cmdline() and process.name() == "commtune-bench":
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def test_runs_share_a_launch_and_see_their_own_settings(session: _Session) -> None:
+    session.begin()
+    ranks = {process.pid for process in _ranks()}
+    for value in ("65536", "1048576", "", "7"):
+        result = session.run(value)
+        assert result.outcome is Outcome.OK, result.detail
+        assert _is_shared(result)
+        assert {m.bytes for m in result.measurements} == {8, 64}
+        assert result.header is not None
+        seen = [rank["environment"].get(_NAME, "") for rank in result.header["rank_info"]]
+        assert seen == [value] * 3
+        assert "environment" not in result.header  # that of the launch is not the run's own
+    assert {process.pid for process in _ranks()} == ranks
+
+
+def test_what_follows_the_search_has_launches_of_its_own_and_nothing_beside(
+    session: _Session,
+) -> None:
+    session.begin()
+    assert len(_ranks()) == 3
+    result = session.run("1", Phase.CONFIRM)
+    assert result.outcome is Outcome.OK
+    assert not _is_shared(result)
+    assert _ranks() == []
+    assert _is_shared(session.run("2"))
+
+
+@pytest.mark.parametrize(
+    ("fault", "outcome"),
+    [("crash", Outcome.CRASHED), ("wrong", Outcome.WRONG_RESULT), ("hang", Outcome.TIMED_OUT)],
+)
+def test_a_run_that_fails_costs_its_configuration_only(
+    session: _Session, fault: str, outcome: Outcome
+) -> None:
+    session.begin()
+    limit_s = 2.0 if fault == "hang" else PATIENCE_S
+    failed = session.run(fault, limit_s=limit_s)
+    assert failed.outcome is outcome, failed.detail
+    assert _ranks() == []
+    good = session.run("5")
+    assert good.outcome is Outcome.OK and _is_shared(good)
+
+
+def test_a_configuration_that_fails_first_in_a_launch_does_not_end_sharing(
+    session: _Session,
+) -> None:
+    for _ in range(_OWN):
+        session.run()
+    assert session.run("crash").outcome is Outcome.CRASHED
+    assert session.said == []
+    assert _is_shared(session.run("5"))
+
+
+def test_where_launches_cant_be_shared_each_run_has_its_own(
+    session: _Session, executable: Path
+) -> None:
+    # This build has no xccl at all in forked processes: what it measures needs MPI.
+    program = replace(session.benchmark.program, native=NativeProgram(executable, (_NAME,)))
+    session.benchmark = replace(session.benchmark, program=_OnHost(program))
+    for _ in range(_OWN + 2):
+        result = session.run()
+        assert result.outcome is Outcome.OK, result.detail
+        assert not _is_shared(result)
+    assert session.said == ["runs can't share a launch here: each has one of its own"]
+
+
+@dataclass(frozen=True)
+class _OnHost:
+    program: _FaultyProgram
+
+    def arguments(self, request: RunRequest, records: Path) -> list[str]:
+        words = self.program.arguments(request, records)
+        return [word for word in words if not word.startswith(("--backend=", "--bind="))]
+
+    def read(self, records: Path, request: RunRequest) -> Records:
+        asked = replace(request, workload=replace(request.workload, backend="mpi-host"))
+        return self.program.read(records, asked)
+
+
+def test_ranks_that_are_killed_between_two_runs_are_started_again(session: _Session) -> None:
+    session.begin()
+    for process in _ranks():
+        process.send_signal(signal.SIGKILL)
+    result = session.run("2")  # which is not to blame
+    assert result.outcome is Outcome.OK and not _is_shared(result)
+    assert _is_shared(session.run("3"))
+
+
+def test_a_later_controller_ends_what_one_that_was_killed_left(session: _Session) -> None:
+    session.begin()
+    ranks = _ranks()
+    request = RunRequest("gone", DEFAULT, Workload(Operation.ALLTOALL, (8,)), _TIMING)
+    assert session.benchmark.recover(request) is None
+    wait_for(lambda: not any(_lives(process) for process in ranks), "the end of all ranks")
+
+
+def _lives(process: psutil.Process) -> bool:
+    return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+
+
+def test_the_launchs_own_work_is_not_background_load(session: _Session) -> None:
+    session.begin()
+    began, shared = time.monotonic(), session.benchmark.shared
+    assert shared is not None
+    before_s = shared.used_s()
+    result = session.run("3")
+    assert shared.used_s() - before_s > 0
+    assert result.other_load is None or 0 <= result.other_load <= 1
+    assert result.wall_s <= time.monotonic() - began
+
+
+_SPACE = """
+space: 1
+name: sharing
+library: nccl
+parameters:
+  - {{name: {name}, kind: choice, values: ["1", "2"]}}
+  - {{name: NCCL_NTHREADS, kind: choice, values: ["64"]}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "changes", "expected"),
+    [
+        (_NAME, {}, True),
+        ("UCX_TLS", {}, False),
+        (_NAME, {"shares_launches": False}, False),
+        (_NAME, {"aggressor": Aggressor(AggressorPattern.INCAST, 8)}, False),
+    ],
+)
+def test_only_variables_that_a_library_reads_anew_share_launches(
+    name: str, changes: dict[str, object], expected: bool
+) -> None:
+    space = build_space(parse_document(_SPACE.format(name=name)))
+    plan = Plan("sharing", space, Workload(Operation.ALLREDUCE, (8,), backend="xccl"))
+    assert can_share_launches(replace(plan, **changes)) is expected  # type: ignore[arg-type]
+    on_host = replace(plan, workload=replace(plan.workload, backend="mpi-host"))
+    assert not can_share_launches(on_host)
