@@ -57,7 +57,9 @@ class _Series:
 def _ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, float]:
     logs = [math.log(a / b) for a, b in zip(one, other, strict=True)]
     mean = statistics.fmean(logs)
-    half = t_quantile(_LEVEL, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    half = (
+        t_quantile((1 + _LEVEL) / 2, len(logs) - 1) * statistics.stdev(logs) / math.sqrt(len(logs))
+    )
     return math.exp(mean), math.exp(mean - half), math.exp(mean + half)
 
 

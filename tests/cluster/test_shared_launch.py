@@ -1,4 +1,4 @@
-"""Search runs in one launch: real ranks, real forks, and a backend that needs neither MPI nor GPU."""
+"""Search runs in one launch: real ranks and forks, by a backend that needs neither MPI nor GPU."""
 
 from __future__ import annotations
 
@@ -178,9 +178,9 @@ def test_a_configuration_that_fails_first_in_a_launch_does_not_end_sharing(
 def test_where_launches_cant_be_shared_each_run_has_its_own(
     session: _Session, executable: Path
 ) -> None:
-    # This build has no xccl at all in forked processes: what it measures needs MPI.
-    program = replace(session.benchmark.program, native=NativeProgram(executable, (_NAME,)))
-    session.benchmark = replace(session.benchmark, program=_OnHost(program))
+    # What it measures needs MPI, which a forked process doesn't have.
+    on_host = _OnHost(NativeProgram(executable, (_NAME,)))
+    session.benchmark = replace(session.benchmark, program=on_host)
     for _ in range(_OWN + 2):
         result = session.run()
         assert result.outcome is Outcome.OK, result.detail
@@ -190,15 +190,15 @@ def test_where_launches_cant_be_shared_each_run_has_its_own(
 
 @dataclass(frozen=True)
 class _OnHost:
-    program: _FaultyProgram
+    native: NativeProgram
 
     def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        words = self.program.arguments(request, records)
+        words = self.native.arguments(request, records)
         return [word for word in words if not word.startswith(("--backend=", "--bind="))]
 
     def read(self, records: Path, request: RunRequest) -> Records:
         asked = replace(request, workload=replace(request.workload, backend="mpi-host"))
-        return self.program.read(records, asked)
+        return self.native.read(records, asked)
 
 
 def test_ranks_that_are_killed_between_two_runs_are_started_again(session: _Session) -> None:

@@ -35,8 +35,8 @@ def build_serving_bench(mpi: MpiInstallation) -> Path:
     with (folder / ".lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         for words in (
-            ["-S", _KERNELS, "-B", folder, compiler, *settings],
-            ["--build", folder, "--target", "commtune-bench"],
+            ["-S", str(_KERNELS), "-B", str(folder), compiler, *settings],
+            ["--build", str(folder), "--target", "commtune-bench"],
         ):
             subprocess.run(
                 [tools / "cmake", *words], env=environment, check=True, stdout=subprocess.DEVNULL
