@@ -65,7 +65,9 @@ def _ratio(one: Sequence[float], other: Sequence[float]) -> tuple[float, float, 
 
 def measure(options: argparse.Namespace) -> list[dict[str, Any]]:
     """One entry a run: configuration, side, block, outcome, wall and times (seconds)."""
-    spec, mpi = prepare_campaign(load_campaign(options.campaign), "sqlite://")
+    spec, mpi = prepare_campaign(
+        load_campaign(options.campaign), f"sqlite:///{options.folder}/none.db"
+    )
     plan, rng = spec.plan, random.Random(options.seed)
     if not can_share_launches(plan):
         raise SystemExit("runs of this campaign have launches of their own")
