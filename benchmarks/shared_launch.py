@@ -5,9 +5,9 @@
 
 Takes workload, space and timing from a campaign file. In each block, in random order, the default
 and some random configurations run in launches of their own ("own"), and again in one launch that
-all blocks share ("shared"). Per size: the geometric mean over blocks of shared / own, with its 95 %
-confidence interval; beside it own / own of blocks one after the other (A/A). Then the median wall
-time of a run, from its start to its result.
+all blocks share ("shared"). Per size: the geometric mean over blocks of shared / own, with its
+95 % confidence interval; beside it own / own of blocks one after the other (A/A). Then the median
+wall time of a run, from its start to its result.
 """
 
 from __future__ import annotations

@@ -18,7 +18,10 @@ class TransportAction final : public Action {
  public:
   TransportAction(Transport& transport, std::vector<OwnMessage> messages, const Buffers& buffers,
                   std::size_t element)
-      : transport_(transport), messages_(std::move(messages)), buffers_(buffers), element_(element) {}
+      : transport_(transport),
+        messages_(std::move(messages)),
+        buffers_(buffers),
+        element_(element) {}
 
   void start() override {
     for (const OwnMessage& own : messages_) {

@@ -1,7 +1,6 @@
-#include "serving/order.h"
-
 #include "error.h"
 #include "harness.h"
+#include "serving/order.h"
 
 using commtune::Order;
 using commtune::parse_order;

@@ -15,8 +15,8 @@
 
 namespace commtune {
 
-/// What a launch is made for: times, what the library does (untimed), traffic beside another run, or
-/// one run after the other as it is told.
+/// What a launch is made for: times, what the library does (untimed), traffic beside another run,
+/// or one run after the other as it is told.
 enum class Mode { measure, trace, aggress, serve };
 
 /// How operations are timed. `blocking`: each is waited for before the next. `batched`: so many are

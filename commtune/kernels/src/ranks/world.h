@@ -74,7 +74,6 @@ class World {
   /// Whether this process is one that MPI doesn't know, forked by its rank's.
   bool is_forked() const { return communicator_ == MPI_COMM_NULL; }
 
-
   /// Error in a process that MPI doesn't know.
   MPI_Comm communicator() const;
 
