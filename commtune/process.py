@@ -211,12 +211,12 @@ class StandingProcess:
             _become_subreaper()
             self._others = set(_child_pids())
             reading, writing = os.pipe2(os.O_CLOEXEC)
-            self._output = os.fdopen(reading, "rb", buffering=0)
-            with os.fdopen(writing, "wb") as into:
+            with os.fdopen(reading, "rb", buffering=0) as output, os.fdopen(writing, "wb") as into:
                 os.set_blocking(reading, False)
                 self._child = _start(
                     self._arguments, self._environment, self._cwd, into, stdin=subprocess.PIPE
                 )
+                self._output = os.fdopen(os.dup(output.fileno()), "rb", buffering=0)
         return self._child, self._output
 
     @staticmethod

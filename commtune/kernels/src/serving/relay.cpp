@@ -24,7 +24,7 @@ constexpr int kSpinsBeforeYield = 1000;
 }  // namespace
 
 struct Relay::Shared {
-  enum class Ask { barrier, send, receive, next_bytes };
+  enum class Ask : unsigned char { barrier, send, receive, next_bytes };
 
   sem_t asked;
   std::atomic<bool> answered;
