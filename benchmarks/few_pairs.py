@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Measurement, Outcome, Phase, Run
+from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Outcome, Phase, Run, SizeTime
 from commtune.replay.recording import RecordedSize, load_grid
 from commtune.tuner.statistics.blocks import block_order
 from commtune.tuner.statistics.intervals import Estimate, interval_of_ratio
@@ -127,10 +127,7 @@ def _run(
     before_s: float | None,
     after_s: float | None,
 ) -> Run:
-    measured = Measurement(
-        bytes=8, median_s=time_s, min_s=time_s, mean_s=time_s, p95_s=time_s, max_s=time_s,
-        algbw=1.0, busbw=1.0, canary_s=before_s, canary_after_s=after_s,
-    )  # fmt: skip
+    measured = SizeTime(8, time_s, before_s, after_s, busbw=1.0)
     return Run(
         run_id="", trial=0, block=block, position=place, session="", operation="allreduce",
         started_at=0.0, wall_s=1.0, configuration=side, phase=Phase.CONFIRM, outcome=Outcome.OK,

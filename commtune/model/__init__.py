@@ -33,6 +33,7 @@ from commtune.model.runs import (
     Run,
     RunRequest,
     RunResult,
+    SizeTime,
     SubMeasurement,
     Trial,
 )

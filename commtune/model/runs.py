@@ -134,7 +134,7 @@ class RunRequest:
     position: int = 0
 
 
-@dataclass(frozen=True, slots=True)  # there are millions of them
+@dataclass(frozen=True, slots=True)
 class Measurement:
     """What one run says of one size.
 
@@ -172,6 +172,27 @@ class Measurement:
     rank_skew: float | None = None
     bytes_total: int | None = None
     operation: str = ""
+
+
+@dataclass(frozen=True, slots=True)  # a controller has those of all its runs in memory
+class SizeTime:
+    """Of a measurement as much as runs are compared by; the rest is for the database alone.
+
+    Attributes:
+        bytes, median_s, canary_s, canary_after_s, busbw, operation: as in ``Measurement``.
+    """
+
+    bytes: int
+    median_s: float
+    canary_s: float | None
+    canary_after_s: float | None
+    busbw: float
+    operation: str = ""
+
+    @classmethod
+    def of(cls, found: Measurement) -> SizeTime:
+        """Leaves out the rest."""
+        return cls(*(getattr(found, name) for name in cls.__slots__))
 
 
 @dataclass(frozen=True)
@@ -256,7 +277,7 @@ class Run:
         session: which session of the controller made it.
         then: operations that were to be measured after ``operation``, in the same processes.
         started_at: seconds since 1970.
-        measurements: as in ``RunResult``, without samples: a campaign has all its runs in memory.
+        measurements: the sizes that were finished, whatever the outcome.
         oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
         output_tail: as in ``RunResult``; empty where the run was read from the database.
     """
@@ -272,7 +293,7 @@ class Run:
     operation: str
     started_at: float
     wall_s: float
-    measurements: tuple[Measurement, ...] = ()
+    measurements: tuple[SizeTime, ...] = ()
     then: tuple[str, ...] = ()
     oversubscribed: bool = False
     other_load: float | None = None
@@ -283,7 +304,7 @@ class Run:
 
     @classmethod
     def from_result(cls, request: RunRequest, result: RunResult, session: str) -> Run:
-        """What was asked for, with what came of it; samples are for the store alone."""
+        """What was asked for, with what came of it."""
         asked = ("run_id", "trial", "configuration", "phase", "block", "position")
         ended = (
             "outcome", "started_at", "wall_s", "oversubscribed", "other_load", "nodes",
@@ -292,7 +313,7 @@ class Run:
         return cls(
             **{name: getattr(request, name) for name in asked},
             **{name: getattr(result, name) for name in ended},
-            measurements=tuple(replace(one, samples_s=()) for one in result.measurements),
+            measurements=tuple(map(SizeTime.of, result.measurements)),
             session=session,
             operation=str(request.workload.operation),
             then=tuple(str(operation) for operation in request.workload.then),

@@ -8,11 +8,9 @@ import subprocess
 import sys
 import time
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 
 import database_values as given
-import pytest
 
 from commtune.db.storage.store import Store
 from commtune.model import RunResult
@@ -100,11 +98,4 @@ def _compare(store: Store, campaign_id: int, writer: int) -> None:
     for place, run in enumerate(store.runs(campaign_id)):
         wanted = result_of(writer, place)
         assert (run.run_id, run.outcome, run.wall_s) == (wanted.run_id, "ok", wanted.wall_s)
-        # Samples are read on demand, and first calls by the report only.
-        assert run.measurements == tuple(
-            replace(one, samples_s=(), first_call_s=None, operation="allreduce")
-            for one in wanted.measurements
-        )
-        for measured in wanted.measurements:
-            samples = given.samples_of(store, run.run_id, measured.bytes)
-            assert samples == pytest.approx(measured.samples_s, rel=1e-7)
+        given.check_measurements(store, run.run_id, wanted.measurements)

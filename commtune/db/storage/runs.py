@@ -33,6 +33,7 @@ from commtune.model import (
     Phase,
     RunRequest,
     RunResult,
+    SizeTime,
     SizeTimes,
 )
 
@@ -139,11 +140,12 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
-        for rows, measured in self._pages(campaign_id, phase, _MEASURED):
-            found: defaultdict[int, list[Measurement]] = defaultdict(list)
-            for run_id, size, *values in measured:
-                named = dict(zip(_MEASURED, values, strict=True))
-                found[run_id].append(Measurement(bytes=size, **named))
+        same: dict[Any, Any] = {}  # Of all runs, sizes and operations are a few objects.
+        for rows, measured in self._pages(campaign_id, phase, (*_TIMED, "busbw", "operation")):
+            found: defaultdict[int, list[SizeTime]] = defaultdict(list)
+            for run_id, size, median_s, before_s, after_s, busbw, operation in measured:
+                one, of = same.setdefault(size, size), same.setdefault(operation, operation)
+                found[run_id].append(SizeTime(one, median_s, before_s, after_s, busbw, of))
             for row in rows:
                 yield _stored_run(row, found[row.id])
 
@@ -332,7 +334,7 @@ def _ended_runs(campaign_id: int, first: int, last: int, phase: Phase | None) ->
     )
 
 
-def _stored_run(row: Any, measured: Sequence[Measurement]) -> model.Run:
+def _stored_run(row: Any, measured: Sequence[SizeTime]) -> model.Run:
     plain = ("session", "operation", "started_at", "detail", "other_load")
     return model.Run(
         **_planned(row),

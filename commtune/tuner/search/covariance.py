@@ -124,17 +124,32 @@ class Covariance:
 
     def learn(self, observed: Observed) -> None:
         """Fits the hyperparameters by marginal likelihood, one after the other, coarsely."""
-        best = self._plausibility(observed)
+        now = Posterior(self, observed)
         for step, place in product(_STEPS, range(len(self.values))):
             before = self.values[place]
             for factor in (step, 1 / step):
                 moved = np.clip(before * factor, self._least[place], self._most[place])
-                self.values[place] = moved
-                found = self._plausibility(observed) if moved != before else best
-                if found > best:
-                    best = found
+                if moved != before and self._growth(now, observed, place, moved) > 0:
+                    self.values[place] = moved
+                    now = Posterior(self, observed)
                     break
-                self.values[place] = before
+
+    def _growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
+        """By how much a hyperparameter's other value is more plausible (logarithm)."""
+        before = self.values[place]
+        if place >= _WEIGHTS:
+            added = self._of_parameter(observed.alike, place - _WEIGHTS, moved - before)
+            now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
+            return now.growth_with(*added) - _DRAWN * float(drawn - now_drawn)
+        self.values[place] = moved
+        found = Posterior(self, observed).log_likelihood
+        self.values[place] = before
+        return found - now.log_likelihood
+
+    def _of_parameter(self, alike: Likeness, n: int, weight: float) -> tuple[Matrix, Matrix]:
+        """Two factors of what a parameter of this weight adds between configurations."""
+        mine = self._owner == n
+        return self.values[0] * weight * alike.left[:, mine], alike.right[mine]
 
     def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
         """The parameters without which what was observed is about as likely.
@@ -150,29 +165,20 @@ class Covariance:
         self.values[_OWN] = max(self.values[_OWN], _LEAST_OWN)
         known, weights = before[_WEIGHTS:], self.values[_WEIGHTS:]
         weights[:] = 0.0
-        reached = Posterior(self, observed).log_likelihood
-
-        def likelihood_with(place: int) -> float:
-            weights[place] = known[place]
-            found = Posterior(self, observed).log_likelihood
-            weights[place] = 0.0
-            return found
-
         idle = list(range(len(known)))
         while idle:
-            likely = {place: likelihood_with(place) for place in idle}
-            idle.sort(key=likely.__getitem__)
-            if likely[idle[-1]] - reached < least:
+            now = Posterior(self, observed)
+            growth = [
+                now.growth_with(*self._of_parameter(observed.alike, n, weight))
+                for n, weight in enumerate(known)
+            ]
+            idle.sort(key=growth.__getitem__)
+            if growth[idle[-1]] < least:
                 break
             place = idle.pop()
-            reached, weights[place] = likely[place], known[place]
+            weights[place] = known[place]
         self.values[:] = before
         return idle
-
-    def _plausibility(self, observed: Observed) -> float:
-        weights = self.values[_WEIGHTS:]
-        drawn = _DRAWN * float(np.abs(np.log(weights / self._usual_weight)).sum())
-        return Posterior(self, observed).log_likelihood - drawn
 
 
 class Posterior:
@@ -184,10 +190,11 @@ class Posterior:
         white = (vectors / np.sqrt(values)) @ vectors.T
         self._sizes = covariance.sizes()
         of_sizes, by_size = np.linalg.eigh(white @ self._sizes @ white)
+        self._of_sizes = np.maximum(of_sizes, 0)
         self._root = 1 / np.sqrt(observed.share)
         between = covariance.between(observed.alike) * np.outer(self._root, self._root)
         of_rows, self._by_row = np.linalg.eigh(between)
-        self._grown = 1 + np.outer(np.maximum(of_rows, 0), np.maximum(of_sizes, 0))
+        self._grown = 1 + np.outer(np.maximum(of_rows, 0), self._of_sizes)
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
         self._solved = seen / self._grown
         self._to_sizes = self._sizes @ white @ by_size
@@ -201,3 +208,16 @@ class Posterior:
         prior = np.outer(self._covariance.within(rows), np.diag(self._sizes))
         known = near**2 @ (1 / self._grown) @ (self._to_sizes**2).T
         return mean, np.maximum(prior - known, 1e-10)
+
+    def growth_with(self, left: Matrix, right: Matrix) -> float:
+        """By how much the log-likelihood grows if ``left @ right`` is added between rows.
+
+        Of these factors' few columns (Woodbury's identity), not of all rows anew.
+        """
+        turned = self._root[:, None] * self._by_row
+        left, right = turned.T @ left, right @ turned
+        weights = (self._of_sizes / self._grown).T[:, None, :]
+        inner = np.eye(len(right)) + right * weights @ left
+        seen, moved = self._solved.T @ right.T, (self._solved * self._of_sizes).T @ left
+        known = np.linalg.solve(inner, seen[:, :, None])[:, :, 0]
+        return 0.5 * float((moved * known).sum() - np.linalg.slogdet(inner)[1].sum())

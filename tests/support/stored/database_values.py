@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from sqlalchemy import text
 
 from commtune.db.codec import unpack_samples
@@ -43,6 +45,10 @@ from commtune.model import (
 
 TUNED = Configuration({"MPIR_CVAR_CH4_SHM_EAGER": "65536", "MPIR_CVAR_X": ""})
 SIZES = (8, 1024, 1 << 20)
+_STORED = (
+    "bytes", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
+    "canary_s", "canary_after_s", "wrong", "first_call_s",
+)  # fmt: skip
 
 
 def count(store: Store, table: str) -> int:
@@ -60,6 +66,22 @@ def profiles_of(store: Store, campaign: str | None = None) -> list[StoredProfile
     """The profiles of a store, by its own connection."""
     with store.database.read() as connection:
         return profiles._list_profiles(_as_rows(connection), campaign)
+
+
+def check_measurements(store: Store, run_id: str, wanted: Sequence[Measurement]) -> None:
+    """Holds all that is stored of a run's own operation against what was passed in."""
+    asked = (
+        "SELECT m.* FROM measurements m JOIN runs r ON r.id = m.run_id"
+        " WHERE r.run_id = :run AND m.operation = r.operation ORDER BY m.place"
+    )
+    with store.database.read() as connection:
+        rows = connection.execute(text(asked), {"run": run_id}).all()
+    for row, measured in zip(rows, wanted, strict=True):
+        for name in _STORED:
+            assert getattr(row, name) == getattr(measured, name), name
+        samples = unpack_samples(row.samples)
+        assert (len(samples), row.n_samples) == (len(measured.samples_s),) * 2
+        assert samples == pytest.approx(measured.samples_s, rel=1e-6)
 
 
 def samples_of(store: Store, run_id: str, size: int) -> tuple[float, ...]:

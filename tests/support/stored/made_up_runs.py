@@ -10,12 +10,12 @@ from commtune.model import (
     BlockPlan,
     Configuration,
     Interval,
-    Measurement,
     Operation,
     Outcome,
     Phase,
     PointEvidence,
     Run,
+    SizeTime,
 )
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.intervals import judge_interval
@@ -28,7 +28,7 @@ FAST_S, SLOW_S, THRESHOLD_S = 80e-9, 430e-9, 200e-9
 def made_up_run(
     configuration: Configuration,
     block: int,
-    measurements: Sequence[Measurement] = (),
+    measurements: Sequence[SizeTime] = (),
     *,
     phase: Phase = Phase.CONFIRM,
     outcome: Outcome = Outcome.OK,
@@ -49,24 +49,12 @@ def made_up_run(
 
 def made_up_size(
     size: int, time_s: float, canary_s: float | None = None, operation: str = ""
-) -> Measurement:
+) -> SizeTime:
     """One size of a run, its canaries alike before and after."""
-    return Measurement(
-        bytes=size,
-        median_s=time_s,
-        min_s=time_s,
-        mean_s=time_s,
-        p95_s=time_s,
-        max_s=time_s,
-        algbw=size / time_s,
-        busbw=size / time_s,
-        canary_s=canary_s,
-        canary_after_s=canary_s,
-        operation=operation,
-    )
+    return SizeTime(size, time_s, canary_s, canary_s, size / time_s, operation)
 
 
-def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[Measurement, ...]:
+def sizes(times_s: Mapping[int, float], canary_s: float | None = None) -> tuple[SizeTime, ...]:
     """The sizes of a run, all at one machine state."""
     return tuple(made_up_size(size, time, canary_s) for size, time in times_s.items())
 

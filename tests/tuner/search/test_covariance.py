@@ -1,0 +1,70 @@
+"""How likely what was observed is, and which parameters speak for themselves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from commtune.documents.yaml_document import parse_document
+from commtune.model import DEFAULT, Configuration
+from commtune.spaces.loading import build_space
+from commtune.tuner.search.covariance import Covariance, Observed, Posterior
+from commtune.tuner.search.encoding import Encoding
+
+SPACE = build_space(
+    parse_document(
+        "space: 1\nname: made-up\nversion: 1\nlibrary: made-up\nparameters:\n"
+        + "\n".join(
+            f"  - {{name: V{n}, kind: choice, values: [a, b, c, d], source: test}}"
+            for n in range(8)
+        )
+    )
+)
+_ENCODING = Encoding(SPACE)
+_SIZES = np.array([8.0, 1024.0, 65536.0])
+
+
+def _covariance() -> Covariance:
+    return Covariance(_ENCODING, _SIZES)
+
+
+def _draw(count: int, seed: int) -> list[Configuration]:
+    drawn = np.random.default_rng(seed).choice(SPACE.count(), count, replace=False)
+    return [SPACE.nth(number) for number in drawn.tolist()]
+
+
+def _observe(configurations: list[Configuration], seed: int, effect: float = 0.0) -> Observed:
+    """Noise, and what V0 does where it is set; in units of the noise's scale."""
+    rng = np.random.default_rng(seed)
+    rows = _ENCODING.rows([DEFAULT, *configurations])
+    gains = effect * (rows[:, :1] > 0)
+    return Observed(
+        rows=rows,
+        alike=_covariance().liken(rows, rows),
+        means=gains + 0.1 * rng.standard_normal((len(rows), len(_SIZES))),
+        share=1 / rng.integers(1, 5, len(rows)),
+        noise=0.01 * (0.4 * np.eye(len(_SIZES)) + 0.6),
+    )
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_what_a_weight_changes_is_what_a_new_posterior_says(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    observed, covariance = _observe(_draw(30, seed), seed, effect=1.0), _covariance()
+    before = Posterior(covariance, observed)
+    known = covariance.between(observed.alike)
+    covariance.values[4 + seed] *= rng.choice([0.3, 3.0])
+    added = covariance.between(observed.alike) - known
+    after = Posterior(covariance, observed)
+    assert abs(after.log_likelihood - before.log_likelihood) > 1e-3
+    grown = before.growth_with(added, np.eye(len(added)))
+    assert grown == pytest.approx(after.log_likelihood - before.log_likelihood)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_only_what_does_something_stays(seed: int) -> None:
+    covariance = _covariance()
+    before = covariance.values.copy()
+    idle = covariance.find_idle(_observe(_draw(60, seed), seed, effect=1.0), is_last_test=True)
+    assert {*range(8)} - {*idle} == {0}
+    assert (covariance.values == before).all()
