@@ -48,7 +48,7 @@ class Configuration(Mapping[str, str]):
         return name in self._values
 
     def __hash__(self) -> int:
-        return hash(self.key)
+        return hash(self._key or self.key)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Configuration):

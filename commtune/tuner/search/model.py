@@ -36,7 +36,7 @@ _AT_ONCE = 2000
 _FEWEST_TOLD = 16
 
 
-@dataclass
+@dataclass(slots=True)
 class _Mean:
     runs: int
     value: Matrix
@@ -213,36 +213,43 @@ class TableModel:
 
     def standings(self) -> tuple[Standing, ...]:
         """What is known of every configuration with a run, the default not among them."""
-        tried = [configuration for configuration in self._means if not configuration.is_default]
-        if not tried:
+        known = self._tried()
+        if not known:
             return ()
+        tried = list(known)
         self.fit()
         # A part at a time: of thousands, the matrices would take more than all runs do.
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        runs = np.array([[self._means[c].runs] for c in tried])
-        seen = np.array([self._means[c].value for c in tried])
+        runs = np.array([[one.runs] for one in known.values()])
+        seen = np.array([one.value for one in known.values()])
         mean += runs / (runs + _FORETOLD_RUNS) * (seen - mean)
         own = self.noise / np.sqrt(runs + _FORETOLD_RUNS)
         error = np.hypot(error, own)
         return tuple(
             Standing(
                 configuration,
-                self._means[configuration].runs,
+                known[configuration].runs,
                 dict(zip(self._columns, means.tolist(), strict=True)),
                 dict(zip(self._columns, errors.tolist(), strict=True)),
             )
             for configuration, means, errors in zip(tried, mean, error, strict=True)
         )
 
+    def _tried(self) -> dict[Configuration, _Mean]:
+        # By no lookup of each: this is done for every fit.
+        found = self._means.copy()
+        found.pop(DEFAULT, None)
+        return found
+
     def _kept(self) -> list[Configuration]:
         """What the fit holds: the best at each size, the latest, and some of the others."""
-        tried = [c for c in self._means if not c.is_default]
-        failed = list(self._failed)[-_MOST_ROWS // 10 :]
+        known = self._tried()
+        tried, failed = list(known), list(self._failed)[-_MOST_ROWS // 10 :]
         if len(tried) <= _MOST_ROWS:
             return tried + failed
-        values = np.array([self._means[c].value for c in tried])
+        values = np.array([one.value for one in known.values()])
         best = np.argpartition(-values, _BEST_OF_EACH, axis=0)[:_BEST_OF_EACH].ravel()
         kept = dict.fromkeys(best.tolist())
         rest = [n for n in reversed(range(len(tried))) if n not in kept]
