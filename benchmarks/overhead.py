@@ -7,13 +7,14 @@ The first prints the share of wall time outside benchmark processes, the control
 time, which other load doesn't touch, and what the parts of a run cost: the bare launcher starting
 two ranks of /bin/true is the floor. The second runs the whole loop (sampler, database, scores)
 over a made-up benchmark and prints the processor time of a run in each tenth: on average, and the
-most between two runs. ``--space mpich`` has 10^9 configurations.
+most between two runs; and the peak memory. ``--space mpich`` has 10^9 configurations.
 """
 
 from __future__ import annotations
 
 import argparse
 import os
+import resource
 import sys
 import tempfile
 import time
@@ -79,15 +80,18 @@ class Stopwatch(SyntheticBenchmark):
     def measure(self, request: RunRequest, time_limit_s: float) -> RunResult:
         """Notes the processor time so far, and makes something up."""
         self.asked.append(time.process_time())
+        self.runs.clear()
         return super().measure(request, time_limit_s)
 
 
-def trials(count: int, space: str) -> None:
-    """The cost of a trial in a campaign of ``count`` trials."""
+def trials(count: int, space: str, sizes: int) -> None:
+    """The cost of a trial in a campaign of ``count`` trials; of no sizes: the usual ones."""
     mpi = benchmark_setup.find_named_mpi("wheel:mpich")
     spec = quick_campaign({}, space, "mpich")
     budget = Budget(search_s=1e9, ablation_s=1, confirmation_s=1, trials=count)
-    plan = replace(spec.plan, budget=budget, name="trials")
+    usual = spec.plan.workload
+    workload = replace(usual, sizes=tuple(8 << n for n in range(sizes)) or usual.sizes)
+    plan = replace(spec.plan, budget=budget, name="trials", workload=workload)
     clock = VirtualClock()
     benchmark = Stopwatch(_truth, clock, seed=1)
     benchmark.asked = []
@@ -111,6 +115,10 @@ def trials(count: int, space: str) -> None:
         part = benchmark.asked[number * tenth : (number + 1) * tenth]
         spent = [(later - sooner) * 1e3 for sooner, later in pairwise(part)]
         print(f"  tenth {number + 1}: {fmean(spent):.2f} ms, at most {max(spent):.0f} ms")
+    peak_mib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    print(
+        f"{len(benchmark.asked)} runs of {len(workload.sizes)} sizes, at most {peak_mib:.0f} MiB"
+    )
 
 
 def _truth(configuration: Configuration, size: int) -> float:
@@ -124,11 +132,12 @@ def main() -> None:
     parser.add_argument("count", nargs="?", type=int, default=1000)
     parser.add_argument("--search", default="60s")
     parser.add_argument("--space", default="mpich-host-allreduce")
+    parser.add_argument("--sizes", type=int, default=0)
     arguments = parser.parse_args()
     if arguments.what == "real":
         real(arguments.search)
     else:
-        trials(arguments.count, arguments.space)
+        trials(arguments.count, arguments.space, arguments.sizes)
 
 
 if __name__ == "__main__":

@@ -232,11 +232,18 @@ class Space:
         self, configuration: Configuration, names: Sequence[str]
     ) -> Configuration | None:
         """A configuration without parameters, and without those that need them; if legal."""
-        kept = self.consistent({**self.assignment(configuration), **dict.fromkeys(names)})
-        lacking = self.configuration(kept)
+        kept = self.unset_parameters(self.assignment(configuration), names)
+        lacking = configuration if kept is None else self.configuration(kept)
+        return lacking if lacking != configuration else None
+
+    def unset_parameters(
+        self, assignment: Mapping[str, Value], names: Sequence[str]
+    ) -> dict[str, Value] | None:
+        """As ``without_parameters``, of an assignment."""
+        kept = self.consistent({**assignment, **dict.fromkeys(names)})
         unset = (name for name, value in kept.items() if value is None)
         is_legal = self.is_allowed(kept) and all(self.by_name[name].unset for name in unset)
-        return lacking if lacking != configuration and is_legal else None
+        return kept if is_legal else None
 
     def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
         """The legal configurations with another value of one parameter that is set, nearest first.

@@ -29,7 +29,7 @@ from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_prof
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
-from commtune.tuner.search.standings import Standing, list_speedups
+from commtune.tuner.search.standings import Standing
 from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.evidence import default_times, list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -188,7 +188,7 @@ class Campaign:
         """
         runs = int(rest_s / self._confirmation.typical_s())
         # First: of thousands of runs, speedups and standings together take much memory.
-        spread = measure_spread(list_speedups(self.runner.evidence, self._plan.estimand))
+        spread = measure_spread(self._search.read_speedups())
         standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
             chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)

@@ -55,8 +55,8 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Parameters without which runs are pooled, with their variables.
-        self.idle: dict[str, frozenset[str]] = {}
+        #: Parameters without which runs are pooled.
+        self.idle: tuple[str, ...] = ()
         #: What was reduced, as long as the same parameters are idle.
         self._reduced: dict[Configuration, Configuration] = {}
         self.forget_all()
@@ -145,7 +145,7 @@ class TableModel:
         idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
         self._pool_without(tuple(self.encoding.space.parameters[n].name for n in idle))
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._pool_without(tuple(self.idle)[:-1] if is_last_test else ())
+            self._pool_without(self.idle[:-1] if is_last_test else ())
 
     def may_be_best(self) -> dict[Configuration, Flags]:
         """At which sizes each configuration may be the best, the default among them."""
@@ -155,26 +155,27 @@ class TableModel:
         return dict(zip(known, mean + error >= (mean - error).max(axis=0), strict=True))
 
     def _pool_without(self, idle: tuple[str, ...]) -> None:
-        self.idle = {n: frozenset(self.encoding.space.by_name[n].variables) for n in idle}
-        self._reduced = {}
+        self.idle, self._reduced = idle, {}
 
     def reduce(self, configuration: Configuration) -> Configuration:
         """A configuration without its idle parameters, but for those that others need."""
+        if not self.idle:
+            return configuration
         found = self._reduced.get(configuration)
         if found is None:
             found = self._reduced[configuration] = self._without_idle(configuration)
         return found
 
     def _without_idle(self, configuration: Configuration) -> Configuration:
-        space, small = self.encoding.space, configuration
-        of_idle = frozenset().union(*self.idle.values())
-        for name, variables in self.idle.items():
-            if variables.isdisjoint(small):
+        space = self.encoding.space
+        whole = small = space.assignment(configuration)
+        for name in self.idle:
+            if small.get(name) is None:
                 continue
-            lacking = space.without_parameters(small, [name])
-            if lacking is not None and small.keys() - lacking.keys() <= of_idle:
-                small = lacking
-        return small
+            lacking = space.unset_parameters(small, [name]) or small
+            gone = {n for n in small if small[n] is not None and lacking.get(n) is None}
+            small = lacking if gone.issubset(self.idle) else small
+        return configuration if small is whole else space.configuration(small)
 
     def fit(self) -> None:
         """Fits what was taken in so far."""

@@ -21,7 +21,7 @@ from commtune.tuner.search.improvement import rank_reruns, weigh_sizes
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
 from commtune.tuner.search.shrinking import list_smaller_variants
-from commtune.tuner.search.standings import SpeedupReader, Standing
+from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
@@ -191,12 +191,11 @@ class SearchPhase:
         return self._search.default_failed(run.session) if blames_machine(run) else []
 
     def _refresh(self) -> None:
-        self._search.rebuild(self._reader.rebuild(self._runner.evidence))
+        self._search.rebuild(self.read_speedups())
         self._refreshed_at = len(self._runner.evidence.runs)
 
     def _leave_out_idle(self, *, is_last_test: bool = False) -> None:
-        runs = self._reader.rebuild(self._runner.evidence)
-        self._search.leave_out_idle(runs, is_last_test=is_last_test)
+        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
         self._refreshed_at = len(self._runner.evidence.runs)
 
     def _is_stale(self) -> bool:
@@ -353,6 +352,10 @@ class SearchPhase:
             self._search.remember(configuration)
         return configuration
 
+    def read_speedups(self) -> list[tuple[Configuration, Speedups]]:
+        """The log speedups of all good runs so far, the default's among them, in order."""
+        return self._reader.rebuild(self._runner.evidence)
+
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them.
 
@@ -366,7 +369,7 @@ class SearchPhase:
 
     def find_hidden(self) -> dict[str, str]:
         """Values of parameters that left, but work beside the best."""
-        return pooling.find_hidden(self._search.model, self._reader.rebuild(self._runner.evidence))
+        return pooling.find_hidden(self._search.model, self.read_speedups())
 
 
 def _is_behind(proposal: Proposal, reruns: Sequence[tuple[Configuration, float]]) -> bool:

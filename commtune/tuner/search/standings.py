@@ -72,13 +72,6 @@ class SpeedupReader:
         return gains
 
 
-def list_speedups(
-    evidence: Evidence, estimand: Estimand = Estimand.MEDIAN
-) -> list[tuple[Configuration, Speedups]]:
-    """The log speedups of all good runs of the search, the default's among them, in order."""
-    return SpeedupReader(estimand).rebuild(evidence)
-
-
 def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:
     """Factors that bring the gains of each machine state to those of all.
 

