@@ -164,6 +164,21 @@ class MpiFlavour(StrEnum):
         """What search spaces and the catalogue call it."""
         return "intel-mpi" if self is MpiFlavour.INTEL else str(self)
 
+    @property
+    def label(self) -> str:
+        """What people call it."""
+        return _MPI_LABELS[self]
+
+
+_MPI_LABELS = {
+    MpiFlavour.MPICH: "MPICH",
+    MpiFlavour.OPENMPI: "Open MPI",
+    MpiFlavour.INTEL: "Intel MPI",
+    MpiFlavour.CRAY: "Cray MPICH",
+    MpiFlavour.MVAPICH: "MVAPICH",
+    MpiFlavour.NONE: "no MPI",
+}
+
 
 @dataclass(frozen=True)
 class MpiInstallation:
@@ -183,6 +198,11 @@ class MpiInstallation:
     launcher: Path
     environment: Mapping[str, str] = field(default_factory=dict)
     origin: str = "path"
+
+    @property
+    def words(self) -> str:
+        """``Open MPI 4.1.6``."""
+        return f"{self.flavour.label} {self.version}".strip()
 
 
 class Direction(StrEnum):

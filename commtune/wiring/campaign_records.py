@@ -24,7 +24,6 @@ from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import (
     Backend,
-    MpiFlavour,
     MpiInstallation,
     Workload,
     content_key,
@@ -38,16 +37,6 @@ from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.user_folders import Folders
-
-#: What people call them.
-MPI_NAMES = {
-    MpiFlavour.MPICH: "MPICH",
-    MpiFlavour.OPENMPI: "Open MPI",
-    MpiFlavour.INTEL: "Intel MPI",
-    MpiFlavour.CRAY: "Cray MPICH",
-    MpiFlavour.MVAPICH: "MVAPICH",
-    MpiFlavour.NONE: "no MPI",
-}
 
 #: Libraries below MPI that people write otherwise than the catalogue.
 _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
@@ -148,9 +137,7 @@ def slurm_record(on: SlurmCampaign) -> CampaignRecord:
     }
     stack = {"mpi": str(mpi.flavour), "version": mpi.version, str(on.kind): on.site.version}
     where = f"{cluster['system'] or cluster['cluster']} {cluster['partition']}".strip()
-    bare = StackRecord(
-        content_key(stack), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip(), stack
-    )
+    bare = StackRecord(content_key(stack), mpi.words, stack)
     return _record(
         spec,
         surroundings,
@@ -284,7 +271,7 @@ def _stack(
 ) -> StackRecord:
     gpu = stack_of(backend)
     description = {"mpi": str(mpi.flavour), "version": mpi.version, **machine.stack(), **gpu}
-    words = [_stack_words(gpu), f"{MPI_NAMES[mpi.flavour]} {mpi.version}".strip()]
+    words = [_stack_words(gpu), mpi.words]
     bare = StackRecord(content_key(description), ", ".join(filter(None, words)), description)
     return _with_libraries(bare, versions)
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from commtune.app.measure.benchmarking import _time_limit_s
-from commtune.commands.measure.bench import BenchOptions, request_of
+from commtune.commands.measure.bench_request import BenchOptions, request_of
 from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError

@@ -51,27 +51,36 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("run --help", (*_DATABASE, *_SEARCH, "pydantic")),
         *(
             (f"{command} --help", (*_DATABASE, *_SEARCH, *_DOCUMENTS))
-            for command in ("tune", "submit", "cancel", "record", "report", "plot", "install")
+            for command in (
+                *("tune", "submit", "cancel", "record", "report", "plot", "install"),
+                *("bench", "compare", "trace", "trace-messages", "verify"),
+            )
         ),
+        ("findings list", (*_DATABASE, *_SEARCH, "jinja2", "commtune.campaign.schema")),
     ],
 )
 def test_no_command_waits_for_what_it_does_not_need(
     command: str, heavy: tuple[str, ...], database: Path, tmp_path: Path
 ) -> None:
+    imported = _imported(command.format(database=database, new=tmp_path / "new"), ends_with=0)
+    assert not imported & set(heavy)
+
+
+def test_a_mistyped_name_does_not_wait_for_what_cancels(database: Path) -> None:
+    imported = _imported(f"cancel mistyped --db {database}", ends_with=2)
+    assert not imported & {*_DATABASE, *_SEARCH, *_DOCUMENTS}
+
+
+def _imported(command: str, ends_with: int) -> set[str]:
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            _PROGRAM,
-            *command.format(database=database, new=tmp_path / "new").split(),
-        ],
+        [sys.executable, "-c", _PROGRAM, *command.split()],
         # Without variables of libraries, for which `doctor` reads the catalogue.
         env={name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ},
         capture_output=True,
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == ends_with, done.stderr
     imported = set(done.stderr.rpartition("imported ")[2].split())
     assert "commtune.cli" in imported
-    assert not imported & set(heavy)
+    return imported

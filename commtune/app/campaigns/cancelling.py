@@ -15,11 +15,9 @@ from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of
 from commtune.db.queries.description import describe_campaign
-from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.paths import is_folder
-from commtune.wiring.campaign_control import opened_database, readable_database
 from commtune.wiring.user_folders import Folders
 
 
@@ -45,6 +43,10 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         return cancel_by_folder(folder, fault)
     if stored.site:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
+    # Who named a campaign that isn't there doesn't wait for it.
+    from commtune.db.storage.store import Store
+    from commtune.wiring.campaign_control import opened_database, readable_database
+
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
     if kind is None:
         with readable_database(db) as opened:

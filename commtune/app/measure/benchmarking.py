@@ -18,11 +18,14 @@ from commtune.model import (
     RunResult,
 )
 from commtune.spaces.catalogue import checking
-from commtune.tuner.effective.settings import DID as DID
-from commtune.tuner.effective.settings import NOTE as NOTE
-from commtune.tuner.effective.settings import Setting, group_executions, settings_of
-from commtune.tuner.effective.settings import Told as Told
-from commtune.tuner.effective.settings import effective_configuration as effective_configuration
+from commtune.tuner.effective.settings import (
+    DID,
+    NOTE,
+    Setting,
+    effective_configuration,
+    group_executions,
+    settings_of,
+)
 from commtune.tuner.effective.settings import split_fingerprint as split_fingerprint
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
@@ -49,6 +52,16 @@ class TraceResult:
     def settings(self) -> Mapping[str, Setting]:
         """What became of each setting, by its name."""
         return settings_of(self.execution)
+
+    @property
+    def effective(self) -> Configuration:
+        """Without the settings that had no effect."""
+        return effective_configuration(self.execution)
+
+    @property
+    def lines(self) -> list[str]:
+        """What the library said that is worth a look."""
+        return [line for line in self.execution.said if line.startswith((DID, NOTE))]
 
 
 def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, MpiInstallation]:

@@ -226,7 +226,7 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
         recorded=time.strftime("%Y-%m-%d", time.gmtime()),
         system={"name": system.name, **system.description},
         stack={
-            "name": campaign_records.MPI_NAMES[mpi.flavour],
+            "name": mpi.flavour.label,
             "flavour": str(mpi.flavour),
             "version": mpi.version,
             "os": describe_machine().os_name,

@@ -36,7 +36,6 @@ from commtune.tuner.statistics.sittings import SittingSpread, measure_spread
 from commtune.tuner.verification.claims import OTHER_SHARES as OTHER_SHARES
 from commtune.tuner.verification.claims import Claim
 from commtune.tuner.verification.claims import SizeVerification as SizeVerification
-from commtune.tuner.verification.claims import VerificationVerdict as VerificationVerdict
 from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions

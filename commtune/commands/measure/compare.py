@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import sys
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.measure import comparison
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.options import BackendOption, DbOption, JsonOption, OpOption
 from commtune.model import Backend
-from commtune.wiring.campaign_records import MPI_NAMES
+
+if TYPE_CHECKING:
+    from commtune.app.measure import comparison
 
 #: What ``--json`` has of the runs as it stands.
 _OF_THE_RUNS = ("blocks", "level", "interrupted", "oversubscribed", "repeats", "lost", "failures")
@@ -42,12 +43,12 @@ def compare_command(
     json_output: JsonOption = False,
 ) -> None:
     """Measure any two configurations against each other; nothing is stored."""
+    from commtune.app.measure.comparison import compare  # help does without it
+
     changes = _read_changes(op, ranks, sizes, backend, emulate_nodes)
     time_s = flags.seconds_flag("--time", time)
     with open_reporter() as reporter, flags.keys_are_flags():
-        result = comparison.compare(
-            a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter
-        )
+        result = compare(a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter)
     if json_output:
         flags.print_json(_comparison_data(result))
     else:
@@ -65,7 +66,9 @@ def _read_changes(
     backend: str | None = None,
     emulate_nodes: int | None = None,
 ) -> comparison.WorkloadChanges:
-    return comparison.WorkloadChanges(
+    from commtune.app.measure.comparison import WorkloadChanges
+
+    return WorkloadChanges(
         operation=None if op is None else flags.operation_flag(op),
         ranks=ranks,
         sizes=None if sizes is None else flags.sizes_flag(sizes),
@@ -77,15 +80,12 @@ def _read_changes(
 def _comparison_summary(result: comparison.ComparisonResult) -> str:
     """What came of it, for people."""
     workload, found = result.workload, result.pairs
-    library = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}".strip()
-    if workload.backend == Backend.XCCL:
-        library = result.library
+    library = result.library if workload.backend == Backend.XCCL else result.mpi.words
     what = [workload.words, text.format_ranks(workload.ranks, workload.nodes), library]
     what += [workload.backend] if workload.backend != Backend.MPI_HOST else []
     what += [text.describe_emulated(workload.emulated_nodes)] if workload.emulated_nodes else []
     head = [
-        f"A: {result.names[comparison.Arm.A]}",
-        f"B: {result.names[comparison.Arm.B]}",
+        *(f"{arm}: {name}" for arm, name in result.names.items()),
         f"{', '.join(what)}; {found.blocks} blocks{' so far' if found.interrupted else ''}",
     ]
     rows = [_row(difference) for difference in found.differences]
@@ -153,7 +153,7 @@ def _comparison_data(result: comparison.ComparisonResult) -> dict[str, Any]:
                 "written": result.names[arm],
                 "configuration": dict(result.configurations[arm]),
             }
-            for arm in comparison.Arm
+            for arm in result.names
         },
         "workload": asdict(result.workload),
         "library": result.library,

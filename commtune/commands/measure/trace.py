@@ -2,24 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from commtune import formatting as text
-from commtune.app.measure import benchmarking
 from commtune.commands import options as flags
-from commtune.commands.measure.bench import BenchOptions, request_of
 from commtune.errors import UserError
 from commtune.model import Backend, Execution, Workload
 
+if TYPE_CHECKING:
+    from commtune.app.measure.benchmarking import TraceResult
+
+#: What became of a variable, by ``Told``.
 _WORDS = {
-    benchmarking.Told.HELD: "holds it",
-    benchmarking.Told.REPLACED: "holds another value",
-    benchmarking.Told.ABSENT: "has no such variable",
-    benchmarking.Told.UNUSED: "does not use it",
-    benchmarking.Told.UNKNOWN: "can't be told",
+    "held": "holds it",
+    "replaced": "holds another value",
+    "absent": "has no such variable",
+    "unused": "does not use it",
+    "unknown": "can't be told",
 }
 
 
@@ -38,6 +41,9 @@ def trace_command(
     json_output: flags.JsonOption = False,
 ) -> None:
     """Show which settings the library used, ignored or replaced; nothing is timed."""
+    from commtune.app.measure.benchmarking import trace_settings  # help does without it
+    from commtune.commands.measure.bench_request import BenchOptions, request_of
+
     request = request_of(
         BenchOptions(
             op=op,
@@ -56,19 +62,19 @@ def trace_command(
             f"--op {workload.operation}: the benchmark makes no untimed runs of it",
             hint="trace ping-pong, or the collective that your program calls",
         )
-    traced = benchmarking.trace_settings(request, mpi)
+    traced = trace_settings(request, mpi)
     execution = traced.execution
     if json_output:
         flags.print_json(_trace_data(traced))
         return
     print(f"{workload.operation}, {ranks} ranks, {traced.library}: {execution.followed}")
-    _print_reasons(execution, traced.default)
+    _print_reasons(traced)
     _print_settings(traced)
-    _print_lines(execution)
+    _print_lines(traced.lines)
     _print_fingerprints(execution, traced.default, workload)
 
 
-def _trace_data(traced: benchmarking.TraceResult) -> dict[str, object]:
+def _trace_data(traced: TraceResult) -> dict[str, object]:
     execution = traced.execution
     return {
         "configuration": dict(execution.configuration),
@@ -82,16 +88,17 @@ def _trace_data(traced: benchmarking.TraceResult) -> dict[str, object]:
     }
 
 
-def _print_reasons(execution: Execution, default: Execution) -> None:
+def _print_reasons(traced: TraceResult) -> None:
+    execution, default = traced.execution, traced.default
     for reason in filter(None, execution.why.split("; ")):
         print(f"  {reason}")
     if execution.became == default.configuration.key and not execution.configuration.is_default:
         print("  it behaves as the default does, as far as the library tells")
     elif execution.became is not None:
-        print(f"  it behaves as {benchmarking.effective_configuration(execution)}")
+        print(f"  it behaves as {traced.effective}")
 
 
-def _print_settings(traced: benchmarking.TraceResult) -> None:
+def _print_settings(traced: TraceResult) -> None:
     rows = [
         (s.name, s.asked or "", _WORDS[s.told], "" if s.held is None else s.held, s.why)
         for s in traced.settings.values()
@@ -101,10 +108,7 @@ def _print_settings(traced: benchmarking.TraceResult) -> None:
         print(text.format_table(("variable", "asked for", traced.library, "value", ""), rows))
 
 
-def _print_lines(execution: Execution) -> None:
-    lines = [
-        line for line in execution.said if line.startswith((benchmarking.DID, benchmarking.NOTE))
-    ]
+def _print_lines(lines: Sequence[str]) -> None:
     if lines:
         print()
     for line in lines:
@@ -125,8 +129,10 @@ def _print_fingerprints(execution: Execution, default: Execution, workload: Work
 
 def _compared(own: str, default: str) -> dict[str, str]:
     """Both digests of a fingerprint, and what each is beside the default's."""
+    from commtune.app.measure.benchmarking import split_fingerprint
+
     cells: dict[str, str] = {}
-    pairs = zip(*map(benchmarking.split_fingerprint, (own, default)), strict=True)
+    pairs = zip(*map(split_fingerprint, (own, default)), strict=True)
     for what, (one, other) in zip(("order of the sum", "messages"), pairs, strict=True):
         likeness = "same" if one == other else "another"
         cells |= {what: one, f"{what}, by default": likeness if one and other else ""}

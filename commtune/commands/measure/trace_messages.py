@@ -9,12 +9,6 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.measure.message_campaign import (
-    check_new_files,
-    write_campaign,
-    write_nccl_campaign,
-)
-from commtune.app.measure.message_tracing import count_messages, count_nccl_messages
 from commtune.commands.options import JsonOption, print_json
 
 
@@ -29,16 +23,19 @@ def trace_messages_command(
     json_output: JsonOption = False,
 ) -> None:
     """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
+    from commtune.app.measure import message_campaign as campaigns  # help does without it
+    from commtune.app.measure.message_tracing import count_messages, count_nccl_messages
+
     if output is not None:
-        check_new_files(output)
+        campaigns.check_new_files(output)
     found = count_nccl_messages(command_line) if nccl else count_messages(command_line, mpi)
     print(found.output, end="", file=sys.stderr)
     if output is not None:
         files: tuple[Path, ...]
         if nccl:
-            files = (write_nccl_campaign(output, found, command_line),)
+            files = (campaigns.write_nccl_campaign(output, found, command_line),)
         else:
-            files = write_campaign(output, found, command_line, mpi)
+            files = campaigns.write_campaign(output, found, command_line, mpi)
         print("wrote", *files, file=sys.stderr)
     if json_output:
         print_json(

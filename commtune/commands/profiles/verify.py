@@ -8,19 +8,18 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from commtune import formatting as text
 from commtune import wording
-from commtune.app.measure import verification
-from commtune.app.measure.past_verifications import describe_strength
-from commtune.app.profiles.rule_verification import verify_rules
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.errors import UserError
-from commtune.wiring.campaign_records import MPI_NAMES
+
+if TYPE_CHECKING:
+    from commtune.app.measure import verification
 
 
 class _ExitCode(IntEnum):
@@ -50,6 +49,9 @@ def verify_command(
 
     Exit codes: 0 holds, 10 weaker, 11 gone, 12 worse, 13 inconclusive.
     """
+    from commtune.app.measure.verification import verify  # help does without it
+    from commtune.app.profiles.rule_verification import verify_rules
+
     time_s = flags.seconds_flag("--time", time)
     if (profile is None) == (export is None):
         raise UserError("name a profile, or a file of rules: --export FILE")
@@ -61,7 +63,7 @@ def verify_command(
             )
         else:
             assert profile is not None
-            result = verification.verify(
+            result = verify(
                 profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
             )
     where = flags.shown_database(db)
@@ -91,7 +93,7 @@ def _verification_summary(result: verification.VerificationResult, where: str) -
 
 def _basis(result: verification.VerificationResult) -> str:
     workload, found = result.plan.workload, result.verification
-    stack = f"{MPI_NAMES[result.mpi.flavour]} {result.mpi.version}".strip()
+    stack = result.mpi.words
     when = clock.strftime("%Y-%m-%d", clock.localtime(result.stated_at))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (
@@ -118,6 +120,8 @@ def _row(size: verification.SizeVerification) -> tuple[str, ...]:
 
 
 def _strength(result: verification.VerificationResult) -> Iterator[str]:
+    from commtune.app.measure.past_verifications import describe_strength
+
     if result.earlier:
         yield f"before this one: {describe_strength(result.earlier)}"
     yield f"between sessions intervals allow for {result.spread}"
@@ -135,7 +139,7 @@ def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list
         said.append(f"runs were lost; the profile is not blamed: {counts}")
     if limits := found.speeds.thresholds_s:
         said.append(f"compared within each of {len(limits) + 1} machine states{_moved(found)}")
-    if found.finding is verification.VerificationVerdict.UNDECIDED and not found.oversubscribed:
+    if found.finding.name == _ExitCode.UNDECIDED.name and not found.oversubscribed:
         said.append(_more(found))
     if changes:
         said.append("changed since the profile was measured: " + "; ".join(changes))
@@ -144,11 +148,10 @@ def _remarks(found: verification.Verification, changes: tuple[str, ...]) -> list
 
 def _moved(found: verification.Verification) -> str:
     """How the shares of the machine states changed, where that can explain another speedup."""
+    from commtune.app.measure.verification import OTHER_SHARES
+
     then, now = found.then, found.now
-    if all(
-        abs(then.get(name, 0.0) - share) <= verification.OTHER_SHARES
-        for name, share in now.items()
-    ):
+    if all(abs(then.get(name, 0.0) - share) <= OTHER_SHARES for name, share in now.items()):
         return ""
     changes = [f"{name} {then.get(name, 0.0):.0%} -> {now[name]:.0%}" for name in now]
     return f", whose shares changed: {', '.join(changes)}; speedups may differ between them"

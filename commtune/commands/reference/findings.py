@@ -7,11 +7,10 @@ import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
 from commtune.commands.options import JsonOption, called_as
 from commtune.documents.nearest import quote_value, suggest
@@ -19,6 +18,9 @@ from commtune.errors import UnknownName, UserError, explain_os_error
 from commtune.formatting import format_count, format_size, wrap_text
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.systems.loading import list_systems
+
+if TYPE_CHECKING:
+    from commtune.campaign.loading import CampaignSpec
 
 
 def _lines(found: Sequence[NamedFinding]) -> Iterator[str]:
@@ -117,6 +119,8 @@ def findings_reproduce_command(
     if output is None and not dry_run:
         print("---\n".join(texts), end="")
         return
+    from commtune.campaign.loading import parse_campaign  # lists and texts don't wait for it
+
     folder = output or Path()
     for text in texts:
         spec = parse_campaign(text, folder)
