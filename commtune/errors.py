@@ -177,6 +177,7 @@ _WHAT_TO_DO = {
     errno.ENOSPC: "free some space, or name another place",
     errno.EDQUOT: "free some space: your quota is used up",
     errno.ENAMETOOLONG: "name a shorter path",
+    errno.EEXIST: "name another place",
     errno.ENOENT: "check the path",
     errno.ENOTDIR: "check the path",
     errno.EISDIR: "name a file",

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from commtune.errors import UserError
+from commtune.errors import UserError, explain_os_error, os_reason
 from commtune.formatting import format_size
 from commtune.paths import exists, is_file, is_folder
 
@@ -73,11 +73,20 @@ def _open_regular(path: str, flags: int) -> int:
     raise OSError(errno.EINVAL, "it is a pipe or a device, not a regular file", path)
 
 
-def explain_unwritable(file: Path, error: OSError) -> UserError:
-    """That a file can't be written, and why; the hint makes a missing folder."""
-    missing = not is_folder(file.parent)
-    hint = f"mkdir -p {shlex.quote(str(file.parent))}" if missing else ""
-    return UserError(f"can't write {file}: {error.strerror or error}", hint=hint)
+@contextmanager
+def writing_file(path: Path) -> Iterator[None]:
+    """Inside, a file or folder is written that people named.
+
+    Raises:
+        UserError: it can't be, and why; the hint makes a missing folder.
+    """
+    try:
+        yield
+    except OSError as error:
+        hint = explain_os_error(error).hint
+        if not is_folder(path.parent):
+            hint = f"mkdir -p {shlex.quote(str(path.parent))}"
+        raise UserError(f"can't write {path}: {os_reason(error)}", hint=hint) from error
 
 
 @contextmanager
@@ -90,14 +99,13 @@ def replaced_file(file: Path) -> Iterator[Path]:
     is_special = exists(file) and not is_file(file)  # a pipe, a device
     part = file if is_special else file.with_name(f"{file.name}.part")
     try:
-        if is_special:
-            yield file
-            return
-        part.unlink(missing_ok=True)  # of somebody who was killed
-        yield part
-        part.replace(file)
-    except OSError as error:
-        raise explain_unwritable(file, error) from error
+        with writing_file(file):
+            if is_special:
+                yield file
+                return
+            part.unlink(missing_ok=True)  # of somebody who was killed
+            yield part
+            part.replace(file)
     finally:
         if not is_special:
             with suppress(OSError):

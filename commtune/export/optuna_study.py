@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import sqlite3
 import warnings
@@ -65,7 +66,15 @@ def write_studies(
         with closing(sqlite3.connect(file)) as connection, connection:
             return _Rows(numbers, values).insert(connection, trials)
     except (sqlite3.Error, SQLAlchemyError, optuna.exceptions.StorageInternalError) as error:
-        raise OSError(None, str(error).partition("\n")[0], str(file)) from error
+        raise _os_error(error, file) from error
+
+
+def _os_error(error: BaseException, file: Path) -> OSError:
+    while error.__cause__ is not None:  # others wrap what SQLite said
+        error = error.__cause__
+    is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
+    code = errno.ENOSPC if is_full else None
+    return OSError(code, str(error).partition("\n")[0], str(file))
 
 
 def _new_study(storage: RDBStorage, name: str, about: Mapping[str, Any]) -> int:

@@ -12,8 +12,8 @@ import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
+from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
-from commtune.errors import UserError
 from commtune.model import Configuration, Verdict
 from commtune.report import points, recommendations, timeline
 from commtune.report.figures import evidence
@@ -159,10 +159,8 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
     """
     composed = Page(record)
     _make_folder(page.parent)
-    try:
+    with writing_file(page):
         page.write_text(composed.render(), encoding="utf-8")
-    except OSError as error:
-        raise UserError(f"can't write {page}: {error.strerror}") from error
     written = [page]
     if png is not None:
         _make_folder(png)
@@ -174,10 +172,8 @@ def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[P
 
 
 def _make_folder(folder: Path) -> None:
-    try:
+    with writing_file(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"can't create the folder {folder}: {error.strerror}") from error
 
 
 def _found(record: CampaignRecord) -> tuple[str, ...]:

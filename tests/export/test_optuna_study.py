@@ -103,6 +103,10 @@ def test_an_older_file_is_replaced_and_a_failure_keeps_it(tmp_path: Path) -> Non
         assert connection.execute("SELECT count(*) FROM studies").fetchone() == (4,)
     with pytest.raises(UserError, match="can't write"):
         export_study_command("night", Path("/dev/null"), db)
+    with pytest.raises(UserError) as raised:
+        export_study_command("night", Path("/dev/full"), db)
+    assert raised.value.message == "can't write /dev/full: database or disk is full"
+    assert raised.value.hint == "free some space, or name another place"
     with pytest.raises(UserError, match="can't write") as raised:
         export_study_command("night", tmp_path / "no such" / "study.db", db)
     assert "mkdir -p" in raised.value.hint

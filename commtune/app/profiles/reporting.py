@@ -13,7 +13,7 @@ from commtune.db.connection.location import database_url
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
-from commtune.paths import is_folder
+from commtune.paths import exists, is_folder
 from commtune.report.page import Page, write_report
 from commtune.report.record import CampaignRecord, read_record
 from commtune.wiring import campaign_control
@@ -79,7 +79,8 @@ def _uncollected() -> Iterator[None]:
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
     if output.suffix.lower() in (".html", ".htm"):
         return output, png
-    if output.suffix.lower() in _OTHER_KINDS and not is_folder(output):
+    is_other = output.suffix.lower() in _OTHER_KINDS or exists(output)
+    if is_other and not is_folder(output):
         raise UserError(
             f"can't write a report as {output}",
             hint="end it in .html (browsers print that as PDF), or name a folder: pictures go "

@@ -17,7 +17,7 @@ from commtune.cluster.slurm.site import cluster_name
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, ProfileAnswer
-from commtune.documents.files import explain_unwritable
+from commtune.documents.files import writing_file
 from commtune.errors import CommtuneError
 from commtune.export import render_profile
 from commtune.export.document import ExportDocument, refuse_simulated
@@ -79,10 +79,8 @@ def write_text(file: Path, rendered: str) -> None:
     Raises:
         UserError: it can't be written; the hint makes a missing folder.
     """
-    try:
+    with writing_file(file):
         file.write_text(rendered, encoding="utf-8")
-    except OSError as error:
-        raise explain_unwritable(file, error) from error
 
 
 def apply_profile(

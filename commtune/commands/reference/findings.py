@@ -13,8 +13,9 @@ import typer
 
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
 from commtune.commands.options import JsonOption, called_as
+from commtune.documents.files import writing_file
 from commtune.documents.nearest import quote_value, suggest
-from commtune.errors import UnknownName, UserError, explain_os_error
+from commtune.errors import UnknownName, UserError
 from commtune.formatting import format_count, format_size, wrap_text
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.systems.loading import list_systems
@@ -153,11 +154,11 @@ def _system(named: NamedFinding, asked: str | None) -> str:
 
 
 def _write_new(file: Path, text: str) -> None:
-    try:
+    with writing_file(file.parent):
         file.parent.mkdir(parents=True, exist_ok=True)
-        with file.open("x", encoding="utf-8") as opened:
-            opened.write(text)
-    except FileExistsError as error:
-        raise UserError(f"{file} exists already", hint="name another folder") from error
-    except OSError as error:
-        raise explain_os_error(error) from error
+    with writing_file(file):
+        try:
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+        except FileExistsError as error:
+            raise UserError(f"{file} exists already", hint="name another folder") from error

@@ -9,6 +9,7 @@ import typer
 
 from commtune.app.systems import draft_system
 from commtune.commands.options import called_as
+from commtune.documents.files import writing_file
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
 from commtune.paths import exists
@@ -17,15 +18,12 @@ from commtune.systems.loading import build_system, list_systems
 
 
 def _write(file: Path, text: str) -> None:
-    try:
-        with file.open("x", encoding="utf-8") as stream:
-            stream.write(text)
-    except FileExistsError as error:
-        raise _exists(file) from error
-    except OSError as error:
-        raise UserError(
-            f"can't write {file}: {error.strerror}", hint="name a file in a folder of yours: -o"
-        ) from error
+    with writing_file(file):
+        try:
+            with file.open("x", encoding="utf-8") as stream:
+                stream.write(text)
+        except FileExistsError as error:
+            raise _exists(file) from error
 
 
 def _exists(file: Path) -> UserError:

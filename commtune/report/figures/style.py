@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
-from commtune.errors import UserError
+from commtune.documents.files import writing_file
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -88,11 +88,9 @@ class Picture:
         Raises:
             UserError: the file can't be written.
         """
-        with _drawn(self, heading=_titled(heading, self.title), banner=banner) as figure:
-            try:
-                figure.savefig(path, dpi=_DPI, facecolor="white")
-            except OSError as error:
-                raise UserError(f"can't write {path}: {error.strerror}") from error
+        heading = _titled(heading, self.title)
+        with _drawn(self, heading=heading, banner=banner) as figure, writing_file(path):
+            figure.savefig(path, dpi=_DPI, facecolor="white")
 
 
 @contextmanager
