@@ -25,9 +25,11 @@ class SchedulerFault(EnvironmentFault):
 
     Args:
         notice: the message in a few words, for a person who waits.
-        perhaps_accepted: of a submission, that the job may be in the queue all the same.
         is_full: of a submission, that the user has as many jobs as may be.
     """
+
+    #: Of a submission: the job may be in the queue all the same.
+    perhaps_accepted = False
 
     def __init__(
         self,
@@ -36,12 +38,10 @@ class SchedulerFault(EnvironmentFault):
         hint: str,
         transient: bool,
         notice: str = "",
-        perhaps_accepted: bool = False,
         is_full: bool = False,
     ) -> None:
         super().__init__(message, hint=hint, transient=transient)
         self.notice = notice or message
-        self.perhaps_accepted = perhaps_accepted
         self.is_full = is_full
 
 
@@ -228,7 +228,10 @@ class Scheduler(Protocol):
 
 
 class StepLauncher(Protocol):
-    """What starts the ranks of runs inside a job, and what it says of those it could not start."""
+    """What starts the ranks of runs inside a job, and what it says of those it could not start.
+
+    Whose scheduler knows no steps has what stands here.
+    """
 
     #: Whether ``end_steps`` reaches the ranks of a launch that was killed; else their job's end
     #: does.
@@ -247,18 +250,23 @@ class StepLauncher(Protocol):
 
     def lost_nodes(self, output: str) -> frozenset[str]:
         """Names of the nodes that it lost, or could not reach, by its own words."""
+        return frozenset()
 
     def steps(self, job: str) -> list[str]:
         """Steps of a job but its script that hold nodes; a ``SchedulerFault`` for no answer."""
+        return []
 
     def end_steps(self, job: str) -> None:
         """Ends all steps of a job but its script; a ``SchedulerFault`` if there is no answer."""
+        return
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
         """The words of a step that says, on each node of a job, where it stands."""
+        return ()
 
     def read_places(self, printed: str) -> Topology:
         """Reads what such a step printed."""
+        return Topology({})
 
 
 @dataclass(frozen=True)

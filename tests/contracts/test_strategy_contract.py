@@ -137,11 +137,6 @@ def test_the_best_at_each_size_is_looked_for() -> None:
     assert {11, 12} <= set(found)
 
 
-def test_a_strategy_of_earlier_campaign_files_is_known() -> None:
-    check_strategy("tpe-by-range")
-    assert made("tpe-by-range").ask(lambda _: True) is not None
-
-
 @pytest.mark.parametrize("name", ["tpee", "create_study", "BaseTrial", ""])
 def test_an_unknown_name_is_refused_with_those_there_are(name: str) -> None:
     with pytest.raises(UserError) as refused:

@@ -31,6 +31,7 @@ from commtune.cluster.scheduler import (
     QueueSnapshot,
     SchedulerFault,
     Site,
+    StepLauncher,
 )
 from commtune.errors import UserError
 from commtune.model import Outcome
@@ -91,14 +92,13 @@ _SETTINGS = re.compile(r"PBS_DPREFIX|PBS_O_\w+|LC_ALL|TZ")
 class PbsFault(SchedulerFault):
     """A program of PBS gave no answer, or qsub no number."""
 
-    def __init__(self, message: str, error: PbsError, *, perhaps_accepted: bool = False) -> None:
+    def __init__(self, message: str, error: PbsError) -> None:
         notices = (PbsError.QUEUE_FULL, PbsError.CLOSED)
         super().__init__(
             message,
             hint=_HINTS[error],
             transient=error not in _LASTING,
             notice=error.value if error in notices else "",
-            perhaps_accepted=perhaps_accepted,
             is_full=error is PbsError.QUEUE_FULL,
         )
         self.error = error
@@ -284,8 +284,8 @@ _NODE_FAILED = re.compile(
 
 
 @dataclass(frozen=True)
-class MpiLauncher:
-    """Implements ``cluster.scheduler.StepLauncher``."""
+class MpiLauncher(StepLauncher):
+    """PBS knows no steps, and says itself which nodes are lost, but not where they stand."""
 
     ends_steps: ClassVar[bool] = False
 
@@ -298,25 +298,3 @@ class MpiLauncher:
         if not began and (said := _NOT_LAUNCHED.search(output)):
             return Outcome.NEVER_STARTED, f"not started: {said[1].strip()}"
         return None
-
-    def lost_nodes(self, output: str) -> frozenset[str]:
-        """None: which nodes it lost, PBS is asked."""
-        del output
-        return frozenset()
-
-    def steps(self, job: str) -> list[str]:
-        """None: PBS knows no steps."""
-        del job
-        return []
-
-    def end_steps(self, job: str) -> None:
-        """The job itself ends after a launch that had to be killed; so do its ranks."""
-
-    def place_command(self, nodes: int) -> tuple[str, ...]:
-        """None: PBS's jobs are not told where their nodes stand."""
-        del nodes
-        return ()
-
-    def read_places(self, printed: str) -> Topology:
-        del printed
-        return Topology({})

@@ -45,13 +45,12 @@ class SlurmFault(SchedulerFault):
         error: why, in our terms.
     """
 
-    def __init__(self, message: str, error: SlurmError, *, perhaps_accepted: bool = False) -> None:
+    def __init__(self, message: str, error: SlurmError) -> None:
         super().__init__(
             message,
             hint=slurm_words()["hints"][error.name],
             transient=error.is_transient,
             notice=_NOTICES.get(error, ""),
-            perhaps_accepted=perhaps_accepted,
             is_full=error is SlurmError.QUEUE_FULL,
         )
         self.error = error

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 #: One model of all configurations and sizes; see ``table_gp``.
 DEFAULT_STRATEGY = "table-gp"
 _OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
-#: Names that campaign files of earlier versions have.
-_EARLIER = {"tpe-by-range": "tpe"}
 
 
 def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> Strategy:
@@ -67,7 +65,7 @@ def _sampler_of(name: str) -> MakeSampler:
         sampler_of,
     )
 
-    make_sampler = sampler_of(_EARLIER.get(name, name))
+    make_sampler = sampler_of(name)
     if make_sampler is not None:
         return make_sampler
     known = [*_OWN, *sorted(SHORT_NAMES)]

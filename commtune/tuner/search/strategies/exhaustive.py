@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import Forgetful, IsOpen, Origin, Proposal
+from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, Strategy
 
 
-class Exhaustive(Forgetful):
+class Exhaustive(Strategy):
     """Enumerates the space; for spaces that fit the budget as a whole."""
 
     def __init__(self, space: Space, seed: int) -> None:

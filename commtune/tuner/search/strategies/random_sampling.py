@@ -5,13 +5,13 @@ from __future__ import annotations
 import random
 
 from commtune.spaces.space import Space
-from commtune.tuner.search.strategies.strategy import Forgetful, IsOpen, Origin, Proposal
+from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, Strategy
 
 #: How often is drawn before the rest of the space is looked through.
 _TRIES = 300
 
 
-class RandomSampling(Forgetful):
+class RandomSampling(Strategy):
     """Draws configurations that are legal and not known."""
 
     def __init__(self, space: Space, rng: random.Random) -> None:

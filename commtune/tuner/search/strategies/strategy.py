@@ -47,7 +47,7 @@ class Strategy(Protocol):
     Laws: ``ask`` proposes what the space allows and ``is_open`` admits, and nothing else;
     ``None`` means that nothing is left. Equal seeds and equal calls give equal proposals. What is
     under way (``wait_for``) is told or forgotten once; a strategy may be told of configurations
-    that it never proposed, and of the same one several times.
+    that it never proposed, and of the same one several times. One that learns nothing only asks.
     """
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
@@ -56,46 +56,25 @@ class Strategy(Protocol):
 
     def wait_for(self, configuration: Configuration) -> None:
         """A configuration is under way, whoever proposed it."""
-        ...
+        return
 
     def tell(self, configuration: Configuration, speedups: Speedups) -> None:
         """A run succeeded, with these log speedups over the default by size (bytes)."""
-        ...
+        return
 
     def tell_failed(self, configuration: Configuration) -> None:
         """A run failed through its configuration."""
-        ...
+        return
 
     def forget(self, configuration: Configuration) -> None:
         """A run was lost: nothing is known of it, and nobody waits for it."""
-        ...
+        return
 
     def rebuild(
         self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
     ) -> None:
         """Puts all that is known in the place of what was told; what is waited for stays."""
-        ...
-
-
-class Forgetful:
-    """A strategy that learns nothing: all but ``ask`` of one that only proposes."""
-
-    def wait_for(self, configuration: Configuration) -> None:
-        """Nothing is kept."""
-
-    def tell(self, configuration: Configuration, speedups: Speedups) -> None:
-        """Nothing is kept."""
-
-    def tell_failed(self, configuration: Configuration) -> None:
-        """Nothing is kept."""
-
-    def forget(self, configuration: Configuration) -> None:
-        """Nothing is kept."""
-
-    def rebuild(
-        self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
-    ) -> None:
-        """Nothing is kept."""
+        return
 
 
 def active_values(space: Space, configuration: Configuration) -> dict[str, str | None]:
