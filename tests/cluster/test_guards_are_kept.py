@@ -18,7 +18,7 @@ from commtune.slurm_templates.rendering import Job, Step, render_block
     "words",
     [
         ("bench", "-x", "NCCL_NVLS_ENABLE=2"),
-        ("trace", "NCCL_NVLS_ENABLE=2"),
+        ("trace", "-x", "NCCL_NVLS_ENABLE=2"),
     ],
 )
 def test_a_run_by_hand_is_refused(tmp_path: Path, words: tuple[str, ...]) -> None:

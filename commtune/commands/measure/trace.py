@@ -27,9 +27,6 @@ _WORDS = {
 
 
 def trace_command(
-    written: Annotated[
-        list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", hidden=True)
-    ] = None,
     settings: flags.SettingsOption = None,
     op: Annotated[str, typer.Option("--op", help="operation")] = "allreduce",
     ranks: Annotated[int, typer.Option(help="MPI processes")] = 2,
@@ -49,8 +46,7 @@ def trace_command(
             op=op,
             ranks=ranks,
             sizes=sizes,
-            # Without -x is how settings were written here once.
-            settings=[*(written or ()), *(settings or ())],
+            settings=settings,
             dtype=dtype,
             backend=backend or Backend.MPI_HOST,
             emulate_nodes=emulate_nodes,
