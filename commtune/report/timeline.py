@@ -15,12 +15,8 @@ from commtune.model.conclusion import DefaultNoise
 from commtune.model.run_costs import RunCost
 from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.reruns import is_disturbed
+from commtune.tuner.outcome.conclusion import noise_of
 from commtune.tuner.statistics.machine_states import MIXED
-
-#: Fewer runs than this say nothing of a spread.
-_FEWEST_FOR_SPREAD = 8
-#: Of a normal distribution: its standard deviation over its median absolute deviation.
-_MAD_TO_SD = 1.4826
 
 _TITLES = {
     Phase.SEARCH: "search",
@@ -192,24 +188,11 @@ def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[D
     """How steady the default was: as the campaign concluded, else from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise
-    cells: defaultdict[tuple[int, str], list[DefaultRun]] = defaultdict(list)
+    cells: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
     for run in runs:
         if run.speed != MIXED:
-            cells[run.bytes, run.speed].append(run)
-    total = {size: sum(len(c) for (s, _), c in cells.items() if s == size) for size, _ in cells}
-    return tuple(
-        DefaultNoise(size, speed, len(cell) / total[size], _spread(cell), len(cell), None)
-        for (size, speed), cell in sorted(cells.items())
-    )
-
-
-def _spread(cell: Sequence[DefaultRun]) -> float | None:
-    # Of the logarithms of times, from the median deviation, so that outliers don't make it.
-    if len(cell) < _FEWEST_FOR_SPREAD:
-        return None
-    logs = [math.log(run.median_s) for run in cell]
-    middle = median(logs)
-    return _MAD_TO_SD * median(abs(value - middle) for value in logs)
+            cells[run.bytes, run.speed].append((run.at_s, math.log(run.median_s)))
+    return noise_of(cells)
 
 
 _MEANT = {

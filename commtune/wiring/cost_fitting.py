@@ -12,13 +12,13 @@ from pathlib import Path
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Budget
 from commtune.campaign.workload import default_range
-from commtune.db.queries.description import describe_campaign
 from commtune.db.records import CampaignDescription
 from commtune.errors import CommtuneError
 from commtune.model import DEFAULT, Backend, MpiInstallation, Outcome, RunRequest, RunResult
 from commtune.model.run_costs import RunCost
 from commtune.tuner.execution.runner import first_limit
 from commtune.wiring.benchmark_setup import prepare_benchmark
+from commtune.wiring.library_versions import begun_campaign
 
 #: What measuring may take of a run's wall time.
 _SHARE = 0.25
@@ -45,7 +45,7 @@ def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignS
     lacks_sizes = not spec.sizes_named and workload.own is None
     if not lacks_sizes and spec.budget_named:
         return spec
-    if begun := _begun_with(url, spec.plan.name):
+    if begun := begun_campaign(url, spec.plan.name):
         return _as_begun(spec, begun, lacks_sizes=lacks_sizes)
     every = default_range(Backend(workload.backend)) if lacks_sizes else workload.sizes
     whole = _with_sizes(spec, every)
@@ -120,15 +120,6 @@ def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:
 
 def _with_budget(spec: CampaignSpec, budget: Budget) -> CampaignSpec:
     return replace(spec, plan=replace(spec.plan, budget=budget))
-
-
-def _begun_with(url: str, name: str) -> CampaignDescription | None:
-    """The stored campaign of this name, where there is one."""
-    try:
-        stored = describe_campaign(url, name)
-    except CommtuneError:
-        return None  # whoever opens the database next is told
-    return None if stored.simulated else stored
 
 
 def _as_begun(

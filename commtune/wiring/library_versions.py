@@ -9,6 +9,7 @@ import os
 import tempfile
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -45,21 +46,30 @@ class _Answer:
     given: bool = False  # somebody said it, and nothing was asked
 
 
+def begun_campaign(url: str, name: str) -> CampaignDescription | None:
+    """The stored campaign of this name, where one was measured."""
+    from commtune.db.queries.description import describe_campaign  # `init` asks no database
+
+    try:
+        stored = describe_campaign(url, name)
+    except CommtuneError:
+        return None  # whoever opens the database next is told
+    return None if stored.simulated else stored
+
+
 def begun_with(url: str, name: str) -> Mapping[str, str] | None:
     """What the stored campaign of this name was cut to; ``None`` where nothing says it.
 
     That nothing was known says it only where runs were good then: what kept all of them from
     working kept the question from being answered as well, and such a campaign may begin anew.
     """
-    # `init` and `doctor` ask no database.
-    from commtune.db.queries.description import benchmark_header, describe_campaign
+    from commtune.db.queries.description import benchmark_header
 
-    try:
-        stored = describe_campaign(url, name)
-        cut: Mapping[str, str] | None = None if stored.simulated else stored.space.get(CUT_TO)
-        return cut if cut or benchmark_header(url, stored.id) is not None else None
-    except CommtuneError:
-        return None  # whoever opens the database next is told
+    with suppress(CommtuneError):
+        if stored := begun_campaign(url, name):
+            cut: Mapping[str, str] | None = stored.space.get(CUT_TO)
+            return cut if cut or benchmark_header(url, stored.id) is not None else None
+    return None
 
 
 def with_versions(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.campaign.protected import check_pins, protected_settings
-from commtune.errors import CampaignError, CommtuneError, MissingComponent
+from commtune.errors import CampaignError, MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
@@ -16,7 +16,7 @@ from commtune.spaces.space import Space
 from commtune.spaces.version_filter import cut_space_to_versions
 from commtune.wiring.gpu_toolchains import libraries_of
 from commtune.wiring.job_handover import guards_here
-from commtune.wiring.library_versions import with_versions
+from commtune.wiring.library_versions import begun_campaign, with_versions
 
 if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
     from commtune.campaign.loading import CampaignSpec
@@ -40,14 +40,9 @@ def preset_begun_with(url: str, name: str, chosen: str) -> str:
     What fits a library may change with a version of commtune; a campaign that goes on keeps its
     space. One that was begun with a file, or for another library, is no such campaign.
     """
-    from commtune.db.queries.description import describe_campaign  # `init` asks no database
-
-    try:
-        stored = describe_campaign(url, name)
-    except CommtuneError:
-        return chosen  # whoever opens the database next is told
-    begun = stored.space.get("name", "")
-    if stored.simulated or begun == chosen or begun not in list_presets():
+    stored = begun_campaign(url, name)
+    begun = stored.space.get("name", "") if stored else chosen
+    if begun == chosen or begun not in list_presets():
         return chosen
     return begun if load_space(begun).library == load_space(chosen).library else chosen
 

@@ -117,8 +117,13 @@ def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
         if run.configuration.is_default:
             for cell, value in median_times(run, speeds).items():
                 found[cell].append((run.started_at, math.log(value)))
+    return noise_of(found)
+
+
+def noise_of(times: Mapping[Cell, Sequence[tuple[float, float]]]) -> tuple[DefaultNoise, ...]:
+    """The same of when runs began, in seconds, and the logarithms of their times."""
     by_size: defaultdict[int, int] = defaultdict(int)
-    for (size, _), values in found.items():
+    for (size, _), values in times.items():
         by_size[size] += len(values)
     return tuple(
         DefaultNoise(
@@ -129,7 +134,7 @@ def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
             runs=len(values),
             drift_per_hour=_drift(values),
         )
-        for (size, speed), values in sorted(found.items())
+        for (size, speed), values in sorted(times.items())
     )
 
 
