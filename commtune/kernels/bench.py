@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from commtune import model
-from commtune.kernels.records import Records, read_records
+from commtune.kernels.records import read_records
 from commtune.model.operations import ACTIVE, GROUPED, MIXED
+from commtune.tuner.ports import Records
 
 #: What an aggressor prints, once, as soon as it has moved messages.
 AGGRESSOR_SIGN = "commtune-bench: sending"

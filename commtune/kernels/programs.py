@@ -18,8 +18,9 @@ from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import digest_of_sources, library_folders
 from commtune.kernels.python_bench.layout import OPERATIONS
-from commtune.kernels.records import Records, read_records
+from commtune.kernels.records import read_records
 from commtune.paths import is_file
+from commtune.tuner.ports import Records
 
 #: Bytes of a file that are read to know it again.
 _LONGEST_READ = 64 * 2**20

@@ -11,6 +11,7 @@ from typing import Any, NoReturn, TypeGuard
 from commtune.documents.packed_files import read_kept
 from commtune.model import AggressorPattern, Measurement, RunRequest, SubMeasurement
 from commtune.model.plausible import problem_of_time
+from commtune.tuner.ports import Records, SizeTrace
 
 #: The version of the contract that this module reads; see contract/v1.schema.json.
 _CONTRACT = 1
@@ -21,53 +22,6 @@ _LARGEST_FILE = 64 * 2**20
 _MOST_PROBLEMS = 10
 _BEYOND_ANY_AMOUNT = 1e30
 _Record = Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class SizeTrace:
-    """What an untimed run says of one size.
-
-    Attributes:
-        operations: how often the operation was done.
-        digest: depends on the order of summation; ``None`` where no order shows.
-        agree: whether all ranks got the same bits; ``None`` where they should not.
-        messages: depends on who sent how much to whom; ``None`` where nobody counts.
-    """
-
-    bytes: int
-    operations: int
-    digest: str | None
-    agree: bool | None
-    messages: str | None = None
-
-    @property
-    def fingerprint(self) -> str:
-        """What shows the algorithm: ``digest+messages``, one of them, or nothing."""
-        return (self.digest or "") + (f"+{self.messages}" if self.messages else "")
-
-
-@dataclass(frozen=True)
-class Records:
-    """What a record file holds, as far as it could be read.
-
-    Attributes:
-        header, footer: verbatim; ``None`` where there is none.
-        measurements: sizes that were finished and whose record is sound; of the whole operation.
-        pieces: likewise, of parts of an operation and of pairs of ranks, each by itself.
-        traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
-        problems: what is wrong with the file, for a person; empty for a sound file, also where
-            the run was cut short between two records.
-        mismatch: that another library was at work than the one that it was for; else empty.
-    """
-
-    header: _Record | None = None
-    measurements: tuple[Measurement, ...] = ()
-    footer: _Record | None = None
-    problems: tuple[str, ...] = ()
-    traces: tuple[SizeTrace, ...] = ()
-    traffic: _Record | None = None
-    pieces: tuple[SubMeasurement, ...] = ()
-    mismatch: str = ""
 
 
 def read_records(path: Path, request: RunRequest | None = None) -> Records:

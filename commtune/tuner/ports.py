@@ -123,21 +123,51 @@ class JobBook(Protocol):
         """Node-hours of all jobs of the campaign, those under way as far as they are known."""
 
 
-class Records(Protocol):
-    """What a benchmark's record file holds, as far as it could be read."""
+@dataclass(frozen=True)
+class SizeTrace:
+    """What an untimed run says of one size.
+
+    Attributes:
+        operations: how often the operation was done.
+        digest: depends on the order of summation; ``None`` where no order shows.
+        agree: whether all ranks got the same bits; ``None`` where they should not.
+        messages: depends on who sent how much to whom; ``None`` where nobody counts.
+    """
+
+    bytes: int
+    operations: int
+    digest: str | None
+    agree: bool | None
+    messages: str | None = None
 
     @property
-    def header(self) -> Mapping[str, Any] | None: ...
-    @property
-    def measurements(self) -> tuple[model.Measurement, ...]: ...
-    @property
-    def pieces(self) -> tuple[model.SubMeasurement, ...]: ...
-    @property
-    def mismatch(self) -> str: ...
-    @property
-    def footer(self) -> Mapping[str, Any] | None: ...
-    @property
-    def problems(self) -> tuple[str, ...]: ...
+    def fingerprint(self) -> str:
+        """What shows the algorithm: ``digest+messages``, one of them, or nothing."""
+        return (self.digest or "") + (f"+{self.messages}" if self.messages else "")
+
+
+@dataclass(frozen=True)
+class Records:
+    """What a record file holds, as far as it could be read.
+
+    Attributes:
+        header, footer: verbatim; ``None`` where there is none.
+        measurements: sizes that were finished and whose record is sound; of the whole operation.
+        pieces: likewise, of parts of an operation and of pairs of ranks, each by itself.
+        traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
+        problems: what is wrong with the file, for a person; empty for a sound file, also where
+            the run was cut short between two records.
+        mismatch: that another library was at work than the one that it was for; else empty.
+    """
+
+    header: Mapping[str, Any] | None = None
+    measurements: tuple[model.Measurement, ...] = ()
+    footer: Mapping[str, Any] | None = None
+    problems: tuple[str, ...] = ()
+    traces: tuple[SizeTrace, ...] = ()
+    traffic: Mapping[str, Any] | None = None
+    pieces: tuple[model.SubMeasurement, ...] = ()
+    mismatch: str = ""
 
 
 class Program(Protocol):
@@ -164,12 +194,7 @@ class Store(Protocol):
         """
 
     def add_trial(
-        self,
-        campaign_id: int,
-        number: int,
-        configuration: model.Configuration,
-        origin: str,
-        label: str,
+        self, campaign_id: int, number: int, configuration: model.Configuration, origin: str
     ) -> None:
         """Stores a configuration that is about to be tried."""
 

@@ -23,7 +23,7 @@ from commtune.cluster.exit_codes import _strange_environment, judge_run
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.slurm.allocation import Srun
-from commtune.kernels.records import Records, read_records
+from commtune.kernels.records import read_records
 from commtune.model import (
     Configuration,
     Measurement,
@@ -35,6 +35,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.tuner.ports import Records
 
 _OK_FOOTER = {"status": "ok", "elapsed_s": 1.0}
 

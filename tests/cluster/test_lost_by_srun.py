@@ -6,9 +6,9 @@ import pytest
 
 from commtune.cluster.exit_codes import judge_run
 from commtune.cluster.slurm.allocation import Srun
-from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed
+from commtune.tuner.ports import Records
 
 #: The job was over, since a node of it died, when its controller wanted a step.
 EXPIRED = """\

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from commtune.cluster.exit_codes import _failed_operations, _judge_content
-from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
+from commtune.tuner.ports import Records
 
 _SIZES = (8, 1024)
 _LATER = (Operation.ALLTOALL, Operation.RING)

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from commtune.cluster.exit_codes import _find_throttled_ranks, _judge_content
-from commtune.kernels.records import Records
 from commtune.model import DEFAULT, Measurement, Operation, Outcome, RunRequest, Timing, Workload
+from commtune.tuner.ports import Records
 
 
 def state(*words: str) -> dict[str, Any]:

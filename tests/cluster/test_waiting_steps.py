@@ -16,7 +16,6 @@ from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.allocation import Srun
 from commtune.errors import AllocationOver
-from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
     MpiFlavour,
@@ -27,6 +26,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.tuner.ports import Records
 
 _REFUSED = "srun: error: Unable to create step for job 7: Socket timed out on send/recv operation"
 

@@ -26,7 +26,6 @@ from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.allocation import Srun
 from commtune.errors import EnvironmentFault
-from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -40,7 +39,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.replay.benchmark import ReplayBenchmark
-from commtune.tuner.ports import Benchmark
+from commtune.tuner.ports import Benchmark, Records
 
 WORKLOAD = Workload(Operation.ALLREDUCE, SIZES)
 #: Runs under ``ONE`` take longer than this, seconds; those under ``TWO`` crash.

@@ -38,8 +38,8 @@ ID = 1
 @pytest.fixture
 def begun(store: Store) -> Store:
     """One with the trials that the requests name."""
-    store.add_trial(ID, 0, DEFAULT, "baseline", "")
-    store.add_trial(ID, 1, given.TUNED, "sampler", "large")
+    store.add_trial(ID, 0, DEFAULT, "baseline")
+    store.add_trial(ID, 1, given.TUNED, "sampler")
     return store
 
 
@@ -48,9 +48,9 @@ def test_the_order_is_drawn_from_the_same_seed_for_the_life_of_a_campaign(store:
 
 
 def test_trials_come_by_number_and_once(begun: Store) -> None:
-    begun.add_trial(ID, 1, given.TUNED, "sampler", "large")
-    found = [(t.number, t.configuration, t.origin, t.label) for t in begun.trials(ID)]
-    assert found == [(0, DEFAULT, "baseline", ""), (1, given.TUNED, "sampler", "large")]
+    begun.add_trial(ID, 1, given.TUNED, "sampler")
+    found = [(t.number, t.configuration, t.origin) for t in begun.trials(ID)]
+    assert found == [(0, DEFAULT, "baseline"), (1, given.TUNED, "sampler")]
 
 
 def test_a_run_is_open_from_its_start_until_it_has_a_result_or_is_withdrawn(begun: Store) -> None:

@@ -26,7 +26,6 @@ from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import EnvironmentFault
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
     MpiInstallation,
@@ -40,6 +39,7 @@ from commtune.model import (
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.runner import Runner
+from commtune.tuner.ports import Records
 
 _SPACE = """
 space: 1

@@ -24,7 +24,6 @@ from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.export import render_profile
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
     MpiInstallation,
@@ -39,6 +38,7 @@ from commtune.spaces.loading import build_space
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.execution.session import Session
+from commtune.tuner.ports import Records
 from commtune.tuner.statistics.blocks import GUARD_BLOCKS
 
 # Small sizes are compared, at which another test beside them shows at once.

@@ -14,8 +14,9 @@ from bench_runs import RunBench
 from jsonschema import Draft202012Validator
 
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import SizeTrace, read_records
+from commtune.kernels.records import read_records
 from commtune.model import DEFAULT, Operation, RunRequest, Timing, Workload
+from commtune.tuner.ports import SizeTrace
 
 _VALIDATOR = Draft202012Validator(
     json.loads((files("commtune.kernels") / "contract/v1.schema.json").read_text())

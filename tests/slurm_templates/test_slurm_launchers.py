@@ -23,7 +23,6 @@ from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import MissingComponent
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build_benchmark
-from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
     MpiInstallation,
@@ -38,6 +37,7 @@ from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
+from commtune.tuner.ports import Records
 
 _ROOT = Path(__file__).parent.parent.parent
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -31,22 +31,6 @@ def _library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedL
     return NCCL if backend == Backend.XCCL else _LIBRARIES.get(flavour, TracedLibrary())
 
 
-class _SizeTrace(Protocol):
-    @property
-    def bytes(self) -> int: ...
-    @property
-    def operations(self) -> int: ...
-    @property
-    def fingerprint(self) -> str: ...
-    @property
-    def agree(self) -> bool | None: ...
-
-
-class _TraceRecords(Records, Protocol):
-    @property
-    def traces(self) -> Sequence[_SizeTrace]: ...
-
-
 @runtime_checkable
 class _TracingProgram(Program, Protocol):
     """A benchmark program that can also be run untimed, to see what the library does."""
@@ -55,8 +39,6 @@ class _TracingProgram(Program, Protocol):
         self, request: RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
         """The command line of one rank; ``controls`` are names of MPI_T control variables."""
-
-    def read(self, records: Path, request: RunRequest) -> _TraceRecords: ...
 
 
 @dataclass(frozen=True)
@@ -107,7 +89,7 @@ class Tracer:
             notes=(*verdict.notes, *differing),
         )
 
-    def records(self, request: RunRequest) -> _TraceRecords:
+    def records(self, request: RunRequest) -> Records:
         """What the run wrote."""
         assert isinstance(self.program, _TracingProgram)
         return self.program.read(self._records(request), request)
@@ -126,7 +108,7 @@ def _evidence(
     library: TracedLibrary,
     request: RunRequest,
     names: tuple[str, ...],
-    found: _TraceRecords,
+    found: Records,
     output: str,
 ) -> TraceEvidence:
     header = found.header or {}

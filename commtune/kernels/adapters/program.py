@@ -10,8 +10,9 @@ from typing import Any
 
 from commtune.documents.packed_files import read_kept
 from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
-from commtune.kernels.records import Records, beyond_the_run
+from commtune.kernels.records import beyond_the_run
 from commtune.model import RunRequest
+from commtune.tuner.ports import Records
 
 _LARGEST_FILE = 64 * 2**20
 _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)

@@ -43,9 +43,9 @@ class InMemoryStore:
         return self.seed
 
     def add_trial(
-        self, campaign_id: int, number: int, configuration: Configuration, origin: str, label: str
+        self, campaign_id: int, number: int, configuration: Configuration, origin: str
     ) -> None:
-        self._trials.setdefault(configuration, Trial(number, configuration, origin, label))
+        self._trials.setdefault(configuration, Trial(number, configuration, origin))
 
     def trials(self, campaign_id: int) -> Sequence[Trial]:
         return sorted(self._trials.values(), key=lambda trial: trial.number)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from commtune.cluster.exit_codes import judge_run
 from commtune.cluster.pbs.client import MpiLauncher
-from commtune.kernels.records import Records
 from commtune.model import Outcome
 from commtune.process import Completed
+from commtune.tuner.ports import Records
 
 #: MPICH 5.0.2: the connection to a node's helper is gone, because the node died, or because
 #: SIGTERM ended them all.

@@ -13,9 +13,8 @@ from played_jobs import HEADER, Laboratory, block, collected, outcomes, play
 
 from commtune.cluster.jobs.submission import job_name, key_in, new_key
 from commtune.errors import EnvironmentFault
-from commtune.kernels.records import Records
 from commtune.model import JobKind, JobStage, Operation, Outcome
-from commtune.tuner.ports import Batches
+from commtune.tuner.ports import Batches, Records
 
 
 def test_it_is_the_port(laboratory: Laboratory) -> None:

@@ -12,7 +12,6 @@ from commtune.cluster.job_states import JobState
 from commtune.cluster.jobs.job_folder import ControllerNote, JobFolder
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
 from commtune.cluster.slurm.allocation import Srun, read_topology
-from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
     Outcome,
@@ -20,6 +19,7 @@ from commtune.model import (
     RunResult,
     Timing,
 )
+from commtune.tuner.ports import Records
 
 _T0 = 1_700_000_000.0
 _LIMIT_S = 60.0

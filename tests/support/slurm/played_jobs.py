@@ -25,7 +25,6 @@ from commtune.cluster.scheduler import PollBackoff
 from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
-from commtune.kernels.records import Records
 from commtune.model import (
     Configuration,
     JobRecord,
@@ -40,6 +39,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.slurm_templates.job_request import JobRequest
+from commtune.tuner.ports import Records
 
 MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)
 HEADER = {"rank_info": [{"rank": 0, "environment": {}}], "oversubscribed": False}
