@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
 
-from commtune.errors import UserError, explain_os_error, os_reason
+from commtune.errors import UserError, explain_os_error
 from commtune.formatting import format_size
 from commtune.paths import exists, is_file, is_folder
 
@@ -86,7 +86,7 @@ def writing_file(path: Path) -> Iterator[None]:
         hint = explain_os_error(error).hint
         if not is_folder(path.parent):
             hint = f"mkdir -p {shlex.quote(str(path.parent))}"
-        raise UserError(f"can't write {path}: {os_reason(error)}", hint=hint) from error
+        raise UserError(f"can't write {path}: {error.strerror or error}", hint=hint) from error
 
 
 @contextmanager

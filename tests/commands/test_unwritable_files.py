@@ -44,7 +44,7 @@ def test_a_full_disk_says_what_to_do(
     file.symlink_to("/dev/full")
     with pytest.raises(UserError) as raised:
         write(file, db)
-    assert raised.value.message == f"can't write {file}: no space left on device"
+    assert raised.value.message == f"can't write {file}: No space left on device"
     assert raised.value.hint == "free some space, or name another place"
 
 
@@ -58,5 +58,5 @@ def test_a_folder_that_is_a_file_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(UserError) as raised:
         findings_reproduce_command("affinity-alltoall", "alps", output=tmp_path / "file")
-    assert raised.value.message == f"can't write {tmp_path / 'file'}: file exists"
+    assert raised.value.message == f"can't write {tmp_path / 'file'}: File exists"
     assert raised.value.hint == "name another place"

@@ -345,7 +345,7 @@ def test_a_place_that_cant_be_written_is_said(
     url: str, stored: Callable[[Made], str], tmp_path: Path
 ) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match=r"can't write .*file: file exists"):
+    with pytest.raises(UserError, match=r"can't write .*file: File exists"):
         write_campaign_report(stored(Made()), tmp_path / "file" / "page.html", None, url)
 
 
