@@ -12,11 +12,11 @@ from command_line import ROOT
 from components import require_component
 
 from commtune.app.measure.message_campaign import (
+    MessageCounts,
     check_new_files,
     write_campaign,
     write_nccl_campaign,
 )
-from commtune.app.measure.message_tracing import MessageCounts
 from commtune.campaign.loading import load_campaign
 from commtune.errors import CommtuneError, UserError
 from commtune.kernels.python_bench import Pattern

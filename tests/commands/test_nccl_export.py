@@ -17,7 +17,6 @@ from nccl_traces import trace_log
 
 from commtune.app.measure import benchmarking
 from commtune.app.profiles import rule_verification
-from commtune.app.profiles.plugin_rules import load_plugin
 from commtune.app.profiles.rule_files import (
     CampaignRules,
     find_library,
@@ -25,7 +24,7 @@ from commtune.app.profiles.rule_files import (
     read_rules,
     write_rules,
 )
-from commtune.app.profiles.rule_verification import RuleProof, prove_rules
+from commtune.app.profiles.rule_verification import RuleProof, load_plugin, prove_rules
 from commtune.app.profiles.site_installation import install_campaign
 from commtune.app.setup.installation import build_tuner
 from commtune.errors import ExportRefused, UserError

@@ -66,8 +66,9 @@ def test_no_command_waits_for_what_it_does_not_need(
     assert not imported & set(heavy)
 
 
-def test_a_mistyped_name_does_not_wait_for_what_cancels(database: Path) -> None:
-    imported = _imported(f"cancel mistyped --db {database}", ends_with=2)
+@pytest.mark.parametrize("command", ["cancel mistyped", "delete mistyped", "rename mistyped new"])
+def test_a_mistyped_name_does_not_wait_for_what_writes(command: str, database: Path) -> None:
+    imported = _imported(f"{command} --db {database}", ends_with=2)
     assert not imported & {*_DATABASE, *_SEARCH, *_DOCUMENTS}
 
 

@@ -21,9 +21,9 @@ from components import require_component
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
-from commtune.app.campaigns.first_proposals import propose_from_sites
 from commtune.app.campaigns.pseudonyms import Pseudonyms
 from commtune.app.campaigns.recent import list_recent
+from commtune.app.campaigns.tuning import propose_from_sites
 from commtune.app.profiles.rule_files import prepare_rules
 from commtune.app.profiles.use import apply_profile, export_profile
 from commtune.campaign.loading import parse_campaign

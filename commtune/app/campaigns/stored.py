@@ -11,6 +11,7 @@ from typing import Any
 
 from commtune import formatting as text
 from commtune.app.profiles.nominal_share import Share
+from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.db.codec import list_differences as list_differences
@@ -267,3 +268,36 @@ def find_profile(reference: str, db: str | None) -> ProfileAnswer:
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
     """All profiles, or a campaign's: newest first, then by operation and size."""
     return find_profiles(database_url(db), campaign)
+
+
+def rename_campaign(name: str, new: str, db: str | None = None) -> None:
+    """Gives a campaign another name; its file must be given the same.
+
+    Raises:
+        UnknownName: there is no such campaign.
+        UserError: the new name can't name one, is taken, or jobs are not over.
+        CampaignLocked: a controller works on it.
+    """
+    check_campaign_name(new)
+    number = find_campaign(name, db).id
+    from commtune.db.storage import campaigns  # who only reads is not to wait
+    from commtune.wiring.campaign_control import opened_database
+
+    with opened_database(db) as opened, opened.write() as connection:
+        campaigns.rename_campaign(connection, number, new)
+
+
+def delete_campaign(name: str, db: str | None = None) -> None:
+    """Deletes a campaign with its runs and profiles; files that jobs wrote stay on disk.
+
+    Raises:
+        UnknownName: there is no such campaign.
+        UserError: some of its jobs are not over.
+        CampaignLocked: a controller works on it.
+    """
+    number = find_campaign(name, db).id
+    from commtune.db.storage import campaigns  # who only reads is not to wait
+    from commtune.wiring.campaign_control import opened_database
+
+    with opened_database(db) as opened, opened.write() as connection:
+        campaigns.delete_campaign(connection, number)

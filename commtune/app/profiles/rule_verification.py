@@ -17,18 +17,19 @@ from pathlib import Path
 
 from commtune.app.measure import benchmarking
 from commtune.app.measure.verification import VerificationResult, verify_answer
-from commtune.app.profiles.plugin_rules import load_plugin, refuse_untaken
 from commtune.app.profiles.rule_files import (
     CampaignRules,
     find_library,
     read_rules,
     refuse_changed,
 )
-from commtune.cluster.tracing.nccl import choices_by_size
+from commtune.app.setup.installation import build_tuner
+from commtune.cluster.tracing.nccl import choices_by_size, lines_taken
 from commtune.db.records import ProfileAnswer
 from commtune.errors import UserError
 from commtune.export.rules.table import Span
-from commtune.formatting import format_size
+from commtune.formatting import format_count, format_size
+from commtune.kernels.tuner_build import OWN_PLUGIN, PLUGIN_VARIABLE, find_plugin_name
 from commtune.model import (
     Backend,
     Configuration,
@@ -43,12 +44,14 @@ from commtune.model import (
 )
 from commtune.spaces.catalogue.loading import variable_prefixes
 from commtune.spaces.preset_choice import is_version_in
-from commtune.tuner.effective.settings import Told, is_same_algorithm, settings_of
+from commtune.tuner.effective.settings import DID, Told, is_same_algorithm, settings_of
 from commtune.tuner.ports import Reporter
 from commtune.wiring.space_fitting import library_words
 
 #: Names of variables that choose an algorithm for the whole process.
 _FORCING = re.compile(r"(algorithm|_algo|_proto)$|^I_MPI_ADJUST_", flags=re.IGNORECASE)
+#: Names the plugin that takes rules.
+_NAMED = f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)"
 
 
 @dataclass(frozen=True)
@@ -327,3 +330,39 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
         points=points,
     )
     return replace(first, profile=whole)
+
+
+def load_plugin(
+    file: Path, rules: CampaignRules, environment: Mapping[str, str]
+) -> dict[str, str]:
+    """The variables that load the rules: with the user's plugin, or the one that is built here.
+
+    Raises:
+        UserError: the environment names another plugin, which NCCL would load in its place.
+    """
+    named = environment.get(PLUGIN_VARIABLE) or str(build_tuner())
+    if (name := find_plugin_name(named, environment)) != OWN_PLUGIN:
+        raise UserError(
+            f"{file} is not used here: {PLUGIN_VARIABLE}={named} is the tuner plugin '{name}', "
+            "and NCCL loads one only",
+            hint=_NAMED,
+        )
+    return {**rules.load(file), PLUGIN_VARIABLE: named}
+
+
+def refuse_untaken(file: Path, execution: Execution, library: str) -> None:
+    """Refuses rules that the plugin did not say it took, by its log and NCCL's.
+
+    Raises:
+        UserError: NCCL did not load the plugin, or a rule was not taken; with what was said.
+    """
+    said = [line.removeprefix(DID) for line in execution.said if line.startswith(DID + "tuner")]
+    lines = enumerate(file.read_text().splitlines(), 1)
+    rules = {number for number, line in lines if line and not line.startswith("#")}
+    if left := sorted(rules - lines_taken(execution)):
+        raise UserError(
+            f"{library} did not take {format_count(len(left), 'rule')} of {file}, in line "
+            f"{', '.join(map(str, left))}"
+            + "".join(f"\n  {line}" for line in said or ["it loaded no tuner plugin"]),
+            hint=_NAMED,
+        )

@@ -1,8 +1,12 @@
-"""A database as a whole: its schema, damage in it, copies."""
+"""A database as a whole: its schema, damage in it, copies, its size."""
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from commtune.db import repair
@@ -10,8 +14,16 @@ from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
 from commtune.db.damage import Damage
 from commtune.db.inspection import find_damage
-from commtune.errors import NoAnswer
+from commtune.db.storage.pruning import (
+    OldCampaign,
+    find_old_campaigns,
+    prune_campaign,
+    shrink_file,
+)
+from commtune.documents.packed_files import pack_file
+from commtune.errors import CampaignLocked, NoAnswer, UserError
 from commtune.paths import exists
+from commtune.wiring.campaign_control import opened_database, readable_database
 
 
 def upgrade_database(db: str | None = None) -> str:
@@ -46,3 +58,68 @@ def back_up_database(target: Path, db: str | None = None) -> None:
 def repair_database(db: str | None = None) -> repair.Repair | None:
     """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
     return repair.repair(database_url(db))
+
+
+_DAY_S = 86400
+
+
+@dataclass(frozen=True)
+class Prunable:
+    """What can be pruned.
+
+    Attributes:
+        campaigns: all that are old enough.
+    """
+
+    campaigns: tuple[OldCampaign, ...]
+
+    @property
+    def runs(self) -> int:
+        """How many runs lose samples or output."""
+        return sum(campaign.runs for campaign in self.campaigns)
+
+    @cached_property
+    def files(self) -> tuple[Path, ...]:
+        """Record files of stored runs, as far as they are on this machine."""
+        return tuple(file for one in self.campaigns for file in _record_files(one))
+
+
+def find_prunable(days: int, db: str | None = None) -> Prunable:
+    """What campaigns without a run in so many days can do without.
+
+    Raises:
+        NoAnswer: there is no database.
+    """
+    with readable_database(db) as opened, opened.read() as connection:
+        return Prunable(tuple(find_old_campaigns(connection, time.time() - days * _DAY_S)))
+
+
+def prune(found: Prunable, db: str | None = None) -> list[tuple[str, str]]:
+    """Removes samples and output, then compresses record files; a second call goes on.
+
+    Returns:
+        The campaigns that were left as they are, with the reason.
+
+    Raises:
+        DatabaseFault: a database can't be written; what was done until then stays.
+    """
+    left = []
+    with opened_database(db) as opened:
+        for campaign in found.campaigns:
+            try:
+                with opened.write() as connection:
+                    prune_campaign(connection, campaign.id)
+            except (CampaignLocked, UserError) as error:
+                left.append((campaign.name, error.message))
+                continue
+            for file in _record_files(campaign):
+                pack_file(file)
+    shrink_file(database_url(db))
+    return left
+
+
+def _record_files(campaign: OldCampaign) -> Iterator[Path]:
+    if campaign.folder:
+        for file in sorted(Path(campaign.folder).glob("*.jsonl")):
+            if file.stem in campaign.stored:
+                yield file

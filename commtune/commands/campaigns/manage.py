@@ -125,9 +125,7 @@ def rename_command(
     db: DbOption = None,
 ) -> None:
     """Rename a campaign."""
-    from commtune.app.campaigns.changes import rename_campaign  # who only reads is not to wait
-
-    rename_campaign(name, new, db)
+    stored.rename_campaign(name, new, db)
     print(f"{name} is now {new}")
     if not stored.find_campaign(new, db).site:
         print(f"to continue it, change 'name:' in its file, or add --name {new}")
@@ -139,8 +137,6 @@ def delete_command(
     db: DbOption = None,
 ) -> None:
     """Delete a campaign with its runs and profiles."""
-    from commtune.app.campaigns.changes import delete_campaign
-
     stored.find_campaign(name, db)
     count = len(stored.list_profiles(name, db))
     lost = f"{name} with all its runs and {text.format_count(count, 'profile')}"
@@ -149,5 +145,5 @@ def delete_command(
             f"{name} was not deleted",
             hint=f"{called_as()} delete {name} --yes deletes it without asking",
         )
-    delete_campaign(name, db)
+    stored.delete_campaign(name, db)
     print(f"deleted {lost}")

@@ -9,8 +9,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.app.campaigns.results import write_results
-from commtune.app.campaigns.study_export import export_study
+from commtune.app.campaigns.results import export_study, write_results
 from commtune.commands.options import DbOption
 from commtune.formatting import format_count
 

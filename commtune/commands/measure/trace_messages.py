@@ -23,19 +23,21 @@ def trace_messages_command(
     json_output: JsonOption = False,
 ) -> None:
     """Count a program's collectives by size: trace-messages -- mpiexec -n 2 ./program."""
-    from commtune.app.measure import message_campaign as campaigns  # help does without it
-    from commtune.app.measure.message_tracing import count_messages, count_nccl_messages
+    from commtune.app.measure import message_campaign as messages  # help does without it
 
     if output is not None:
-        campaigns.check_new_files(output)
-    found = count_nccl_messages(command_line) if nccl else count_messages(command_line, mpi)
+        messages.check_new_files(output)
+    if nccl:
+        found = messages.count_nccl_messages(command_line)
+    else:
+        found = messages.count_messages(command_line, mpi)
     print(found.output, end="", file=sys.stderr)
     if output is not None:
         files: tuple[Path, ...]
         if nccl:
-            files = (campaigns.write_nccl_campaign(output, found, command_line),)
+            files = (messages.write_nccl_campaign(output, found, command_line),)
         else:
-            files = campaigns.write_campaign(output, found, command_line, mpi)
+            files = messages.write_campaign(output, found, command_line, mpi)
         print("wrote", *files, file=sys.stderr)
     if json_output:
         print_json(

@@ -77,9 +77,9 @@ def db_prune_command(
     db: DbOption = None,
 ) -> None:
     """Drop samples that no profile of an old campaign rests on; compress its record files."""
-    from commtune.app.setup import pruning
+    from commtune.app.setup.database import find_prunable, prune
 
-    found = pruning.find_prunable(older_than, db)
+    found = find_prunable(older_than, db)
     runs = format_count(found.runs, "run")
     files = format_count(len(found.files), "record file")
     old = format_count(len(found.campaigns), "campaign")
@@ -94,6 +94,6 @@ def db_prune_command(
             "nothing was pruned",
             hint=f"{called_as()} db prune --older-than {older_than} --yes prunes without asking",
         )
-    for name, why in pruning.prune(found, db):
+    for name, why in prune(found, db):
         print(f"{name} was left as it is: {why}")
     print("pruned")

@@ -11,8 +11,11 @@ from stated_evidence import SIZES, A, B, faster, plan, unknown
 
 from commtune.model import DEFAULT, Configuration, PointEvidence, Verdict
 from commtune.tuner.confirmation.comparison import Comparison
-from commtune.tuner.outcome.likely_gains import describe_likely_gains
-from commtune.tuner.outcome.profiles import list_likely_profiles, recommend_profiles
+from commtune.tuner.outcome.profiles import (
+    describe_likely_gains,
+    list_likely_profiles,
+    recommend_profiles,
+)
 from commtune.tuner.statistics.intervals import Estimate
 
 
