@@ -8,11 +8,6 @@ from contextvars import ContextVar
 #: What is being done, how many steps of it are done, and of how many; 0 of 0 at its beginning.
 _OnStep = Callable[[str, int, int], None]
 
-
-def _ignore_step(text: str, done: int, total: int) -> None:
-    del text, done, total
-
-
 # A context variable and not an argument: a build may be needed below any use case. Users of the
 # Python API hear nothing unless they set it; the command line prints.
-ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=_ignore_step)
+ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=lambda *_: None)

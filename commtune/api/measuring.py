@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from commtune.api.profiles import Profile, Profiles
+from commtune.api.profiles import Profile, Profiles, Row, Table, point_row
 from commtune.api.store import Store
-from commtune.api.tables import Row, Table, point_row
 from commtune.app.progress import LineReporter
 from commtune.campaign import loading as campaign_files
 from commtune.documents.quantities import QuantityError, parse_seconds

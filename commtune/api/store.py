@@ -8,8 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
-from commtune.api.profiles import Profile, Profiles, stored_profile
-from commtune.api.tables import Row, Table, import_pandas
+from commtune.api.profiles import Profile, Profiles, Row, Table, import_pandas, stored_profile
 from commtune.db.connection.location import database_url, is_service, shown_url
 from commtune.db.queries import results
 from commtune.db.queries.profiles import find_profiles, load_profile

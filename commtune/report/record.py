@@ -2,21 +2,109 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+import numpy as np
+import numpy.typing as npt
 
 from commtune import formatting, model
 from commtune.db.queries.description import benchmark_header
 from commtune.db.queries.profiles import load_profiles
 from commtune.db.records import CampaignDescription
 from commtune.db.storage.store import Store
+from commtune.model import Configuration, Outcome, Phase, Run, SizeTimes, operations
 from commtune.model.conclusion import Conclusion
-from commtune.model.operations import MIXED
 from commtune.model.profile import ALL_SIZES
 from commtune.model.run_costs import RunCost
-from commtune.report.size_times import TimedRuns
-from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly
+from commtune.tuner.statistics.machine_states import MIXED, MachineStates
+
+_Places = npt.NDArray[np.int64]
+_Flags = npt.NDArray[np.bool_]
+
+
+class TimedRuns:
+    """Runs with their times, as columns: a long campaign has millions of them.
+
+    Attributes:
+        speeds: the machine's states, as the tuner saw them.
+    """
+
+    def __init__(self, runs: Sequence[Run], times: SizeTimes) -> None:
+        self.runs = runs
+        self._run, self._bytes = np.asarray(times.run), np.asarray(times.bytes)
+        self._median_s = np.asarray(times.median_s)
+        self._before_s = np.asarray(times.canary_s)
+        self._after_s = np.asarray(times.canary_after_s)
+        self.speeds = self._fit()
+        self._state = self._states()
+
+    def _fit(self) -> MachineStates:
+        evidence = Evidence.of_runs(self.runs)
+        places = {run.run_id: place for place, run in enumerate(self.runs)}
+        canaries: list[float] = []
+        for phase in TUNED:
+            of_phase = np.zeros(len(self.runs), dtype=bool)
+            of_phase[[places[run.run_id] for run in evidence.good(phase)]] = True
+            canaries += self._before_s[of_phase[self._run] & ~np.isnan(self._before_s)].tolist()
+        return fit_evenly(canaries)
+
+    def _states(self) -> _Places:
+        """As ``MachineStates.name`` tells them, by number; -1 for ``mixed``."""
+        if not self.speeds.thresholds_s:
+            return np.zeros(len(self._run), dtype=np.int64)
+        before, after = (
+            np.where(
+                np.isnan(canary_s) | (canary_s == 0),
+                -1,
+                np.searchsorted(self.speeds.thresholds_s, canary_s, side="right"),
+            )
+            for canary_s in (self._before_s, self._after_s)
+        )
+        agreed = np.where(before == after, before, -1)
+        return np.where(before < 0, after, np.where(after < 0, before, agreed))
+
+    def of_default(self, operation: str) -> Iterator[tuple[Run, int, float, str]]:
+        """Good runs of the default: run, size in bytes, median in seconds, speed."""
+        names = (*self.speeds.names, MIXED)  # the last of them is number -1
+        rows = self._rows(lambda run: run.configuration.is_default and run.operation == operation)
+        for row in rows.tolist():
+            size, median_s = int(self._bytes[row]), float(self._median_s[row])
+            yield self.runs[self._run[row]], size, median_s, names[self._state[row]]
+
+    def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
+        """Mean logarithm of each configuration's times in the search, against the default's.
+
+        A mean over its runs and over sizes from ``low`` to below ``high`` bytes, at each size and
+        speed against the default's median there: repeats are no new evidence.
+        """
+        rows = self._rows(lambda run: run.phase is Phase.SEARCH)
+        size, state = self._bytes[rows], self._state[rows]
+        rows = rows[(low <= size) & (size < high) & (state >= 0)]
+        runs, cells = self._run[rows], self._bytes[rows] * 4 + self._state[rows]
+        seconds, logs = self._median_s[rows], np.full(len(rows), np.nan)
+        is_default = self._flags(lambda run: run.configuration.is_default)[runs]
+        for cell in np.unique(cells):
+            here = cells == cell
+            if (here & is_default).any():
+                logs[here] = np.log(seconds[here] / np.median(seconds[here & is_default]))
+        number: dict[Configuration, int] = {}
+        numbers = [number.setdefault(run.configuration, len(number)) for run in self.runs]
+        known = ~np.isnan(logs)
+        chosen = np.asarray(numbers, dtype=np.int64)[runs[known]]
+        counts = np.bincount(chosen, minlength=len(number))
+        sums = np.bincount(chosen, logs[known], minlength=len(number))
+        return {one: float(sums[n] / counts[n]) for one, n in number.items() if counts[n]}
+
+    def _rows(self, is_meant: Callable[[Run], bool]) -> _Places:
+        """Rows of the good runs that are meant."""
+        chosen = self._flags(lambda run: run.outcome is Outcome.OK and is_meant(run))
+        return np.flatnonzero(chosen[self._run])
+
+    def _flags(self, is_meant: Callable[[Run], bool]) -> _Flags:
+        return np.fromiter(map(is_meant, self.runs), dtype=bool, count=len(self.runs))
 
 
 @dataclass(frozen=True)
@@ -36,7 +124,7 @@ class CampaignRecord:
 
     campaign: CampaignDescription
     trials: tuple[model.Trial, ...]
-    runs: tuple[model.Run, ...]
+    runs: tuple[Run, ...]
     profiles: tuple[model.Profile, ...]
     conclusion: Conclusion
     executions: tuple[model.Execution, ...]
@@ -100,7 +188,7 @@ class CampaignRecord:
     @property
     def slowed(self) -> tuple[str, int]:
         """Of good runs in which GPUs were slowed down: what the first one says, and how many."""
-        told = [run.detail for run in self.runs if run.outcome is model.Outcome.OK and run.detail]
+        told = [run.detail for run in self.runs if run.outcome is Outcome.OK and run.detail]
         return (told[0], len(told)) if told else ("", 0)
 
     @property
@@ -142,7 +230,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
     """
     # Of the search only columns: one that goes on for weeks has millions of measurements.
     every, times = store.timed_runs(campaign.id)
-    confirmed = {run.run_id: run for run in store.runs(campaign.id, model.Phase.CONFIRM)}
+    confirmed = {run.run_id: run for run in store.runs(campaign.id, Phase.CONFIRM)}
     runs = tuple(confirmed.get(run.run_id, run) for run in every)
     stored = store.conclusion(campaign.id)
     decision = store.decision(campaign.id)
@@ -161,6 +249,6 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
         jobs=tuple(store.job_book(campaign.id).all_jobs()),
         traffic=store.traffic(campaign.id) if "aggressor" in campaign.what else None,
         header=benchmark_header(url, campaign.id),
-        parts=store.parts(campaign.id) if workload.get("operation") in MIXED else {},
+        parts=store.parts(campaign.id) if workload.get("operation") in operations.MIXED else {},
         run_costs=store.costs(campaign.id),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from functools import partial
 
 from threadpoolctl import threadpool_limits
 
@@ -111,8 +111,13 @@ class Campaign:
         rules = self._confirmation.rules(decision, len(decision.shares) - 1)
         detectable = detectable_gains(decision, comparison, rules)
         oversubscribed = self._session.is_oversubscribed()
-        profiles = [] if oversubscribed else self._profiles(plan, decision, comparison, detectable)
-        likely = [] if oversubscribed else self._likely(plan, decision, comparison)
+        profiles, likely = [], []
+        if not oversubscribed:
+            simulated, ablations = self.runner.batches.simulated, decision.ablations
+            profiles = self._profiles(plan, decision, comparison, detectable)
+            likely = list_likely_profiles(
+                plan, comparison, ablations=ablations, simulated=simulated
+            )
         self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
         conclusion = self._conclude(plan, decision, comparison, detectable)
         return CampaignResult(
@@ -215,28 +220,16 @@ class Campaign:
         comparison: Comparison,
         detectable: Mapping[int, float],
     ) -> list[Profile]:
-        simulated = self.runner.batches.simulated
-
-        def made(guards: Mapping[Configuration, Any]) -> list[Profile]:
-            return recommend_profiles(
-                plan,
-                comparison,
-                guards,
-                ablations=decision.ablations,
-                detectable=detectable,
-                simulated=simulated,
-            )
-
-        changed = [p.configuration for p in made({}) if not p.configuration.is_default]
-        return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
-
-    def _likely(self, plan: Plan, decision: Decision, comparison: Comparison) -> list[Profile]:
-        return list_likely_profiles(
+        made = partial(
+            recommend_profiles,
             plan,
             comparison,
             ablations=decision.ablations,
+            detectable=detectable,
             simulated=self.runner.batches.simulated,
         )
+        changed = [p.configuration for p in made({}) if not p.configuration.is_default]
+        return made(self._confirmation.guard(decision, list(dict.fromkeys(changed))))
 
     def _conclude(
         self,

@@ -34,8 +34,7 @@ def allocation_script(
     file = file or spec.file
     if file is None or spec.slurm is None:
         raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
-    budget = spec.plan.budget
-    whole_s = budget.search_s + budget.ablation_s + budget.confirmation_s
+    whole_s = spec.plan.budget.whole_s
     return AllocationScript(
         campaign=spec.plan.name,
         system=spec.system,

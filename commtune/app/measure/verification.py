@@ -95,39 +95,7 @@ class _Task:
 
 
 def verify(
-    profile: str,
-    *,
-    db: str | None = None,
-    time_s: float = 30.0,
-    mpi: str | None = None,
-    reporter: Reporter,
-    take_over: bool = False,
-) -> VerificationResult:
-    """Measures a profile against the default in fresh blocks, which are stored.
-
-    Ctrl-C ends it early; what was measured until then is kept and judged.
-
-    Args:
-        profile: CAMPAIGN/PROFILE, name, or number.
-        db: database file or URL; the user's own by default.
-        time_s: wall seconds of the runs.
-        mpi: in the place of the campaign's.
-        take_over: take over the lock of a controller that died.
-
-    Raises:
-        UserError: the profile claims nothing, is simulated, or is of another system or library.
-        UnknownName, NoAnswer: there is no such profile.
-        CampaignLocked: another controller works on its campaign.
-    """
-    answer, stored = load_own_profile(database_url(db), profile)
-    return verify_answer(
-        answer, stored, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
-    )
-
-
-def verify_answer(
-    answer: ProfileAnswer,
-    stored: CampaignDescription,
+    profile: str | tuple[ProfileAnswer, CampaignDescription],
     *,
     db: str | None = None,
     time_s: float = 30.0,
@@ -136,13 +104,28 @@ def verify_answer(
     take_over: bool = False,
     through: str = "",
 ) -> VerificationResult:
-    """``verify`` for a profile that may be another form of a stored one.
+    """Measures a profile against the default in fresh blocks, which are stored.
+
+    Ctrl-C ends it early; what was measured until then is kept and judged.
 
     Args:
-        stored: the campaign that it came from.
+        profile: CAMPAIGN/PROFILE, name, or number; or another form of a stored one, with the
+            campaign that it came from.
+        db: database file or URL; the user's own by default.
+        time_s: wall seconds of the runs.
+        mpi: in the place of the campaign's.
+        take_over: take over the lock of a controller that died.
         through: what brings its settings, in the place of variables; then the runs are a campaign
             of their own.
+
+    Raises:
+        UserError: the profile claims nothing, is simulated, or is of another system or library.
+        UnknownName, NoAnswer: there is no such profile.
+        CampaignLocked: another controller works on its campaign.
     """
+    if isinstance(profile, str):
+        profile = load_own_profile(database_url(db), profile)
+    answer, stored = profile
     task = _plan_task(answer, stored, mpi, reporter, through)
     for line in _describe_changes(task):
         reporter.say(line)

@@ -23,7 +23,7 @@ from commtune.cluster.scheduler import StepLauncher
 from commtune.documents.packed_files import kept_file
 from commtune.model import JobKind, Outcome, RunRequest, RunResult
 from commtune.paths import exists
-from commtune.tuner.ports import Program, Records
+from commtune.tuner.ports import Program
 
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
 
@@ -154,7 +154,8 @@ class ResultReader:
         elif end.state in _ENDING_OTHERS and _is_last(folder, request.position):
             # It was ended with its job, and only had the time to say so.
             judged = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
-        return self._result(request, found, judged, ending.began_at, completed)
+        padding = padding_facts(request, self.environment, self.records)
+        return result_of(request, found, judged, ending.began_at, completed, padding)
 
     def _cut_short(
         self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
@@ -171,19 +172,9 @@ class ResultReader:
             outcome = Outcome.OUT_OF_MEMORY
         elif begun and end.state is JobState.TIMED_OUT and wall_s >= limit_s:
             outcome = Outcome.TIMED_OUT
-        what = "cut short" if begun else "never made"
+        judged = outcome, f"{'cut short' if begun else 'never made'}: {end.why}"
         completed = process.Completed(None, None, False, wall_s, output)
         started_at = began_at or end.ended_at or 0.0
-        return self._result(request, found, (outcome, f"{what}: {end.why}"), started_at, completed)
-
-    def _result(
-        self,
-        request: RunRequest,
-        found: Records,
-        judged: tuple[Outcome, str],
-        started_at: float,
-        completed: process.Completed,
-    ) -> RunResult:
         padding = padding_facts(request, self.environment, self.records)
         return result_of(request, found, judged, started_at, completed, padding)
 
