@@ -230,7 +230,7 @@ class Scheduler(Protocol):
 class StepLauncher(Protocol):
     """What starts the ranks of runs inside a job, and what it says of those it could not start.
 
-    Whose scheduler knows no steps has what stands here.
+    What the methods do here is for a scheduler that knows no steps.
     """
 
     #: Whether ``end_steps`` reaches the ranks of a launch that was killed; else their job's end
