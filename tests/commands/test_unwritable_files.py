@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from stored_campaigns import Made
 
-from commtune.app.profiles.reporting import write_campaign_report, write_plot
+from commtune.app.profiles.plotting import write_plot
+from commtune.app.profiles.reporting import write_campaign_report
 from commtune.commands.campaigns.init import init_command
 from commtune.commands.campaigns.results import results_command
 from commtune.commands.reference.findings import findings_reproduce_command
