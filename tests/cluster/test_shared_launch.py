@@ -20,7 +20,6 @@ from commtune.cluster.local.launch import base_environment
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.documents.yaml_document import parse_document
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
     Aggressor,
@@ -36,6 +35,7 @@ from commtune.model import (
     Workload,
 )
 from commtune.spaces.loading import build_space
+from commtune.tuner.ports import Records
 
 #: Runs of a session that are launches of their own.
 _OWN = 4
