@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from commtune import process
-from commtune.campaign.plan import Plan
 from commtune.model import Backend, Phase, RunRequest
+
+if TYPE_CHECKING:  # `build` reads no campaign file
+    from commtune.campaign.plan import Plan
 
 #: What rank 0 prints after a run (the benchmark's contract).
 SIGN = "commtune-bench: run ended"
