@@ -112,7 +112,7 @@ def run_process(
             with interrupts.let_through():
                 ended = _wait_watching(child, timeout_s, output, watch)
         finally:
-            _end_tree(child.pid, marker=marker, gently=not ended, others=others)
+            _end_tree(child.pid, marker, 0.0 if ended else _GRACE_S, others)
             status = child.wait()
             _started.discard(child.pid)
         return Completed(
@@ -132,6 +132,7 @@ class StandingProcess:
     Args:
         arguments, environment, cwd, marker: as for ``run_process``.
         sign: the line that it prints when what was asked for is done.
+        grace_s: seconds that it may take to end what it started, when its time is over.
     """
 
     def __init__(
@@ -142,10 +143,12 @@ class StandingProcess:
         sign: str,
         cwd: Path | None = None,
         marker: str = "",
+        grace_s: float = 0.0,
     ) -> None:
         self._arguments = [os.fspath(argument) for argument in arguments]
         self._environment = {**environment, **({_MARKER: marker} if marker else {})}
         self._sign, self._cwd, self._marker = f"{sign}\n".encode(), cwd, marker
+        self._grace_s = max(_GRACE_S, grace_s)
         self._child: subprocess.Popen[bytes] | None = None
         self._output: IO[bytes] | None = None
         self._others: set[int] = set()
@@ -189,7 +192,8 @@ class StandingProcess:
                     is_over, has_ended = self._listen(child, output, said, began + timeout_s)
             finally:
                 if self._sign not in said:
-                    status = self._finish(gently=not has_ended)
+                    grace_s = self._grace_s if is_over else _GRACE_S
+                    status = self._finish(0.0 if has_ended else grace_s)
             return Completed(
                 exit_code=status if status >= 0 else None,
                 signal=-status if status < 0 else None,
@@ -204,7 +208,7 @@ class StandingProcess:
             if self._child is not None:
                 self._write(self._child, b"\n")
                 _wait(self._child, _END_S)
-                self._finish(gently=True)
+                self._finish(_GRACE_S)
 
     def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._child is None or self._output is None:
@@ -249,12 +253,12 @@ class StandingProcess:
                     return not has_ended, has_ended
         return False, False
 
-    def _finish(self, *, gently: bool) -> int:
+    def _finish(self, grace_s: float) -> int:
         """Ends the tree; the program's status."""
         child, output = self._child, self._output
         self._child = self._output = None
         assert child is not None
-        _end_tree(child.pid, marker=self._marker, gently=gently, others=self._others)
+        _end_tree(child.pid, self._marker, grace_s, self._others)
         status = child.wait()
         _started.discard(child.pid)
         for file in (child.stdin, output):
@@ -284,14 +288,12 @@ def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) ->
             signal.signal(number, handler)
 
 
-def _end_tree(
-    pid: int, *, marker: str = "", gently: bool = False, others: Collection[int] = ()
-) -> int:
+def _end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> int:
     """Ends a child of ours, and all that it started; returns how many processes were ended.
 
     Args:
         marker: run identifier; children with another one belong to somebody else.
-        gently: ask the process first, for half a second.
+        grace_s: ask the process first, and wait so long; 0 is not to ask.
         others: children that were there before this one was started.
     """
     # Processes that ignore signals, changed session, lost their parent or cleared their
@@ -301,11 +303,11 @@ def _end_tree(
     def roots() -> list[psutil.Process]:
         return _strays(pid, marker, others)
 
-    if gently:
+    if grace_s:
         # A launcher that is asked first takes its ranks and shared-memory files along.
         everybody = _with_descendants(roots())
         _signal(_processes([pid]), signal.SIGTERM)
-        _wait_gone(everybody, _GRACE_S)
+        _wait_gone(everybody, grace_s)
     return _kill_until_none(roots)
 
 

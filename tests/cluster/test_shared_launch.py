@@ -6,11 +6,12 @@ import os
 import signal
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import psutil
 import pytest
+from search_session import OWN_RUNS, TIMING, VARIABLE, FaultyProgram, SearchSession, is_shared
 from serving_bench import build_serving_bench
 from waiting import PATIENCE_S, wait_for
 
@@ -24,64 +25,21 @@ from commtune.model import (
     DEFAULT,
     Aggressor,
     AggressorPattern,
-    Configuration,
     MpiInstallation,
     Operation,
     Outcome,
     Phase,
     RunRequest,
-    RunResult,
-    Timing,
     Workload,
 )
 from commtune.spaces.loading import build_space
 from commtune.tuner.ports import Records
 
-#: Runs of a session that are launches of their own.
-_OWN = 4
-_NAME = "NCCL_BUFFSIZE"
-_TIMING = Timing(warmup=1, min_samples=3, max_samples=5, time_cap_s=0.01)
-
-
-@dataclass(frozen=True)
-class _FaultyProgram:
-    """The native benchmark; of some values of the variable a run ends badly."""
-
-    native: NativeProgram
-
-    def arguments(self, request: RunRequest, records: Path) -> list[str]:
-        words = self.native.arguments(request, records)
-        fault = request.configuration.get(_NAME, "")
-        return [*words, f"--fault={fault}@64"] if fault.isalpha() else words
-
-    def read(self, records: Path, request: RunRequest) -> Records:
-        return self.native.read(records, request)
-
 
 @dataclass
-class _Session:
-    """Makes runs, one after the other."""
-
+class _Session(SearchSession):
     benchmark: LocalBenchmark
-    said: list[str]
-    made: int = 0
-
-    def run(
-        self, value: str = "", phase: Phase = Phase.SEARCH, limit_s: float = PATIENCE_S
-    ) -> RunResult:
-        self.made += 1
-        configuration = Configuration({_NAME: value}) if value else DEFAULT
-        workload = Workload(Operation.ALLTOALL, (8, 64), ranks=3, backend="xccl")
-        request = RunRequest(
-            f"run{self.made}", configuration, workload, _TIMING, phase=phase, trial=0
-        )
-        return self.benchmark.measure(request, limit_s)
-
-    def begin(self) -> None:
-        """Past the runs that have launches of their own, and the first that shares one."""
-        for _ in range(_OWN):
-            assert not _is_shared(self.run())
-        assert _is_shared(self.run("1"))
+    said: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(scope="module")
@@ -95,19 +53,15 @@ def session(mpi: MpiInstallation, serving: Path, tmp_path: Path) -> Iterator[_Se
     shared = SharedLaunch(said.append)
     benchmark = LocalBenchmark(
         mpi=mpi,
-        program=_FaultyProgram(NativeProgram(serving, (_NAME,))),
+        program=FaultyProgram(NativeProgram(serving, (VARIABLE,))),
         environment=base_environment(os.environ, mpi),
-        watched=(_NAME,),
+        watched=(VARIABLE,),
         folder=tmp_path / "runs",
         shared=shared,
     )
-    yield _Session(benchmark, said)
+    yield _Session(benchmark, said=said)
     shared.close()
     assert _ranks() == []
-
-
-def _is_shared(result: RunResult) -> bool:
-    return bool((result.header or {}).get("in_shared_launch"))
 
 
 def _ranks() -> list[psutil.Process]:
@@ -128,10 +82,10 @@ def test_runs_share_a_launch_and_see_their_own_settings(session: _Session) -> No
     for value in ("65536", "1048576", "", "7"):
         result = session.run(value)
         assert result.outcome is Outcome.OK, result.detail
-        assert _is_shared(result)
+        assert is_shared(result)
         assert {m.bytes for m in result.measurements} == {8, 64}
         assert result.header is not None
-        seen = [rank["environment"].get(_NAME, "") for rank in result.header["rank_info"]]
+        seen = [rank["environment"].get(VARIABLE, "") for rank in result.header["rank_info"]]
         assert seen == [value] * 3
         assert "environment" not in result.header  # that of the launch is not the run's own
     assert {process.pid for process in _ranks()} == ranks
@@ -144,9 +98,9 @@ def test_what_follows_the_search_has_launches_of_its_own_and_nothing_beside(
     assert len(_ranks()) == 3
     result = session.run("1", Phase.CONFIRM)
     assert result.outcome is Outcome.OK
-    assert not _is_shared(result)
+    assert not is_shared(result)
     assert _ranks() == []
-    assert _is_shared(session.run("2"))
+    assert is_shared(session.run("2"))
 
 
 @pytest.mark.parametrize(
@@ -162,29 +116,29 @@ def test_a_run_that_fails_costs_its_configuration_only(
     assert failed.outcome is outcome, failed.detail
     assert _ranks() == []
     good = session.run("5")
-    assert good.outcome is Outcome.OK and _is_shared(good)
+    assert good.outcome is Outcome.OK and is_shared(good)
 
 
 def test_a_configuration_that_fails_first_in_a_launch_does_not_end_sharing(
     session: _Session,
 ) -> None:
-    for _ in range(_OWN):
+    for _ in range(OWN_RUNS):
         session.run()
     assert session.run("crash").outcome is Outcome.CRASHED
     assert session.said == []
-    assert _is_shared(session.run("5"))
+    assert is_shared(session.run("5"))
 
 
 def test_where_launches_cant_be_shared_each_run_has_its_own(
     session: _Session, executable: Path
 ) -> None:
     # What it measures needs MPI, which a forked process doesn't have.
-    on_host = _OnHost(NativeProgram(executable, (_NAME,)))
+    on_host = _OnHost(NativeProgram(executable, (VARIABLE,)))
     session.benchmark = replace(session.benchmark, program=on_host)
-    for _ in range(_OWN + 2):
+    for _ in range(OWN_RUNS + 2):
         result = session.run()
         assert result.outcome is Outcome.OK, result.detail
-        assert not _is_shared(result)
+        assert not is_shared(result)
     assert session.said == ["runs can't share a launch here: each has one of its own"]
 
 
@@ -206,14 +160,14 @@ def test_ranks_that_are_killed_between_two_runs_are_started_again(session: _Sess
     for process in _ranks():
         process.send_signal(signal.SIGKILL)
     result = session.run("2")  # which is not to blame
-    assert result.outcome is Outcome.OK and not _is_shared(result)
-    assert _is_shared(session.run("3"))
+    assert result.outcome is Outcome.OK and not is_shared(result)
+    assert is_shared(session.run("3"))
 
 
 def test_a_later_controller_ends_what_one_that_was_killed_left(session: _Session) -> None:
     session.begin()
     ranks = _ranks()
-    request = RunRequest("gone", DEFAULT, Workload(Operation.ALLTOALL, (8,)), _TIMING)
+    request = RunRequest("gone", DEFAULT, Workload(Operation.ALLTOALL, (8,)), TIMING)
     assert session.benchmark.recover(request) is None
     wait_for(lambda: not any(_lives(process) for process in ranks), "the end of all ranks")
 
@@ -246,10 +200,10 @@ parameters:
 @pytest.mark.parametrize(
     ("name", "changes", "expected"),
     [
-        (_NAME, {}, True),
+        (VARIABLE, {}, True),
         ("UCX_TLS", {}, False),
-        (_NAME, {"shares_launches": False}, False),
-        (_NAME, {"aggressor": Aggressor(AggressorPattern.INCAST, 8)}, False),
+        (VARIABLE, {"shares_launches": False}, False),
+        (VARIABLE, {"aggressor": Aggressor(AggressorPattern.INCAST, 8)}, False),
     ],
 )
 def test_only_variables_that_a_library_reads_anew_share_launches(

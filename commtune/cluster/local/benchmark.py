@@ -15,7 +15,7 @@ from commtune.cluster.environment_padding import pad_variables, padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import LoadSnapshot, load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
-from commtune.cluster.local.shared_launch import LONGEST_S, SIGN, SharedLaunch
+from commtune.cluster.local.shared_launch import INPUT_OF_FIRST, LONGEST_S, SIGN, SharedLaunch
 from commtune.cluster.local.shared_memory import remove_stale_segments
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.documents.packed_files import kept_file
@@ -167,12 +167,14 @@ class LocalBenchmark:
     def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:
         process.end_marked({self._marker})
         program = [executable, "--mode=serve", f"--expect-ranks={ranks}"]
+        launcher = self._launcher
         return process.StandingProcess(
-            self._launcher.command(ranks, program, LONGEST_S),
-            environment=self.environment,
+            launcher.command(ranks, program, LONGEST_S),
+            environment={**self.environment, **INPUT_OF_FIRST},
             sign=SIGN,
             cwd=self.folder,
             marker=self._marker,
+            grace_s=launcher.grace_s,
         )
 
     @property

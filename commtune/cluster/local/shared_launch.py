@@ -28,6 +28,9 @@ _OWN_FIRST = 4
 _MOST_FAULTS = 3
 #: What a launcher that keeps a time limit is told, seconds: each run has a limit of its own.
 LONGEST_S = 1e5
+#: srun (by either name, as it is old or new) gives its input to rank 0 only. It would stop where
+#: another rank's is kept open and not read, as runtimes of containers do.
+INPUT_OF_FIRST = {"SLURM_STDINMODE": "0", "SRUN_INPUT": "0"}
 #: Ranks give up a run themselves so long after it should have ended: the controller may be gone.
 _BEYOND_LIMIT_S = 20.0
 #: Fields of an order have tabs between them, and orders are lines.
