@@ -155,12 +155,12 @@ class StandingProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not been ended since."""
-        return self._child is not None
+        """Whether it was started, and has not ended since."""
+        return self._child is not None and not _wait(self._child, 0.0)
 
     def used_s(self) -> float:
         """CPU seconds of its processes, and of those that ended and that they waited for."""
-        if self._child is None:
+        if self._child is None or not self.is_running:
             return 0.0
         total = 0.0
         for one in _with_descendants(_processes([self._child.pid])):
@@ -176,7 +176,8 @@ class StandingProcess:
             timeout_s: seconds that it may take, the program's start included.
 
         Returns:
-            Status 0 where the sign came, else how the program ended; what it printed meanwhile.
+            Status 0 where the sign came, else how the program ended (1 for its 0, which is not
+            that it was done); what it printed meanwhile.
 
         Raises:
             As ``run_process``.
@@ -193,7 +194,7 @@ class StandingProcess:
             finally:
                 if self._sign not in said:
                     grace_s = self._grace_s if is_over else _GRACE_S
-                    status = self._finish(0.0 if has_ended else grace_s)
+                    status = self._finish(0.0 if has_ended else grace_s) or 1
             return Completed(
                 exit_code=status if status >= 0 else None,
                 signal=-status if status < 0 else None,

@@ -24,7 +24,7 @@ def say(text): sys.stdout.write(text); sys.stdout.flush()
 for line in sys.stdin:
     what = line.strip()
     if not what: break
-    if what == "exit 3": sys.exit(3)
+    if what.startswith("exit "): sys.exit(int(what[5:]))
     if what == "die": os.kill(os.getpid(), 9)
     if what == "hang": time.sleep(600)
     if what == "deaf": signal.signal(15, signal.SIG_IGN); time.sleep(600)
@@ -77,7 +77,7 @@ def test_of_a_flood_the_end_is_kept(standing: StandingProcess) -> None:
 
 @pytest.mark.parametrize(
     ("what", "exit_code", "number"),
-    [("exit 3", 3, None), ("die", None, signal.SIGKILL), ("leave", 5, None)],
+    [("exit 3", 3, None), ("exit 0", 1, None), ("die", None, signal.SIGKILL), ("leave", 5, None)],
 )
 def test_a_program_that_ends_over_a_line_says_how(
     standing: StandingProcess, word: str, what: str, exit_code: int | None, number: int | None
@@ -86,6 +86,15 @@ def test_a_program_that_ends_over_a_line_says_how(
     assert (done.exit_code, done.signal, done.timed_out) == (exit_code, number, False)
     assert not standing.is_running and living(word) == {}
     assert standing.ask("again", PATIENCE_S).output == "again\n"
+
+
+def test_one_that_was_ended_between_two_lines_is_not_running(
+    standing: StandingProcess, word: str
+) -> None:
+    assert standing.ask("one", PATIENCE_S).ok
+    for pid in living(word):
+        os.kill(pid, signal.SIGTERM)
+    wait_for(lambda: not standing.is_running, "its end")
 
 
 @pytest.mark.parametrize("what", ["hang", "deaf"])

@@ -87,6 +87,7 @@ class SharedLaunch:
         """
         self._was_first = self._standing is None or not self._standing.is_running
         if self._standing is None or self._was_first:
+            self.close()  # it may have ended by itself, after a long time without a run
             self._standing = start()
         line = "\t".join([f"{limit_s + _BEYOND_LIMIT_S:.3f}", *order])
         completed = self._standing.ask(line, limit_s)
