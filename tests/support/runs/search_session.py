@@ -8,7 +8,6 @@ from pathlib import Path
 from waiting import PATIENCE_S
 
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.records import Records
 from commtune.model import (
     DEFAULT,
     Configuration,
@@ -19,7 +18,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
-from commtune.tuner.ports import Benchmark
+from commtune.tuner.ports import Benchmark, Records
 
 #: Runs of a session that are launches of their own.
 OWN_RUNS = 4
