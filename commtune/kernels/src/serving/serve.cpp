@@ -124,6 +124,7 @@ int serve(const World& world, const MakeRun& make_run) {
       // The other ranks' processes may be waiting for this one's for ever.
       wait_to_be_heard();
       MPI_Abort(MPI_COMM_WORLD, status);
+      _exit(status);  // MPICH may return from it, and the run would seem to have ended well
     }
     world.barrier();
     if (world.is_first()) std::printf("%s\n", kRunEnded);
