@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from commtune.campaign.plan import Budget, Plan
-from commtune.model import DEFAULT, Outcome, Profile, Run, Verdict
+from commtune.model import DEFAULT, Configuration, Outcome, Profile, Run, Verdict
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.execution.in_memory_store import InMemoryStore
@@ -82,12 +82,21 @@ def _recommended(halves: Halves, played: Played, profiles: tuple[Profile, ...]) 
 
 
 def run_whole_campaign(
-    halves: Halves, seed: int, runs: int, strategy: str = ""
+    halves: Halves,
+    seed: int,
+    runs: int,
+    strategy: str = "",
+    first: tuple[Configuration, ...] = (),
 ) -> tuple[CampaignResult, Runner]:
-    """A whole campaign within so many runs, its time shared as where nobody says otherwise."""
+    """A whole campaign within so many runs, its time shared as where nobody says otherwise.
+
+    Args:
+        first: configurations that are tried before all others.
+    """
     whole_s = runs * halves.run_s
     budget = Budget(_SEARCH * whole_s, _ABLATION * whole_s, _CONFIRMATION * whole_s)
     plan, runner = _begin(halves, seed, budget, strategy)
+    plan = replace(plan, first=(*plan.first, *first))
     return Campaign(plan, runner, Silent()).run(), runner
 
 
@@ -120,6 +129,14 @@ def profile_at(profiles: tuple[Profile, ...], size: int) -> Profile | None:
         if inside and not profile.configuration.is_default and profile.name != ALL_SIZES:
             return profile
     return None
+
+
+def mean_gain(halves: Halves, profiles: tuple[Profile, ...]) -> float:
+    """Mean log speedup over sizes of what is recommended, by runs that no campaign saw."""
+    found = [profile_at(profiles, size) for size in halves.sizes]
+    rows = [halves.recorded(p.configuration) if p else halves.default for p in found]
+    gains = halves.held_means[halves.default] - halves.held_means[rows, np.arange(len(rows))]
+    return float(gains.mean())
 
 
 def _claims(profile: Profile, size: int) -> bool:

@@ -33,7 +33,7 @@ from commtune.tuner.search.strategies import table_gp  # noqa: E402
 from .__main__ import ALL, load_recording  # noqa: E402
 from .halves import Floats, split_grid  # noqa: E402
 from .idle_variables import count_idle  # noqa: E402
-from .ours import profile_at, run_whole_campaign  # noqa: E402
+from .ours import mean_gain, run_whole_campaign  # noqa: E402
 
 
 def _do_nothing(*_args: object, **_options: object) -> None:
@@ -87,11 +87,8 @@ def play_without(part: str, grid: str, seed: int, percent: float) -> tuple[float
     halves = split_grid(load_recording(grid), seed)
     with take_away(part):
         result, _ = run_whole_campaign(halves, seed, halves.runs(percent))
-    found = [profile_at(result.profiles, size) for size in halves.sizes]
-    rows = [halves.recorded(p.configuration) if p else halves.default for p in found]
-    gains = halves.held_means[halves.default] - halves.held_means[rows, np.arange(len(rows))]
     counts = [count for count, _, _ in count_idle(halves, result.profiles).profiles]
-    return float(gains.mean()), sum(counts)
+    return mean_gain(halves, result.profiles), sum(counts)
 
 
 def describe(differences: Sequence[Sequence[float]]) -> list[str]:

@@ -10,7 +10,7 @@ from commtune.campaign.benchmark import found_words, own_benchmark, with_benchma
 from commtune.campaign.job_keys import JobsPart
 from commtune.campaign.patterns import check_operation
 from commtune.campaign.plan import Plan
-from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
+from commtune.campaign.reference_settings import AUTO, CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
 from commtune.campaign.slurm import (
     check_asked,
@@ -37,7 +37,7 @@ from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
 #: Keys whose values can turn out wrong only where the campaign runs.
-_LOCATED = ("budget", "mpi", "space", "slurm", "pbs", "strategy")
+_LOCATED = ("budget", "learn_from", "mpi", "space", "slurm", "pbs", "strategy")
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,8 @@ class CampaignSpec:
         file: the file itself.
         lines: where some of its keys stand in the file; keys that are not written have none.
         reference_settings: as far as they are tried first; the plan has them too.
+        learn_from: names of earlier campaigns whose best is tried first; or ``AUTO``, for all.
+        learned: what is tried first for that, and the campaign that found it; the plan has it too.
         remarks: what is to be said of it before it runs.
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
             where nobody asked for any.
@@ -69,6 +71,8 @@ class CampaignSpec:
     file: Path | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
     reference_settings: tuple[TriedFirst, ...] = ()
+    learn_from: tuple[str, ...] = (AUTO,)
+    learned: Mapping[Configuration, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
     versions: Mapping[str, str] | None = None
     is_fitted: bool = False
@@ -141,6 +145,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         file=document.file,
         lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
         reference_settings=built.reference_settings,
+        learn_from=file.learn_from,
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
         sizes_named=bool(part.sizes),
         budget_named=bool(file.budget.model_fields_set),

@@ -28,8 +28,9 @@ from commtune.systems.reference_settings import (
 )
 from commtune.systems.schema import System
 
-#: Takes the sets that are for the campaign's system and library.
-_AUTO = "auto"
+#: Of sets, takes those for the campaign's system and library; of campaigns, all.
+AUTO = "auto"
+_NONE = "none"
 
 #: Settings that are pinned: every run has them, the default's too.
 _EVERYWHERE = LeftOut("pinned to this value in every run, the default's too", matters=False)
@@ -95,18 +96,26 @@ class TriedFirst:
         ]
 
 
-def as_listed(written: object) -> object:
-    """``auto`` as a list of one word; a list as it is.
+def as_listed(
+    written: object, *, of: str = "reference settings", takes_none: bool = False
+) -> object:
+    """``auto`` as a list of one word, ``none`` as an empty one; a list as it is.
+
+    Args:
+        of: what is listed.
+        takes_none: whether ``none`` may be written.
 
     Raises:
         QuantityError: one word that is something else.
     """
-    if written == _AUTO:
-        return (_AUTO,)
+    if written == AUTO:
+        return (AUTO,)
+    if takes_none and written == _NONE:
+        return ()
     if isinstance(written, str) or written is None:
         raise QuantityError(
-            f"{quote_value(written)} is not a list of reference settings",
-            hint="write auto, or [NAME, NAME]",
+            f"{quote_value(written)} is not a list of {of}",
+            hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
         )
     return written
 
@@ -153,7 +162,7 @@ class CampaignSets:
         Raises:
             DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
         """
-        if names != (_AUTO,):
+        if names != (AUTO,):
             sets = {
                 strip_prefix(name): _named(document, (key, i), name)
                 for i, name in enumerate(names)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
@@ -10,7 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.campaign.job_keys import PbsPart, SlurmPart
 from commtune.campaign.plan import Budget
-from commtune.campaign.reference_settings import as_listed
+from commtune.campaign.reference_settings import AUTO, as_listed
 from commtune.campaign.slurm import AggressorPart
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
@@ -160,6 +161,11 @@ class CampaignFile(CustomizationDocument):
         BeforeValidator(as_listed),
         WithJsonSchema({"anyOf": [{"const": "auto"}, {"type": "array"}]}),
     ] = None
+    learn_from: Annotated[
+        tuple[str, ...],
+        BeforeValidator(partial(as_listed, of="campaigns", takes_none=True)),
+        WithJsonSchema({"anyOf": [{"enum": ["auto", "none"]}, {"type": "array"}]}),
+    ] = (AUTO,)
     guard_operations: tuple[Operation, ...] = ()
     protected_variables: tuple[str, ...] = ()
     messages: Annotated[dict[int, float], BeforeValidator(_messages)] = Field(

@@ -88,6 +88,11 @@ class StoredProfile:
     created: float
     site: str = field(default="", kw_only=True)
 
+    def is_about(self, workload: model.Workload) -> bool:
+        """Whether it answers the same question, whatever the sizes and the machine."""
+        of = (workload.operation, workload.backend, workload.ranks, workload.nodes)
+        return (self.operation, self.backend, self.ranks, self.nodes) == of
+
 
 class Standing(StrEnum):
     """What an answer shows at the measured size nearest to the one asked for."""

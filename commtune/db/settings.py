@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from commtune.model import Configuration
+
 
 def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
     """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""
@@ -17,6 +19,12 @@ def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
     slurm = settings.get("slurm")
     asked = slurm.get("exclude") if isinstance(slurm, Mapping) else None
     return tuple(sorted({*_node_names(asked), *_node_names(settings.get("excluded_nodes"))}))
+
+
+def learned_configurations(settings: Mapping[str, Any]) -> dict[Configuration, str]:
+    """What a campaign tried first, as an earlier one had found it best, and the name of that."""
+    found = settings.get("learned") or ()
+    return {Configuration(one["tried"]): str(one["campaign"]) for one in found}
 
 
 def _node_names(found: Any) -> list[str]:

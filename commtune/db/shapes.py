@@ -55,6 +55,11 @@ class _Slurm(TypedDict):
     file: str
 
 
+class _Learned(TypedDict):
+    campaign: str
+    tried: dict[str, str]
+
+
 class Settings(TypedDict):
     """``campaigns.settings``."""
 
@@ -74,6 +79,7 @@ class Settings(TypedDict):
     excluded_nodes: list[str] | str
     fabric: Fabric
     described: str
+    learned: list[_Learned]
     replayed: str
 
 

@@ -12,10 +12,12 @@ import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
+from commtune.db.settings import learned_configurations
 from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
 from commtune.model import Configuration, Verdict
 from commtune.report import points, recommendations, timeline
+from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.figures import evidence
 from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
@@ -52,6 +54,7 @@ class Page:
         busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
         steps: of the operation, each by itself.
         found: what it says of what papers found on its system, heading first.
+        learned: what came of the configurations that earlier campaigns proposed.
         run_parts: what a run costs, part by part; empty where no run tells it.
         pictures: by name; absent ones have nothing to show.
     """
@@ -79,6 +82,8 @@ class Page:
         self.busbw = points.busbw_of(record)
         self.steps = points.operation_steps(record, self.points)
         self.found = _found(record)
+        learned = learned_configurations(record.campaign.settings)
+        self.learned = describe_learned(learned, record.profiles) if record.profiles else ""
         self.pictures = {picture.name: picture for picture in self._draw(runs)}
 
     def share(self, point: SizePoint, seconds: float) -> float | None:

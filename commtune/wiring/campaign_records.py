@@ -212,6 +212,7 @@ def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dic
 
 def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
     tried = [one.plain() for one in spec.reference_settings]
+    learned = [{"campaign": of, "tried": dict(one)} for one, of in spec.learned.items()]
     file = str(spec.file.resolve()) if spec.file else None
     return {
         "budget": asdict(plan.budget),
@@ -220,6 +221,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "level": plan.level,
         "first": [dict(configuration) for configuration in plan.first],
         **({"reference_settings": tried} if tried else {}),
+        **({"learned": learned} if learned else {}),
         "guard_operations": [str(guard) for guard in plan.guards],
         "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,

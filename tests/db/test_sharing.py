@@ -9,7 +9,6 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +20,9 @@ from components import require_component
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
+from commtune.app.campaigns.first_proposals import propose_from_earlier
 from commtune.app.campaigns.pseudonyms import Pseudonyms
 from commtune.app.campaigns.recent import list_recent
-from commtune.app.campaigns.tuning import propose_from_sites
 from commtune.app.profiles.rule_files import prepare_rules
 from commtune.app.profiles.use import apply_profile, export_profile
 from commtune.campaign.loading import parse_campaign
@@ -33,12 +32,12 @@ from commtune.db.inspection import find_damage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.best import measured_sizes
 from commtune.db.queries.profiles import find_profiles, load_profile
+from commtune.db.queries.proven import proven_profiles
 from commtune.db.queries.results import find_results
-from commtune.db.queries.sites import best_of_sites
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignChanged, NoAnswer, UserError
-from commtune.model import Configuration, Operation, Workload
+from commtune.model import Configuration, Workload
 
 WORKLOAD = {"operation": "allreduce", "sizes": list(given.SIZES), "ranks": 2, "nodes": 1}
 WORDS = Workload.of_plain(WORKLOAD)
@@ -186,23 +185,19 @@ def test_another_sites_campaign_is_not_continued(bundle: Path, sqlite_url: str) 
 
 
 def test_new_campaigns_try_the_best_of_other_sites_first(bundle: Path, url: str) -> None:
-    fill(url, "own", "own-r1")
-    assert best_of_sites(url, "new", WORDS) == []
     merge(bundle, url)
-    (found,) = best_of_sites(url, "new", WORDS)
+    (found,) = proven_profiles(url, WORDS)
     assert (found.site, found.configuration) == ("site-a", given.TUNED)
-    assert best_of_sites(url, "own", WORDS) == []  # it began before
-    other = replace(WORDS, operation=Operation.BROADCAST)
-    assert best_of_sites(url, "new", other) == []
 
 
-def test_only_what_the_space_holds_is_tried(tmp_path: Path, sqlite_url: str) -> None:
+def test_nothing_of_another_site_is_tried_that_the_space_lacks(
+    tmp_path: Path, sqlite_url: str
+) -> None:
     legal = Configuration({"MPIR_CVAR_DEVICE_COLLECTIVES": "none"})
     loads_code = Configuration({"LD_PRELOAD": "/tmp/evil.so"})
     found = [
         given.profile("known", configuration=legal),
         given.profile("evil", configuration=loads_code),
-        given.profile("again", configuration=legal),
     ]
     other = f"sqlite:///{tmp_path}/other.db"
     database = open_database(other)
@@ -210,11 +205,10 @@ def test_only_what_the_space_holds_is_tried(tmp_path: Path, sqlite_url: str) -> 
     database.close()
     sharing.create_bundle(tmp_path / "b", db=other)
     merge(tmp_path / "b", sqlite_url)
-    plain = parse_campaign(SMALL.partition("narrow:")[0], tmp_path)
-    spec = propose_from_sites(plain, sqlite_url)
+    plain = parse_campaign(SMALL.partition("budget:")[0], tmp_path)
+    spec = propose_from_earlier(plain, sqlite_url)
     assert spec.plan.first == (legal,)
-    assert spec.remarks[-1].startswith("note: tried first, as site-a found it best (shm@site-a): ")
-    assert propose_from_sites(plain, f"sqlite:///{tmp_path}/none.db") == plain
+    assert spec.remarks[-1].startswith("note: tried first, as shm@site-a found it best: ")
 
 
 def test_the_same_name_with_other_runs_is_a_conflict(

@@ -9,6 +9,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
+from commtune.app.campaigns.first_proposals import propose_from_earlier
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
@@ -16,7 +17,6 @@ from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.queries.description import describe_campaign
-from commtune.db.queries.sites import best_of_sites
 from commtune.errors import (
     CampaignError,
     EnvironmentFault,
@@ -51,8 +51,6 @@ from commtune.wiring.user_folders import Folders
 
 #: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
 _SHORTEST_S = 120.0
-#: Proposals of other sites. Each costs a run of the search, whatever is left of its budget.
-_MOST_OF_SITES = 3
 
 
 def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiInstallation]:
@@ -76,7 +74,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
         ) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
     spec = fit_to_cost(spec, mpi, url)
-    spec = propose_from_sites(spec, url)
+    spec = propose_from_earlier(spec, url)
     between = spec.plan.workload.takes_any_size
     return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi
 
@@ -301,33 +299,3 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
 def conclusion_data(result: CampaignResult) -> dict[str, Any]:
     """What a campaign concluded, as plain data for JSON: as it is stored."""
     return dump_model(result.conclusion)
-
-
-def propose_from_sites(spec: CampaignSpec, url: str) -> CampaignSpec:
-    """The campaign with the best of other sites among what it tries first.
-
-    Only what its space holds, and what was merged before the campaign began: going on with it asks
-    the same.
-
-    Raises:
-        DatabaseFault: the database can't be read.
-    """
-    plan = spec.plan
-    try:
-        found = best_of_sites(url, plan.name, plan.workload)
-    except NoAnswer:  # no database yet
-        return spec
-    known = [*plan.first]
-    remarks = []
-    for profile in found:
-        configuration = profile.configuration
-        if configuration in known or plan.space.check(configuration):
-            continue  # where it comes from is not trusted: this space has every value of it
-        known.append(configuration)
-        remarks.append(
-            f"note: tried first, as {profile.site} found it best ({profile.campaign}): "
-            f"{configuration}"
-        )
-        if len(remarks) == _MOST_OF_SITES:
-            break
-    return replace(spec, plan=replace(plan, first=tuple(known))).with_remarks(remarks)

@@ -41,7 +41,7 @@ def campaign_summary(
         where: the database.
         db: the database as the user named it.
         again: the command that goes on with a larger budget.
-        found: what it says of what others found on its system.
+        found: what it says of what others found on its system, and of earlier campaigns.
     """
     parts = [_headline(plan, report)]
     if report.oversubscribed:

@@ -44,6 +44,13 @@ def tune_command(
         int | None, typer.Option(help="maximum number of configurations to try")
     ] = None,
     seed: Annotated[int | None, typer.Option(help="seed of the search [1]")] = None,
+    learn_from: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="an earlier campaign whose best is tried first, or auto for all, or none; "
+            "may be repeated [auto]"
+        ),
+    ] = None,
     minimum_gain: Annotated[
         str | None, typer.Option(help="smallest speedup worth recommending [2%]")
     ] = None,
@@ -70,11 +77,17 @@ def tune_command(
             search=search, ablation=ablation, confirmation=confirmation, trials=trials
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
+        learn_from=_word_or_list(learn_from or ()),
     )  # fmt: skip
     run_campaign(
         campaign, document, replay, db, again=_again(campaign, replay, db),
         json_output=json_output, take_over=take_over,
     )  # fmt: skip
+
+
+def _word_or_list(names: Sequence[str]) -> str | Sequence[str]:
+    """As a campaign file has it: a word that is no name stands alone."""
+    return names[0] if list(names) in (["auto"], ["none"]) else names
 
 
 def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:

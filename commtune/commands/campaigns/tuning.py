@@ -29,6 +29,7 @@ from commtune.errors import AllocationOver, CampaignError, DatabaseFault, UserEr
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
+from commtune.report.earlier_campaigns import describe_learned
 from commtune.report.replicated_findings import (
     ReplicatedFinding,
     replicate_findings,
@@ -67,10 +68,12 @@ def run_campaign(
     )
     result = _tune(spec, mpi_found, grid, db, take_over=take_over)
     replicated, where = _replicated(spec, result), flags.shown_database(db)
+    learned = describe_learned(spec.learned, result.profiles)
     if json_output:
         data = campaign_data(spec.plan, result, where)
         data["replayed"] = grid.header.name if grid else ""
-        flags.print_json({**data, "findings": [one.data() for one in replicated]})
+        findings = [one.data() for one in replicated]
+        flags.print_json({**data, "findings": findings, "learned": learned})
         return
     system = spec.system.name if spec.system else ""
     said = replication_lines(replicated, system, "replayed" if grid else "")
@@ -79,7 +82,7 @@ def run_campaign(
     print(
         campaign_summary(
             spec.plan, result, where=where, again=again,
-            found="\n  ".join(said), db=db,
+            found="\n\n".join(filter(None, ["\n  ".join(said), learned])), db=db,
         )
     )  # fmt: skip
 

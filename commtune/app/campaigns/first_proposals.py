@@ -1,0 +1,85 @@
+"""What earlier campaigns found best, as configurations that a new one tries first."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from commtune.campaign.loading import CampaignSpec
+from commtune.campaign.reference_settings import AUTO
+from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.proven import mean_run_s, proven_profiles
+from commtune.db.records import StoredProfile
+from commtune.db.settings import learned_configurations
+from commtune.errors import CampaignError, NoAnswer, UnknownName
+from commtune.model import Configuration
+
+#: Each costs a run of the search, whatever is left of its budget.
+_MOST = 3
+#: What they may cost where they are wrong, of the search's runs.
+_SHARE = 0.1
+
+
+def propose_from_earlier(spec: CampaignSpec, url: str) -> CampaignSpec:
+    """The campaign with the best of earlier ones, here and elsewhere, among what it tries first.
+
+    Only what its space holds. A campaign that goes on has those that it began with, since what
+    is new would make it search again.
+
+    Raises:
+        CampaignError: there is no campaign of a name that it is to learn from.
+        DatabaseFault: the database can't be read.
+    """
+    if not spec.learn_from:
+        return spec
+    try:
+        stored = describe_campaign(url, spec.plan.name)
+    except (NoAnswer, UnknownName):
+        return _try_first(spec, _choose(spec, url))
+    return _try_first(spec, learned_configurations(stored.settings))
+
+
+def _try_first(spec: CampaignSpec, learned: Mapping[Configuration, str]) -> CampaignSpec:
+    first = dict.fromkeys([*spec.plan.first, *learned])
+    remarks = [
+        f"note: tried first, as {campaign} found it best: {configuration}"
+        for configuration, campaign in learned.items()
+    ]
+    plan = replace(spec.plan, first=tuple(first))
+    return replace(spec, plan=plan, learned=learned).with_remarks(remarks)
+
+
+def _choose(spec: CampaignSpec, url: str) -> dict[Configuration, str]:
+    """Configurations of earlier campaigns, and whose they are; the most promising come first."""
+    plan = spec.plan
+    names = None if spec.learn_from == (AUTO,) else spec.learn_from
+    try:
+        found = proven_profiles(url, plan.workload, names)
+    except NoAnswer:  # no database yet
+        if names is not None:
+            raise _unknown(spec, f"there is no campaign {names[0]}: the database is new") from None
+        return {}
+    except UnknownName as error:
+        raise _unknown(spec, error.message, error.hint) from error
+    learned: dict[Configuration, str] = {}
+    for profile in found:
+        # Where it comes from is not trusted: this space has every value of it.
+        if profile.configuration not in plan.first and not plan.space.check(profile.configuration):
+            learned.setdefault(profile.configuration, profile.campaign)
+    return dict(list(learned.items())[: _count(spec, url, found)])
+
+
+def _unknown(spec: CampaignSpec, problem: str, hint: str = "") -> CampaignError:
+    line = spec.lines.get("learn_from")
+    return CampaignError(problem, file=spec.file, line=line, hint=hint)
+
+
+def _count(spec: CampaignSpec, url: str, found: Sequence[StoredProfile]) -> int:
+    """How many are tried: few of the search's runs, as far as it is known how many these are."""
+    budget, limits = spec.plan.budget, [float(_MOST)]
+    if budget.trials is not None:
+        limits.append(_SHARE * budget.trials)
+    alike = [one for one in found if one.is_about(spec.plan.workload) and not one.site]
+    if alike and (run_s := mean_run_s(url, alike[0].campaign)):
+        limits.append(_SHARE * budget.search_s / run_s)
+    return int(min(limits))

@@ -1,0 +1,67 @@
+"""``commtune tune`` with what earlier campaigns of the database found best."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import database_values as given
+import pytest
+from command_line import SMALL, CommandLine
+
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+from commtune.model import Configuration
+
+FOUND = Configuration({"MPIR_CVAR_ALLREDUCE_POSIX_INTRA_ALGORITHM": "mpir"})
+
+
+@pytest.fixture
+def here(tmp_path: Path) -> CommandLine:
+    """A command line whose database has a campaign for another operation."""
+    line = CommandLine(tmp_path)
+    line.database.parent.mkdir(parents=True)
+    database = open_database(f"sqlite:///{line.database}")
+    store = Store(database)
+    number = store.open_campaign(given.campaign("night")).id
+    store.save_profiles(number, [given.profile(operation="broadcast", configuration=FOUND)])
+    database.close()
+    return line
+
+
+def test_it_is_tried_first_and_the_result_says_what_it_brought(here: CommandLine) -> None:
+    here.write(SMALL.replace("trials: 3", "trials: 10").replace("10min", "1s"))
+    said = here("tune", "campaign.yaml")
+    assert said.code == 0, said.err
+    assert f"note: tried first, as night found it best: {FOUND}" in said.err
+    assert "\nTried first, from earlier campaigns: " in said.out
+    ((environment, origin),) = here.query(
+        "SELECT c.environment, t.origin FROM trials t JOIN configurations c "
+        "ON c.id = t.configuration_id WHERE t.number = 1"
+    )
+    assert (json.loads(environment), origin) == (dict(FOUND), "user")
+    again = here("tune", "campaign.yaml", "--json")  # the same question: it is finished
+    assert again.code == 0, again.err
+    assert json.loads(again.out)["learned"].startswith("Tried first, from earlier campaigns: ")
+    assert here("report", "small", "-o", "page.html").code == 0
+    assert "Tried first, from earlier campaigns: " in (here.folder / "page.html").read_text()
+
+
+def test_names_as_options(here: CommandLine) -> None:
+    options = ("tune", "--mpi", "wheel:mpich", "--sizes", "8", "--trials", "0")
+    wrong = here(*options, "--learn-from", "nigth")
+    assert (wrong.code, wrong.out) == (2, "")
+    assert "there is no campaign 'nigth' to learn from" in wrong.err
+    assert "nearest: night" in wrong.err
+    none = here(*options, "--search", "1s", "--learn-from", "none", "--json")
+    assert none.code == 0, none.err
+    assert json.loads(none.out)["learned"] == ""
+    assert "tried first" not in none.err
+
+
+def test_an_unknown_name_in_a_file_has_its_line(here: CommandLine) -> None:
+    here.write(SMALL + "learn_from: [nigth]\n")
+    said = here("tune", "campaign.yaml")
+    assert said.code == 2
+    line = SMALL.count("\n") + 1
+    assert f"campaign.yaml:{line}: there is no campaign 'nigth' to learn from" in said.err
