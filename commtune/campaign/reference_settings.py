@@ -110,7 +110,7 @@ def as_listed(
     """
     if written == AUTO:
         return (AUTO,)
-    if takes_none and written == _NONE:
+    if takes_none and written in (_NONE, [_NONE]):
         return ()
     if isinstance(written, str) or written is None:
         raise QuantityError(

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from recorded_grids import GRIDS
+from search.earlier import list_right, list_wrong
 from search.early_sizes import measure_savings
 from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
@@ -183,3 +184,22 @@ def test_differences_are_given_by_recording_and_over_all() -> None:
         "-2.00 ±1.00",
         "+0.00 ±0.71",
     ]
+
+
+def test_wrong_proposals_are_slower_than_the_default_and_right_ones_are_proven(
+    halves: Halves,
+) -> None:
+    means = halves.expected.mean(axis=1)
+    wrong = list_wrong(halves, 1)
+    assert len(set(wrong)) == 3
+    assert all(means[halves.grid.index[one]] > means[halves.default] for one in wrong)
+    assert wrong == list_wrong(halves, 1) != list_wrong(halves, 2)
+    right = list_right(halves, 1)
+    assert right
+    assert all(one in halves.grid.index and not one.is_default for one in right)
+
+
+def test_what_is_tried_first_is_run_before_anything_else(halves: Halves) -> None:
+    wrong = tuple(list_wrong(halves, 1))
+    _, runner = run_whole_campaign(halves, 1, halves.runs(5), first=wrong)
+    assert tuple(runner.trials)[1:4] == wrong

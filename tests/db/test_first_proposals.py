@@ -137,6 +137,14 @@ def test_from_all_from_none_or_from_those_that_are_named(url: str, keep: Keep) -
     assert tried(url, "learn_from: [day, night]\n") == (LEGAL[0], LEGAL[1])
 
 
+def test_where_those_that_are_named_have_nothing_that_is_said(url: str, keep: Keep) -> None:
+    keep("night", profile(given.TUNED))
+    spec = propose_from_earlier(campaign("learn_from: [night]\n"), url)
+    assert spec.plan.first == ()
+    assert "nothing of the campaigns to learn from is tried first" in spec.remarks[-1]
+    assert propose_from_earlier(campaign(), url).remarks == campaign().remarks
+
+
 def test_a_name_that_is_unknown(url: str, keep: Keep, tmp_path: Path) -> None:
     keep("night", profile(LEGAL[0]))
     file = tmp_path / "c.yaml"
@@ -150,7 +158,7 @@ def test_a_name_that_is_unknown(url: str, keep: Keep, tmp_path: Path) -> None:
 def test_without_a_database(tmp_path: Path) -> None:
     nowhere = f"sqlite:///{tmp_path}/none.db"
     assert propose_from_earlier(campaign(), nowhere) == campaign()
-    with pytest.raises(CampaignError, match="there is no campaign night: the database is new"):
+    with pytest.raises(CampaignError, match="database"):
         propose_from_earlier(campaign("learn_from: [night]\n"), nowhere)
 
 

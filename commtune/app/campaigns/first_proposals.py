@@ -18,6 +18,10 @@ from commtune.model import Configuration
 _MOST = 3
 #: What they may cost where they are wrong, of the search's runs.
 _SHARE = 0.1
+_NOTHING = (
+    "note: nothing of the campaigns to learn from is tried first: they have no proven profile "
+    "that this space holds, or the search has too few runs"
+)
 
 
 def propose_from_earlier(spec: CampaignSpec, url: str) -> CampaignSpec:
@@ -35,7 +39,10 @@ def propose_from_earlier(spec: CampaignSpec, url: str) -> CampaignSpec:
     try:
         stored = describe_campaign(url, spec.plan.name)
     except (NoAnswer, UnknownName):
-        return _try_first(spec, _choose(spec, url))
+        learned = _choose(spec, url)
+        if not learned and spec.learn_from != (AUTO,):
+            spec = spec.with_remarks([_NOTHING])
+        return _try_first(spec, learned)
     return _try_first(spec, learned_configurations(stored.settings))
 
 
@@ -55,23 +62,18 @@ def _choose(spec: CampaignSpec, url: str) -> dict[Configuration, str]:
     names = None if spec.learn_from == (AUTO,) else spec.learn_from
     try:
         found = proven_profiles(url, plan.workload, names)
-    except NoAnswer:  # no database yet
-        if names is not None:
-            raise _unknown(spec, f"there is no campaign {names[0]}: the database is new") from None
-        return {}
-    except UnknownName as error:
-        raise _unknown(spec, error.message, error.hint) from error
+    except (NoAnswer, UnknownName) as error:
+        if names is None:  # there is no database yet
+            return {}
+        raise CampaignError(
+            error.message, file=spec.file, line=spec.lines.get("learn_from"), hint=error.hint
+        ) from error
     learned: dict[Configuration, str] = {}
     for profile in found:
         # Where it comes from is not trusted: this space has every value of it.
         if profile.configuration not in plan.first and not plan.space.check(profile.configuration):
             learned.setdefault(profile.configuration, profile.campaign)
     return dict(list(learned.items())[: _count(spec, url, found)])
-
-
-def _unknown(spec: CampaignSpec, problem: str, hint: str = "") -> CampaignError:
-    line = spec.lines.get("learn_from")
-    return CampaignError(problem, file=spec.file, line=line, hint=hint)
 
 
 def _count(spec: CampaignSpec, url: str, found: Sequence[StoredProfile]) -> int:

@@ -77,17 +77,12 @@ def tune_command(
             search=search, ablation=ablation, confirmation=confirmation, trials=trials
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
-        learn_from=_word_or_list(learn_from or ()),
+        learn_from=learn_from or (),
     )  # fmt: skip
     run_campaign(
         campaign, document, replay, db, again=_again(campaign, replay, db),
         json_output=json_output, take_over=take_over,
     )  # fmt: skip
-
-
-def _word_or_list(names: Sequence[str]) -> str | Sequence[str]:
-    """As a campaign file has it: a word that is no name stands alone."""
-    return names[0] if list(names) in (["auto"], ["none"]) else names
 
 
 def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:

@@ -6,17 +6,13 @@ from collections.abc import Sequence
 
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import read_rows
-from commtune.db.queries.profiles import (
-    PROFILE,
-    campaign_names,
-    common_fields,
-    read_evidence,
-)
+from commtune.db.queries.profiles import PROFILE, campaign_names, common_fields, read_evidence
 from commtune.db.records import StoredProfile
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.model import Workload
 
+#: The newest; older ones are not looked at.
 _MOST = 1000
 
 _WHERE = """
