@@ -21,7 +21,7 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, format_seconds
 from commtune.documents.yaml_document import Document
 from commtune.model import Estimand, Operation
-from commtune.spaces.schema import CustomizationDocument, Text, VersionOne, Whole
+from commtune.spaces.schema import CustomizationDocument, Text, Truth, VersionOne, Whole
 
 
 def _amount(written: Any) -> float:
@@ -172,7 +172,7 @@ class CampaignFile(CustomizationDocument):
         default_factory=dict, description="how many messages of each size your programs send"
     )
     run_time_limit: Seconds | None = None
-    shared_launches: bool = True
+    shared_launches: Truth = True
     system: str | None = None
     slurm: SlurmPart | None = None
     pbs: PbsPart | None = None
