@@ -8,7 +8,6 @@ controller sleeps in one system call, so that it takes no time on cores that mea
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import errno
 import math
 import os
@@ -16,24 +15,18 @@ import select
 import signal
 import subprocess
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, NoReturn
 
 import psutil
 
+from commtune import process_trees
 from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UserError
 from commtune.interrupts import Interrupts
-from commtune.paths import exists
 
-#: Every process that commtune starts for a run carries this variable, so that a later controller
-#: finds what a killed one left behind, whatever process group or session it moved to.
-_MARKER = "COMMTUNE_RUN_ID"
-
-_PR_SET_CHILD_SUBREAPER = 36
 _TAIL_BYTES = 4000
 #: Of what a standing process prints, this much is looked at for its sign.
 _MOST_BYTES = 2**17
@@ -42,13 +35,6 @@ _GRACE_S = _WATCH_S = 0.5
 _END_S = 5.0
 #: What poll() takes at most, milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
-#: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
-_MOST_SWEEPS = 100
-
-#: What ``run`` started and has not yet waited for. Under the lock, so that nobody takes a child
-#: of another thread, between its start and its entry here, for a stray.
-_started: set[int] = set()
-_starting = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -102,9 +88,9 @@ def run_process(
         EnvironmentFault: there is no room for its output, or (transient) for one more process.
         KeyboardInterrupt: as it came, after the tree was ended.
     """
-    _become_subreaper()
-    others = set(_child_pids())
-    full_environment = {**environment, **({_MARKER: marker} if marker else {})}
+    process_trees.become_subreaper()
+    others = set(process_trees.child_pids())
+    full_environment = {**environment, **({process_trees.MARKER: marker} if marker else {})}
     with _output_file(in_memory=whole_output) as output, Interrupts() as interrupts:
         started, ended = time.monotonic(), False
         child = _start([os.fspath(a) for a in arguments], full_environment, cwd, output)
@@ -112,9 +98,9 @@ def run_process(
             with interrupts.let_through():
                 ended = _wait_watching(child, timeout_s, output, watch)
         finally:
-            _end_tree(child.pid, marker, 0.0 if ended else _GRACE_S, others)
+            process_trees.end_tree(child.pid, marker, 0.0 if ended else _GRACE_S, others)
             status = child.wait()
-            _started.discard(child.pid)
+            process_trees.started_pids.discard(child.pid)
         return Completed(
             exit_code=status if status >= 0 else None,
             signal=-status if status < 0 else None,
@@ -146,7 +132,7 @@ class StandingProcess:
         grace_s: float = 0.0,
     ) -> None:
         self._arguments = [os.fspath(argument) for argument in arguments]
-        self._environment = {**environment, **({_MARKER: marker} if marker else {})}
+        self._environment = {**environment, **({process_trees.MARKER: marker} if marker else {})}
         self._sign, self._cwd, self._marker = f"{sign}\n".encode(), cwd, marker
         self._grace_s = max(_GRACE_S, grace_s)
         self._child: subprocess.Popen[bytes] | None = None
@@ -163,7 +149,7 @@ class StandingProcess:
         if self._child is None or not self.is_running:
             return 0.0
         total = 0.0
-        for one in _with_descendants(_processes([self._child.pid])):
+        for one in process_trees.with_descendants(process_trees.list_processes([self._child.pid])):
             with contextlib.suppress(psutil.Error):
                 total += math.fsum(one.cpu_times()[:4])
         return total
@@ -184,7 +170,7 @@ class StandingProcess:
         """
         with Interrupts() as interrupts:
             began, said = time.monotonic(), bytearray()
-            child, output = self._started()
+            child, output = self._start_once()
             is_over = has_ended = False
             status = 0
             try:
@@ -211,10 +197,10 @@ class StandingProcess:
                 _wait(self._child, _END_S)
                 self._finish(_GRACE_S)
 
-    def _started(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
+    def _start_once(self) -> tuple[subprocess.Popen[bytes], IO[bytes]]:
         if self._child is None or self._output is None:
-            _become_subreaper()
-            self._others = set(_child_pids())
+            process_trees.become_subreaper()
+            self._others = set(process_trees.child_pids())
             reading, writing = os.pipe2(os.O_CLOEXEC)
             with os.fdopen(reading, "rb", buffering=0) as output, os.fdopen(writing, "wb") as into:
                 os.set_blocking(reading, False)
@@ -227,7 +213,7 @@ class StandingProcess:
     @staticmethod
     def _write(child: subprocess.Popen[bytes], line: bytes) -> None:
         assert child.stdin is not None
-        # It ended, which is seen where it is waited for.
+        # If it has ended, that shows where it is waited for.
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(line)
             child.stdin.flush()
@@ -259,9 +245,9 @@ class StandingProcess:
         child, output = self._child, self._output
         self._child = self._output = None
         assert child is not None
-        _end_tree(child.pid, self._marker, grace_s, self._others)
+        process_trees.end_tree(child.pid, self._marker, grace_s, self._others)
         status = child.wait()
-        _started.discard(child.pid)
+        process_trees.started_pids.discard(child.pid)
         for file in (child.stdin, output):
             if file is not None:
                 with contextlib.suppress(BrokenPipeError):
@@ -289,57 +275,6 @@ def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) ->
             signal.signal(number, handler)
 
 
-def _end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> int:
-    """Ends a child of ours, and all that it started; returns how many processes were ended.
-
-    Args:
-        marker: run identifier; children with another one belong to somebody else.
-        grace_s: ask the process first, and wait so long; 0 is not to ask.
-        others: children that were there before this one was started.
-    """
-    # Processes that ignore signals, changed session, lost their parent or cleared their
-    # environment are found as well: orphans become children of ours. The child itself is left to
-    # its parent to be waited for.
-
-    def roots() -> list[psutil.Process]:
-        return _strays(pid, marker, others)
-
-    if grace_s:
-        # A launcher that is asked first takes its ranks and shared-memory files along.
-        everybody = _with_descendants(roots())
-        _signal(_processes([pid]), signal.SIGTERM)
-        _wait_gone(everybody, grace_s)
-    return _kill_until_none(roots)
-
-
-def end_marked(markers: set[str]) -> int:
-    """Ends every process on this machine that carries one of the markers; returns how many."""
-    return _kill_until_none(lambda: _marked(markers))
-
-
-def end_running(program: str, argument: str) -> int:
-    """Ends every process of ours that runs this program with this argument; returns how many.
-
-    For programs that must not carry a marker, as what they start inherits it.
-    """
-    return _kill_until_none(lambda: _running(program, argument))
-
-
-def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
-    """Ends trees until there are none; returns how many processes were ended."""
-    ended: set[int] = set()
-    for _ in range(_MOST_SWEEPS):
-        looked_at = roots()
-        found = _with_descendants(looked_at, freeze=True)
-        # A process that ended while we looked may have left us its children.
-        if not found and roots() == looked_at:
-            break
-        ended.update(process.pid for process in found)
-        _signal(found, signal.SIGKILL)
-        _wait_gone(found, 1.0)
-    return len(ended)
-
-
 def _output_file(*, in_memory: bool) -> IO[bytes]:
     try:
         # A full disk would cut an answer short: of a queue, that would say that jobs are gone.
@@ -362,7 +297,7 @@ def _start(
     stdin: int = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     try:
-        with _starting:
+        with process_trees.start_lock:
             child = subprocess.Popen(
                 arguments,
                 env=environment,
@@ -373,7 +308,7 @@ def _start(
                 # Ctrl-C is for the controller; it ends the tree in its own order.
                 start_new_session=True,
             )
-            _started.add(child.pid)
+            process_trees.started_pids.add(child.pid)
             return child
     except OSError as error:
         where = f" in {cwd}" if cwd and str(error.filename) == str(cwd) else ""
@@ -434,127 +369,6 @@ def _ending_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
         yield handle
     finally:
         os.close(handle)
-
-
-def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
-    """Our children that belong to a tree: its root, and orphans of it that we adopted."""
-    # Orphans that ended are collected, as nobody else waits for them. An orphan without a marker
-    # is taken for one of this tree only while no other tree runs beside it.
-    with _starting:
-        known = (_started | set(others)) - {pid}
-        alone = _started <= {pid}
-        mine = [c for c in _child_pids() if c not in known and (c == pid or not _collected(c))]
-    return [
-        child
-        for child in _processes(mine)
-        if child.pid == pid or _belongs(_marker_of(child), marker, alone)
-    ]
-
-
-def _belongs(seen: str | None, marker: str, alone: bool) -> bool:
-    return seen == marker if seen else alone
-
-
-def _collected(pid: int) -> bool:
-    try:
-        return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:
-        return True
-
-
-def _child_pids(pid: int | str = "self") -> list[int]:
-    # Hundred times faster than looking at every process of the machine. The kernel's list may
-    # skip entries only while a child is collected: only we collect ours, and a frozen process
-    # collects none.
-    lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
-    if not lists and not exists(Path("/proc/self/task")):  # not Linux
-        with contextlib.suppress(psutil.Error):
-            return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
-    pids = []
-    for file in lists:
-        with contextlib.suppress(OSError):  # a thread that ended; its children are another's now
-            pids += [int(word) for word in file.read_text().split()]
-    return pids
-
-
-def _with_descendants(
-    roots: Iterable[psutil.Process], *, freeze: bool = False
-) -> list[psutil.Process]:
-    """The living processes of these trees; ``freeze`` stops each one that is found."""
-    # Stopped before its children are looked for, so that it can't make more meanwhile.
-    found = {}
-    waiting = list(roots)
-    while waiting:
-        process = waiting.pop()
-        if process.pid not in found and _is_alive(process):
-            found[process.pid] = process
-            _signal([process] if freeze else [], signal.SIGSTOP)
-            waiting += _processes(_child_pids(process.pid))
-    return list(found.values())
-
-
-def _marked(markers: set[str]) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.pid != os.getpid() and _marker_of(process) in markers and _is_alive(process)
-    ]
-
-
-def _running(program: str, argument: str) -> list[psutil.Process]:
-    return [
-        process
-        for process in psutil.process_iter()
-        if _runs(process, program, argument) and _is_alive(process)
-    ]
-
-
-def _runs(process: psutil.Process, program: str, argument: str) -> bool:
-    try:
-        words = process.cmdline()
-        ours = process.uids().effective == os.geteuid()
-    except (psutil.Error, OSError):
-        return False
-    return ours and argument in words and Path(words[0]).name == program
-
-
-def _marker_of(process: psutil.Process) -> str | None:
-    try:
-        return process.environ().get(_MARKER)
-    except (psutil.Error, OSError):  # another user's, or gone meanwhile
-        return None
-
-
-def _is_alive(process: psutil.Process) -> bool:
-    try:
-        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
-    except psutil.Error:
-        return False
-
-
-def _processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
-    for pid in pids:
-        with contextlib.suppress(psutil.Error):
-            yield psutil.Process(pid)
-
-
-def _signal(processes: Iterable[psutil.Process], number: int) -> None:
-    for process in processes:
-        with contextlib.suppress(psutil.Error, ProcessLookupError):
-            process.send_signal(number)
-
-
-def _wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> None:
-    # Not psutil.wait_procs: it would collect the exit status that the starter waits for.
-    deadline = time.monotonic() + timeout_s
-    while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
-        time.sleep(0.005)
-
-
-def _become_subreaper() -> None:
-    """Makes orphans of our descendants our children (Linux), so that none gets out of sight."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def _read(output: IO[bytes], limit: int | None) -> str:

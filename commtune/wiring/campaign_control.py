@@ -8,7 +8,7 @@ from contextlib import closing, contextmanager
 from functools import partial
 from typing import TypeVar
 
-from commtune import process
+from commtune import process_trees
 from commtune.cluster.scheduler import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.engine import Database, open_database, open_readable
@@ -89,6 +89,6 @@ def _end_what_is_left(store: Store, campaign_id: int) -> None:
     left = [run.run_id for run in store.open_runs(campaign_id)]
     if not left or store.job_book(campaign_id).open_jobs():
         return
-    process.end_marked(set(left))
+    process_trees.end_marked(set(left))
     for run_id in left:
         store.mark_interrupted(run_id, "its controller died")

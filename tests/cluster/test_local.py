@@ -18,7 +18,7 @@ from left_over import living, wait_until_living
 from machine_faults import MACHINE_FAULTS
 from waiting import PATIENCE_S
 
-from commtune import process
+from commtune import process, process_trees
 from commtune.cluster.exit_codes import _strange_environment, judge_run
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
@@ -261,7 +261,7 @@ def test_a_run_without_records_is_not_recovered_and_its_processes_are_ended(
     word = f"orphan-{laboratory.folder.name}-{id(laboratory)}"
     orphan = subprocess.Popen(
         [sys.executable, "-S", "-c", "import time; time.sleep(600)", word],
-        env={process._MARKER: "run1"},
+        env={process_trees.MARKER: "run1"},
         start_new_session=True,
     )
     wait_until_living(word, 1)

@@ -13,7 +13,7 @@ from quiet import QuietReporter
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, JobStage, Outcome
-from commtune.process import _MARKER
+from commtune.process_trees import MARKER
 from commtune.wiring.campaign_control import controlled_campaign
 
 
@@ -27,7 +27,7 @@ def test_its_processes_are_ended_and_it_is_marked(tmp_path: Path, job: bool) -> 
     store.start_runs(earlier, [given.request(run_id, configuration=DEFAULT, trial=0)], "s1")
     if job:  # which may still be at work on it, elsewhere
         store.job_book(earlier).put_job(given.job(stage=JobStage.SUBMITTED))
-    left = subprocess.Popen(["sleep", "100"], env={**os.environ, _MARKER: run_id})
+    left = subprocess.Popen(["sleep", "100"], env={**os.environ, MARKER: run_id})
     try:
         corrected = given.campaign(what={"operation": "ring"})
         with controlled_campaign(database, corrected, QuietReporter(), take_over=False) as (

@@ -18,7 +18,7 @@ from late_limits import begin_when
 from left_over import living, wait_until_living
 from waiting import PATIENCE_S, wait_for
 
-from commtune import process
+from commtune import process, process_trees
 
 _ROOT = Path(process.__file__).parent.parent
 
@@ -227,7 +227,7 @@ def test_what_a_killed_controller_left_is_found_by_its_marker(kind: str, word: s
         controller.kill()
         controller.wait()
     assert living(word) != {}
-    assert process.end_marked({"some other run"}) == 0
-    assert process.end_marked({word, "some other run"}) == _COUNTS.get(kind, 2)
+    assert process_trees.end_marked({"some other run"}) == 0
+    assert process_trees.end_marked({word, "some other run"}) == _COUNTS.get(kind, 2)
     assert living(word) == {}
-    assert process.end_marked({word}) == 0
+    assert process_trees.end_marked({word}) == 0

@@ -107,8 +107,7 @@ def test_over_its_time_it_is_ended_with_all_it_started(
     assert not standing.is_running and living(word) == {}
 
 
-def test_what_does_not_go_by_itself_is_ended(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("commtune.process._END_S", 0.2)
+def test_what_does_not_go_by_itself_is_ended(word: str) -> None:
     standing = _make(word, "deaf at the end")
     assert standing.ask("one", PATIENCE_S).ok
     standing.end()

@@ -19,7 +19,7 @@ from typing import Any, Protocol
 import psycopg
 from waiting import PATIENCE_S
 
-from commtune import process
+from commtune import process_trees
 
 ROOT = Path(__file__).parents[2]
 #: Built benchmarks, by content; kept between test sessions.
@@ -146,7 +146,7 @@ class CommandLine:
     def left_over(self) -> dict[int, str]:
         """Processes of the campaign's runs that still live, with the run's identifier."""
         runs = {row[0] for row in self.query("SELECT run_id FROM runs")}
-        marker = f"{process._MARKER}=".encode()
+        marker = f"{process_trees.MARKER}=".encode()
         found = {}
         for file in Path("/proc").glob("[0-9]*/environ"):
             try:

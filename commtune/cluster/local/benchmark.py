@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from commtune import model, process
+from commtune import model, process, process_trees
 from commtune.cluster.environment_padding import pad_variables, padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import LoadSnapshot, load_between, read_load
@@ -102,7 +102,7 @@ class LocalBenchmark:
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
         """Reads a run that an earlier controller started; ends what is left of its processes."""
-        process.end_marked({request.run_id, self._marker})
+        process_trees.end_marked({request.run_id, self._marker})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         written = kept_file(records)
@@ -165,7 +165,7 @@ class LocalBenchmark:
         return completed
 
     def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:
-        process.end_marked({self._marker})
+        process_trees.end_marked({self._marker})
         program = [executable, "--mode=serve", f"--expect-ranks={ranks}"]
         launcher = self._launcher
         return process.StandingProcess(

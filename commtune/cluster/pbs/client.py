@@ -14,7 +14,7 @@ from typing import ClassVar
 
 import psutil
 
-from commtune import process
+from commtune import process, process_trees
 from commtune.cluster.pbs.command_output import (
     FIELD,
     JOB_ID,
@@ -156,7 +156,7 @@ class PbsScheduler:
         raise fault
 
     def end_submission(self, script: Path) -> None:
-        process.end_running("qsub", str(script.absolute()))
+        process_trees.end_running("qsub", str(script.absolute()))
 
     def cancel(self, jobs: Collection[str]) -> None:
         for ids in _in_calls(sorted({_full_id(job) for job in jobs})):

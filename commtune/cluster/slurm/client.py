@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from commtune import process
+from commtune import process, process_trees
 from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
 from commtune.cluster.slurm.command_output import (
     ACCOUNT_FIELDS,
@@ -153,7 +153,7 @@ class SlurmScheduler:
         raise fault_of_submission(self.sbatch, done, self.timeout_s)
 
     def end_submission(self, script: Path) -> None:
-        process.end_running(Path(self.sbatch).name, str(script.absolute()))
+        process_trees.end_running(Path(self.sbatch).name, str(script.absolute()))
 
     def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
         """What Slurm says, asked whether it would take the job; a ``SlurmFault`` if not."""

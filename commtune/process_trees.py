@@ -1,0 +1,201 @@
+"""Trees of processes: found by a marker and by adoption, and ended to the last one."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from pathlib import Path
+
+import psutil
+
+from commtune.paths import exists
+
+#: Every process that commtune starts for a run carries this variable, so that a later controller
+#: finds what a killed one left behind, whatever process group or session it moved to.
+MARKER = "COMMTUNE_RUN_ID"
+
+_PR_SET_CHILD_SUBREAPER = 36
+#: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
+_MOST_SWEEPS = 100
+
+#: Children that ``process`` started and has not yet waited for. Under the lock, so that nobody takes
+#: a child of another thread, between its start and its entry here, for a stray.
+started_pids: set[int] = set()
+start_lock = threading.Lock()
+
+
+def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> int:
+    """Ends a child of ours, and all that it started; returns how many processes were ended.
+
+    Args:
+        marker: run identifier; children with another one belong to somebody else.
+        grace_s: ask the process first, and wait so long; 0 is not to ask.
+        others: children that were there before this one was started.
+    """
+    # Processes that ignore signals, changed session, lost their parent or cleared their
+    # environment are found as well: orphans become children of ours. The child itself is left to
+    # its parent to be waited for.
+
+    def roots() -> list[psutil.Process]:
+        return _strays(pid, marker, others)
+
+    if grace_s:
+        # A launcher that is asked first takes its ranks and shared-memory files along.
+        everybody = with_descendants(roots())
+        _signal(list_processes([pid]), signal.SIGTERM)
+        _wait_gone(everybody, grace_s)
+    return _kill_until_none(roots)
+
+
+def end_marked(markers: set[str]) -> int:
+    """Ends every process on this machine that carries one of the markers; returns how many."""
+    return _kill_until_none(lambda: _marked(markers))
+
+
+def end_running(program: str, argument: str) -> int:
+    """Ends every process of ours that runs this program with this argument; returns how many.
+
+    For programs that must not carry a marker, as what they start inherits it.
+    """
+    return _kill_until_none(lambda: _running(program, argument))
+
+
+def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
+    """Ends trees until there are none; returns how many processes were ended."""
+    ended: set[int] = set()
+    for _ in range(_MOST_SWEEPS):
+        looked_at = roots()
+        found = with_descendants(looked_at, freeze=True)
+        # A process that ended while we looked may have left us its children.
+        if not found and roots() == looked_at:
+            break
+        ended.update(process.pid for process in found)
+        _signal(found, signal.SIGKILL)
+        _wait_gone(found, 1.0)
+    return len(ended)
+
+
+def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
+    """Our children that belong to a tree: its root, and orphans of it that we adopted."""
+    # Orphans that ended are collected, as nobody else waits for them. An orphan without a marker
+    # is taken for one of this tree only while no other tree runs beside it.
+    with start_lock:
+        known = (started_pids | set(others)) - {pid}
+        alone = started_pids <= {pid}
+        mine = [c for c in child_pids() if c not in known and (c == pid or not _collected(c))]
+    return [
+        child
+        for child in list_processes(mine)
+        if child.pid == pid or _belongs(_marker_of(child), marker, alone)
+    ]
+
+
+def _belongs(seen: str | None, marker: str, alone: bool) -> bool:
+    return seen == marker if seen else alone
+
+
+def _collected(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:
+        return True
+
+
+def child_pids(pid: int | str = "self") -> list[int]:
+    # Hundred times faster than looking at every process of the machine. The kernel's list may
+    # skip entries only while a child is collected: only we collect ours, and a frozen process
+    # collects none.
+    lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
+    if not lists and not exists(Path("/proc/self/task")):  # not Linux
+        with contextlib.suppress(psutil.Error):
+            return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
+    pids = []
+    for file in lists:
+        with contextlib.suppress(OSError):  # a thread that ended; its children are another's now
+            pids += [int(word) for word in file.read_text().split()]
+    return pids
+
+
+def with_descendants(
+    roots: Iterable[psutil.Process], *, freeze: bool = False
+) -> list[psutil.Process]:
+    """The living processes of these trees; ``freeze`` stops each one that is found."""
+    # Stopped before its children are looked for, so that it can't make more meanwhile.
+    found = {}
+    waiting = list(roots)
+    while waiting:
+        process = waiting.pop()
+        if process.pid not in found and _is_alive(process):
+            found[process.pid] = process
+            _signal([process] if freeze else [], signal.SIGSTOP)
+            waiting += list_processes(child_pids(process.pid))
+    return list(found.values())
+
+
+def _marked(markers: set[str]) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter()
+        if process.pid != os.getpid() and _marker_of(process) in markers and _is_alive(process)
+    ]
+
+
+def _running(program: str, argument: str) -> list[psutil.Process]:
+    return [
+        process
+        for process in psutil.process_iter()
+        if _runs(process, program, argument) and _is_alive(process)
+    ]
+
+
+def _runs(process: psutil.Process, program: str, argument: str) -> bool:
+    try:
+        words = process.cmdline()
+        ours = process.uids().effective == os.geteuid()
+    except (psutil.Error, OSError):
+        return False
+    return ours and argument in words and Path(words[0]).name == program
+
+
+def _marker_of(process: psutil.Process) -> str | None:
+    try:
+        return process.environ().get(MARKER)
+    except (psutil.Error, OSError):  # another user's, or gone meanwhile
+        return None
+
+
+def _is_alive(process: psutil.Process) -> bool:
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.Error:
+        return False
+
+
+def list_processes(pids: Iterable[int]) -> Iterator[psutil.Process]:
+    for pid in pids:
+        with contextlib.suppress(psutil.Error):
+            yield psutil.Process(pid)
+
+
+def _signal(processes: Iterable[psutil.Process], number: int) -> None:
+    for process in processes:
+        with contextlib.suppress(psutil.Error, ProcessLookupError):
+            process.send_signal(number)
+
+
+def _wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> None:
+    # Not psutil.wait_procs: it would collect the exit status that the starter waits for.
+    deadline = time.monotonic() + timeout_s
+    while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
+        time.sleep(0.005)
+
+
+def become_subreaper() -> None:
+    """Makes orphans of our descendants our children (Linux), so that none gets out of sight."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
