@@ -23,8 +23,8 @@ _PR_SET_CHILD_SUBREAPER = 36
 #: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
 _MOST_SWEEPS = 100
 
-#: Children that ``process`` started and has not yet waited for. Under the lock, so that nobody takes
-#: a child of another thread, between its start and its entry here, for a stray.
+#: Children that ``process`` started and has not yet waited for. Under the lock, so that nobody
+#: takes a child of another thread, between its start and its entry here, for a stray.
 started_pids: set[int] = set()
 start_lock = threading.Lock()
 
