@@ -21,6 +21,7 @@ from commtune.campaign.slurm import (
     system_of,
     without_opened_guards,
 )
+from commtune.campaign.timing import WAYS, TimingChoice
 from commtune.campaign.value_types import load_named
 from commtune.campaign.workload import rounded_words
 from commtune.documents.files import noted_reading
@@ -59,7 +60,9 @@ class CampaignSpec:
         versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
             where nobody asked for any.
         is_fitted: whether its space was cut to what this machine has.
-        sizes_named, budget_named: whether the file names its sizes, and anything of a budget.
+        sizes_named, budget_named, timing_named: whether the file names its sizes, anything of a
+            budget, and the way in which operations are timed.
+        timing_choice: how that way was chosen; ``None`` where nothing chose it.
         texts: content of the file and of those that it names, by absolute path.
     """
 
@@ -78,6 +81,8 @@ class CampaignSpec:
     is_fitted: bool = False
     sizes_named: bool = True
     budget_named: bool = True
+    timing_named: bool = True
+    timing_choice: TimingChoice | None = None
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
@@ -149,6 +154,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         remarks=(*built.remarks, *(f"note: {words}" for words in said if words)),
         sizes_named=bool(part.sizes),
         budget_named=bool(file.budget.model_fields_set),
+        timing_named=bool(file.timing.model_fields_set & WAYS),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -15,6 +16,21 @@ from commtune.spaces.schema import Truth, Whole
 #: Operations of a batch, as in nccl-tests; and the most of one.
 DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000
 MODES, TIMERS = (BLOCKING, BATCHED), (WALL, DEVICE)
+#: Keys that say in which way operations are timed; the others say for how long.
+WAYS = frozenset({"mode", "operations", "timer", "graph"})
+
+
+@dataclass(frozen=True)
+class TimingChoice:
+    """How operations are timed where the file doesn't say it.
+
+    Attributes:
+        said: which way was chosen and why, for people.
+        spent_s: wall seconds of the search that the choice took.
+    """
+
+    said: str
+    spent_s: float
 
 
 class TimingPart(Part):

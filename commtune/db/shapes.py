@@ -60,6 +60,11 @@ class _Learned(TypedDict):
     tried: dict[str, str]
 
 
+class _TimingChoice(TypedDict):
+    said: str
+    spent_s: float
+
+
 class Settings(TypedDict):
     """``campaigns.settings``."""
 
@@ -80,6 +85,7 @@ class Settings(TypedDict):
     fabric: Fabric
     described: str
     learned: list[_Learned]
+    timing_choice: _TimingChoice
     replayed: str
 
 

@@ -126,7 +126,11 @@ def _described(point: PointEvidence) -> str:
 def _kept(profiles: Sequence[Profile]) -> list[str]:
     """Why the default stays, and what could still be hidden."""
     notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
-    return [f"{note[:1].upper()}{note[1:]}." for note in notes]
+    return [f"{_capitalize(note)}." for note in notes]
+
+
+def _capitalize(said: str) -> str:
+    return f"{said[:1].upper()}{said[1:]}"
 
 
 def _guarded(profiles: Sequence[Profile]) -> list[str]:
@@ -171,9 +175,15 @@ _UNIT = (
 
 def method_paragraphs(record: CampaignRecord) -> list[str]:
     """The method, one thought a paragraph; only what is stored of this campaign."""
-    parts = (_UNIT, _candidates(record), _intervals(record), _looks(record), _again(record),
-             _speeds(record), _threshold(record))  # fmt: skip
+    parts = (_UNIT, _timing(record), _candidates(record), _intervals(record), _looks(record),
+             _again(record), _speeds(record), _threshold(record))  # fmt: skip
     return [part for part in parts if part]
+
+
+def _timing(record: CampaignRecord) -> str:
+    """How operations are timed, where the campaign chose it."""
+    chosen = record.campaign.settings.get("timing_choice")
+    return f"{_capitalize(chosen['said'])}." if chosen else ""
 
 
 def _candidates(record: CampaignRecord) -> str:

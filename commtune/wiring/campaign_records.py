@@ -222,6 +222,7 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "first": [dict(configuration) for configuration in plan.first],
         **({"reference_settings": tried} if tried else {}),
         **({"learned": learned} if learned else {}),
+        **({"timing_choice": asdict(choice)} if (choice := spec.timing_choice) else {}),
         "guard_operations": [str(guard) for guard in plan.guards],
         "messages": {str(size): count for size, count in plan.messages.items()},
         "mpi": spec.mpi,

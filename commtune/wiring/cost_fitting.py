@@ -1,24 +1,35 @@
-"""The sizes and the budget of a campaign whose user named none, from what a run costs."""
+"""What a campaign measures, and for how long, whose user does not say it: from what runs cost."""
 
 from __future__ import annotations
 
 import math
 import tempfile
 import uuid
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.plan import Budget
+from commtune.campaign.timing import WAYS, TimingChoice
 from commtune.campaign.workload import default_range
 from commtune.db.records import CampaignDescription
 from commtune.errors import CommtuneError
-from commtune.model import DEFAULT, Backend, MpiInstallation, Outcome, RunRequest, RunResult
+from commtune.model import (
+    DEFAULT,
+    Backend,
+    MpiInstallation,
+    Outcome,
+    RunRequest,
+    RunResult,
+    Timing,
+)
 from commtune.model.run_costs import RunCost
 from commtune.tuner.execution.runner import first_limit
 from commtune.wiring.benchmark_setup import prepare_benchmark
 from commtune.wiring.library_versions import begun_campaign
+from commtune.wiring.timing_fitting import choose_timing, lacks_timing, with_choice
 
 #: What measuring may take of a run's wall time.
 _SHARE = 0.25
@@ -33,7 +44,8 @@ _MOST_S, _ROUND_S = 1800.0, 10.0
 
 
 def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignSpec:
-    """The campaign with the sizes and the budget that nobody named, and what is to say of that.
+    """The campaign with the sizes, the timing and the budget that nobody named, and what is to
+    say of that.
 
     A campaign that goes on has those that it was begun with. On Slurm nothing is asked before
     the first job: all of the range where a GPU's library takes seconds to start, else the fewest.
@@ -43,7 +55,7 @@ def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignS
     """
     workload = spec.plan.workload
     lacks_sizes = not spec.sizes_named and workload.own is None
-    if not lacks_sizes and spec.budget_named:
+    if not lacks_sizes and spec.budget_named and not lacks_timing(spec):
         return spec
     if begun := begun_campaign(url, spec.plan.name):
         return _as_begun(spec, begun, lacks_sizes=lacks_sizes)
@@ -52,19 +64,38 @@ def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignS
     if spec.slurm is not None:
         return whole if Backend(workload.backend).uses_gpu else spec
     try:
-        runs = _runs_of_the_default(whole, mpi)
+        with _runs_of_the_default(whole, mpi) as measure:
+            return _fit(spec, whole, measure, lacks_sizes=lacks_sizes)
     except CommtuneError:
         return spec  # whoever makes the campaign's runs says why
+
+
+_Measure = Callable[[CampaignSpec], RunResult]
+
+
+def _fit(
+    spec: CampaignSpec, whole: CampaignSpec, measure: _Measure, *, lacks_sizes: bool
+) -> CampaignSpec:
+    runs = [run for _ in range(_RUNS) if (run := measure(whole)).outcome is Outcome.OK]
     if not runs:
         return spec
     run_s = min(run.wall_s for run in runs)
     costs = [cost for run in runs if (cost := RunCost.of(run)) is not None]
     if lacks_sizes and costs:
+        every = whole.plan.workload.sizes
         cost = min(costs, key=lambda cost: cost.wall_s)
         measuring_s = cost.measuring_s + (cost.first_calls_s or 0.0)
         spec = _fit_sizes(spec, every, measuring_s, cost.wall_s)
         run_s -= measuring_s * (1 - len(spec.plan.workload.sizes) / len(every))
-    return spec if spec.budget_named else _with_budget(spec, fit_budget(run_s))
+    if lacks_timing(spec):
+        sized = spec
+        search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
+        spec, launches = choose_timing(
+            spec, min(runs, key=lambda run: run.wall_s), search_s,
+            lambda timing: measure(_with_timing(sized, timing)),
+        )  # fmt: skip
+        run_s = min((run.wall_s for run in launches), default=run_s)
+    return _less_choice(spec if spec.budget_named else _with_budget(spec, fit_budget(run_s)))
 
 
 def _fit_sizes(
@@ -122,29 +153,49 @@ def _with_budget(spec: CampaignSpec, budget: Budget) -> CampaignSpec:
     return replace(spec, plan=replace(spec.plan, budget=budget))
 
 
+def _with_timing(spec: CampaignSpec, timing: Timing) -> CampaignSpec:
+    return replace(spec, plan=replace(spec.plan, timing=timing))
+
+
+def _less_choice(spec: CampaignSpec) -> CampaignSpec:
+    """The campaign without the time of its search that the choice of the timing took."""
+    if spec.timing_choice is None:
+        return spec
+    budget = spec.plan.budget
+    left_s = max(0.0, budget.search_s - spec.timing_choice.spent_s)
+    return _with_budget(spec, replace(budget, search_s=left_s))
+
+
 def _as_begun(
     spec: CampaignSpec, begun: CampaignDescription, *, lacks_sizes: bool
 ) -> CampaignSpec:
     sizes = begun.what.get("workload", {}).get("sizes")
     if lacks_sizes and sizes:
         spec = _with_sizes(spec, sizes)
+    chosen = begun.settings.get("timing_choice")
+    if chosen and not spec.timing_named:
+        timing = asdict(spec.plan.timing)
+        ways = {key: word for key, word in begun.what.get("timing", {}).items() if key in WAYS}
+        spec = with_choice(spec, Timing(**{**timing, **ways}), TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
     if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
-        return spec
+        return _less_choice(spec)
     return _with_budget(spec, Budget(**budget))
 
 
-def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> list[RunResult]:
-    """Some runs of the default; none where it fails."""
+@contextmanager
+def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_Measure]:
+    """Makes runs of the default, with sizes and timing of the campaign that it is given."""
     plan = spec.plan
     limit_s = first_limit(plan.workload, plan.timing)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = prepare_benchmark(
             mpi, plan.space.pinned, (), plan.workload, Path(folder), spec.protected_variables
         )
-        request = RunRequest("", DEFAULT, plan.workload, plan.timing)
-        made = [
-            benchmark.measure(replace(request, run_id=uuid.uuid4().hex), limit_s)
-            for _ in range(_RUNS)
-        ]
-    return [run for run in made if run.outcome is Outcome.OK]
+
+        def measure(given: CampaignSpec) -> RunResult:
+            name = uuid.uuid4().hex
+            request = RunRequest(name, DEFAULT, given.plan.workload, given.plan.timing)
+            return benchmark.measure(request, limit_s)
+
+        yield measure

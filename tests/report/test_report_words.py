@@ -101,6 +101,18 @@ def test_what_later_phases_made_was_not_tried_by_the_search(tmp_path: Path) -> N
     store.add_trial(campaign_id, 2, PASSENGER, "ablated")
     said = "\n".join(method_paragraphs(read_record(store, url, describe_campaign(url, "made-up"))))
     assert "The search tried 1 configuration besides the default." in said
+    assert "timed" not in said
+    database.close()
+
+
+def test_how_a_timing_was_chosen_is_a_part_of_the_method(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path}/test.db"
+    database = open_database(url)
+    store = Store(database)
+    chosen = {"said": "operations are timed one by one: so", "spent_s": 0.0}
+    Made(trials=1, blocks=0, settings={"timing_choice": chosen}).store(store)
+    said = method_paragraphs(read_record(store, url, describe_campaign(url, "made-up")))
+    assert "Operations are timed one by one: so." in said
     database.close()
 
 

@@ -54,6 +54,17 @@ def tune_command(
     minimum_gain: Annotated[
         str | None, typer.Option(help="smallest speedup worth recommending [2%]")
     ] = None,
+    mode: Annotated[
+        str | None,
+        typer.Option(
+            help="with xccl: blocking: each operation is waited for; batched: several together "
+            "[the way in which launches differ least]"
+        ),
+    ] = None,
+    operations: Annotated[int | None, typer.Option(help="batched: size of a batch [20]")] = None,
+    graph: Annotated[
+        str | None, typer.Option(help="yes: launch each batch as one graph (batched only)")
+    ] = None,
     guard: Annotated[
         list[str] | None, typer.Option(help="another operation that profiles must not slow down")
     ] = None,
@@ -75,6 +86,10 @@ def tune_command(
         workload=given_keys(operation=op, ranks=ranks, sizes=sizes, backend=backend),
         budget=given_keys(
             search=search, ablation=ablation, confirmation=confirmation, trials=trials
+        ),
+        timing=given_keys(
+            mode=mode, operations=operations,
+            graph=graph and flags.word_flag("--graph", graph, ("yes", "no")) == "yes",
         ),
         seed=seed, minimum_gain=minimum_gain, guard_operations=guard or (),
         learn_from=learn_from or (),

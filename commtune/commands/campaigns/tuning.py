@@ -41,7 +41,7 @@ from commtune.wiring.submitted_files import given_copies
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing about this machine"
 #: Keys of a campaign file that have no flag.
-_WITHOUT_FLAG = ("campaign", "workload", "budget")
+_WITHOUT_FLAG = ("campaign", "workload", "budget", "timing")
 
 
 def run_campaign(
@@ -218,7 +218,8 @@ def _by_flag(error: CampaignError) -> str:
 def _name(document: Mapping[str, Any], workload: Mapping[str, Any], library: str) -> str:
     """The same flags give the same name, so that calling again continues."""
     parts = [workload.get("operation", "allreduce"), library, f"s{document.get('seed') or 1}"]
-    if extra := {**workload, **given_keys(space=document.get("space"))}:
+    named = given_keys(space=document.get("space"), timing=document.get("timing"))
+    if extra := {**workload, **named}:
         parts.append(content_key(extra)[:4])
     return "-".join(parts)
 

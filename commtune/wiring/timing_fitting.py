@@ -1,0 +1,143 @@
+"""The way in which operations are timed, of a campaign whose user named none.
+
+NCCL and RCCL can be timed one by one, in batches and as graphs. What launches of the default
+differ by is what hides a speedup, so the campaign takes the way in which they differ least.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+from commtune.campaign.loading import CampaignSpec
+from commtune.campaign.plan import Plan
+from commtune.campaign.timing import DEFAULT_BATCH, TimingChoice, check_timing
+from commtune.errors import InvalidKey
+from commtune.formatting import format_percent
+from commtune.model import BATCHED, Outcome, RunResult, Timing
+
+#: Launches of the default in each way.
+_LAUNCHES = 4
+#: The smaller of two standard deviations of so many launches is that for certain if it is below
+#: this share of the other (F test, 5 %).
+_CLEARLY = 1 / 3.05
+#: The most operations of a batch, where they are short.
+_MOST_OPERATIONS = 100
+#: What the choice may take of the search.
+_MOST_OF_SEARCH = 0.2
+
+
+def lacks_timing(spec: CampaignSpec) -> bool:
+    """Whether a campaign can be timed in several ways, on this machine, and names none."""
+    if spec.timing_named or spec.slurm is not None or spec.plan.workload.own is not None:
+        return False
+    try:
+        check_timing(_ways(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)
+    except InvalidKey:
+        return False
+    return True
+
+
+def choose_timing(
+    spec: CampaignSpec,
+    usual: RunResult,
+    search_s: float,
+    measure: Callable[[Timing], RunResult],
+) -> tuple[CampaignSpec, list[RunResult]]:
+    """The campaign with the way of timing in which launches of the default differ least.
+
+    It stays as it is where that can't be told. Also returns the launches in that way.
+
+    Args:
+        usual: a good run of the default, timed as the plan says.
+        search_s: wall seconds of the search.
+        measure: a run of the default.
+    """
+    one_by_one = spec.plan.timing
+    batch = _count_operations(spec.plan, usual)
+    if batch < DEFAULT_BATCH:
+        return _stays(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
+    ways = _ways(one_by_one, batch)
+    if _LAUNCHES * len(ways) * usual.wall_s > _MOST_OF_SEARCH * search_s:
+        why = f"{search_s:g} s of search are too few to try other ways"
+        return _stays(spec, f"{why} with {_LAUNCHES} launches each"), []
+    made: dict[Timing, list[RunResult]] = {way: [] for way in ways}
+    for _ in range(_LAUNCHES):
+        for way, runs in made.items():
+            if _are_good(runs):
+                runs.append(measure(way))
+    spent_s = math.fsum(run.wall_s for runs in made.values() for run in runs)
+    spreads = {way: find_spread(runs) for way, runs in made.items() if _are_good(runs)}
+    failed = {way: runs[-1].outcome for way, runs in made.items() if not _are_good(runs)}
+    if one_by_one in failed:
+        return spec, []  # whoever makes the campaign's runs says why
+    best = min(spreads, key=spreads.__getitem__)
+    if spreads[best] > _CLEARLY * spreads[one_by_one]:
+        best = one_by_one
+    choice = TimingChoice(_explain(best, one_by_one, spreads, failed), spent_s)
+    return with_choice(spec, best, choice), made[best]
+
+
+def with_choice(spec: CampaignSpec, timing: Timing, choice: TimingChoice) -> CampaignSpec:
+    """The campaign, timed in a way that was chosen; its remarks say why."""
+    plan = replace(spec.plan, timing=timing)
+    return replace(spec, plan=plan, timing_choice=choice).with_remarks([f"note: {choice.said}"])
+
+
+def find_spread(runs: Sequence[RunResult]) -> float:
+    """By how much the times of runs differ: the standard deviation of their logarithms, as a
+    median over the sizes."""
+    by_size: dict[int, list[float]] = {}
+    for run in runs:
+        for measured in run.measurements:
+            by_size.setdefault(measured.bytes, []).append(math.log(measured.median_s))
+    return statistics.median(statistics.stdev(logs) for logs in by_size.values())
+
+
+def _ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
+    batched = replace(one_by_one, mode=BATCHED, operations=batch)
+    return one_by_one, batched, replace(batched, graph=True)
+
+
+def _count_operations(plan: Plan, usual: RunResult) -> int:
+    """Operations of a batch: as many as let a run take twice as long at most.
+
+    All sizes have batches of as many.
+    """
+    timing = plan.timing
+    samples = timing.warmup + timing.min_samples
+    sample_s = math.fsum(measured.median_s for measured in usual.measurements)
+    return min(_MOST_OPERATIONS, int(usual.wall_s / (samples * sample_s)))
+
+
+def _are_good(runs: Sequence[RunResult]) -> bool:
+    return all(run.outcome is Outcome.OK for run in runs)
+
+
+def _stays(spec: CampaignSpec, why: str) -> CampaignSpec:
+    said = f"operations are timed one by one: {why}"
+    return with_choice(spec, spec.plan.timing, TimingChoice(said, 0.0))
+
+
+def _explain(
+    best: Timing,
+    one_by_one: Timing,
+    spreads: Mapping[Timing, float],
+    failed: Mapping[Timing, Outcome],
+) -> str:
+    differ = {way: f"by {format_percent(spread)}" for way, spread in spreads.items()}
+    others = [f"{_words(way)} {differ[way]}" for way in spreads if way != best]
+    others += [f"{_words(way)}, runs end as {outcome}" for way, outcome in failed.items()]
+    said = (
+        f"operations are timed {_words(best)}: so, {_LAUNCHES} launches of the default differ "
+        f"{differ[best]}; {'; '.join(others)}"
+    )
+    if best == one_by_one and len(spreads) > 1:
+        said += f"; less is told from {_LAUNCHES} launches where it is a third or less"
+    return said
+
+
+def _words(timing: Timing) -> str:
+    return timing.said or "one by one"

@@ -1,0 +1,229 @@
+"""How a campaign is timed that does not say it: by recorded launches of two H200, and real ranks."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from itertools import cycle
+from pathlib import Path
+from typing import Any
+
+import database_values as given
+import pytest
+from serving_bench import build_serving_bench
+from waiting import PATIENCE_S
+
+from commtune.campaign.loading import CampaignSpec, parse_campaign
+from commtune.campaign.timing import TimingChoice
+from commtune.cluster.local.benchmark import LocalBenchmark
+from commtune.cluster.local.launch import base_environment
+from commtune.db.queries.description import describe_campaign
+from commtune.db.storage.store import Store
+from commtune.kernels.bench import NativeProgram
+from commtune.model import (
+    BATCHED,
+    DEFAULT,
+    Measurement,
+    MpiInstallation,
+    Outcome,
+    RunRequest,
+    RunResult,
+    Timing,
+)
+from commtune.wiring.cost_fitting import fit_to_cost
+from commtune.wiring.timing_fitting import choose_timing, lacks_timing
+
+RESULTS = Path(__file__).parents[2] / "benchmarks" / "results" / "gpu-h200"
+SEARCH_S = 200.0
+GRAPHS = "in batches of 100, recorded as graphs"
+
+
+def campaign(workload: str = "", more: str = "") -> CampaignSpec:
+    keys = ", ".join(filter(None, ["backend: xccl, sizes: [8, 1KiB]", workload]))
+    text = f"campaign: 1\nname: x\nspace: nccl\nworkload: {{{keys}}}\n{more}"
+    return parse_campaign(text, Path.cwd())
+
+
+def ok(seconds: dict[int, float], wall_s: float = 2.0) -> RunResult:
+    sizes = tuple(Measurement(b, s, s, s, s, s, 1.0, 1.0) for b, s in seconds.items())
+    return RunResult("run", Outcome.OK, 0.0, wall_s, sizes)
+
+
+def recorded(file: str, mode: str) -> list[RunResult]:
+    """Launches of an allreduce up to 2 MiB."""
+    launches = json.loads((RESULTS / file).read_text())["launches"]
+    chosen: list[dict[str, Any]] = [
+        one for one in launches
+        if (one["mode"], one["test"], one["part"], one["side"])
+        == (mode, "all_reduce", "small", "ours")
+    ]  # fmt: skip
+    return [
+        ok({m["bytes"]: m["time_s"]["median"] for m in one["measurements"]}) for one in chosen
+    ]
+
+
+class Launches:
+    """Runs of each way in turn."""
+
+    def __init__(self, one_by_one: list[RunResult], batches: list[RunResult],
+                 graphs: list[RunResult]) -> None:  # fmt: skip
+        self.made: list[str] = []
+        self._runs: dict[str, Iterator[RunResult]] = {
+            "": cycle(one_by_one), "batched": cycle(batches), "graphs": cycle(graphs)
+        }  # fmt: skip
+
+    def measure(self, timing: Timing) -> RunResult:
+        way = "graphs" if timing.graph else "batched" if timing.mode == BATCHED else ""
+        self.made.append(way)
+        return next(self._runs[way])
+
+
+@pytest.fixture
+def nvlink() -> Launches:
+    batches = "nccl_fidelity_batches.json"
+    return Launches(
+        recorded(batches, "blocking"),
+        recorded(batches, "batched"),
+        recorded("nccl_fidelity_graph_runtime.json", "graph"),
+    )
+
+
+def choose(launches: Launches, spec: CampaignSpec | None = None) -> CampaignSpec:
+    spec = spec or campaign()
+    usual = launches.measure(spec.plan.timing)
+    launches.made.clear()
+    return choose_timing(spec, usual, SEARCH_S, launches.measure)[0]
+
+
+def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launches) -> None:
+    chosen = choose(nvlink)
+    assert chosen.plan.timing == replace(
+        campaign().plan.timing, mode=BATCHED, operations=100, graph=True
+    )
+    assert nvlink.made == ["", "batched", "graphs"] * 4
+    assert chosen.timing_choice is not None
+    assert chosen.timing_choice.spent_s == 24.0
+    assert chosen.timing_choice.said == (
+        f"operations are timed {GRAPHS}: so, 4 launches of the default differ by 0.9 %; "
+        "one by one by 5.5 %; in batches of 100 by 15 %"
+    )
+    assert chosen.remarks[-1] == f"note: {chosen.timing_choice.said}"
+
+
+def test_what_can_not_be_told_leaves_operations_timed_one_by_one() -> None:
+    alike = [ok({8: 1e-5 * factor, 64: 2e-5 * factor}) for factor in (1, 1.01, 1.02, 1.03)]
+    half = [ok({8: 1e-5 * factor, 64: 2e-5 * factor}) for factor in (1, 1.005, 1.01, 1.015)]
+    chosen = choose(Launches(alike, alike, half))
+    assert chosen.plan.timing == campaign().plan.timing
+    assert chosen.timing_choice is not None
+    assert chosen.timing_choice.said == (
+        "operations are timed one by one: so, 4 launches of the default differ by 1.3 %; "
+        f"in batches of 100 by 1.3 %; {GRAPHS} by 0.6 %; "
+        "less is told from 4 launches where it is a third or less"
+    )
+
+
+def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
+    failed = replace(ok({}), outcome=Outcome.CRASHED)
+    nvlink._runs["graphs"] = cycle([failed])
+    chosen = choose(nvlink)
+    assert nvlink.made.count("graphs") == 1
+    assert chosen.plan.timing == campaign().plan.timing
+    assert chosen.timing_choice is not None
+    assert f"; {GRAPHS}, runs end as crashed" in chosen.timing_choice.said
+    nvlink._runs[""] = cycle([failed])
+    usual = ok({8: 1e-5})
+    assert choose_timing(campaign(), usual, SEARCH_S, nvlink.measure)[0] == campaign()
+
+
+@pytest.mark.parametrize(
+    ("seconds", "search_s", "why"),
+    [
+        (1e-5, 100.0, "100 s of search are too few to try other ways with 4 launches each"),
+        (7e-3, SEARCH_S, "batches of 20 would take longer than a run"),
+    ],
+)
+def test_nothing_is_launched_where_that_takes_too_long(
+    nvlink: Launches, seconds: float, search_s: float, why: str
+) -> None:
+    chosen, launches = choose_timing(campaign(), ok({8: seconds}), search_s, nvlink.measure)
+    assert nvlink.made == [] and launches == []
+    assert chosen.plan.timing == campaign().plan.timing
+    assert chosen.timing_choice == TimingChoice(f"operations are timed one by one: {why}", 0.0)
+
+
+@pytest.mark.parametrize(
+    ("workload", "more"),
+    [
+        ("", "timing: {mode: blocking}\n"),
+        ("", "timing: {timer: device}\n"),
+        ("", "timing: {graph: false}\n"),
+        ("", "slurm: {}\n"),
+        ("operation: striping, inside: ipc-put, ranks: 4", ""),
+    ],
+)
+def test_who_names_a_way_or_has_none_is_not_asked(workload: str, more: str) -> None:
+    assert not lacks_timing(campaign(workload, more))
+
+
+def test_a_limit_names_no_way() -> None:
+    assert lacks_timing(campaign(more="timing: {warmup: 1}\n"))
+    on_host = "campaign: 1\nname: x\nspace: mpich-host-allreduce\n"
+    assert not lacks_timing(parse_campaign(on_host, Path.cwd()))
+
+
+def test_a_campaign_that_goes_on_is_timed_as_it_was_begun(
+    mpi: MpiInstallation, tmp_path: Path, store: Store, url: str
+) -> None:
+    nowhere = replace(mpi, launcher=tmp_path / "mpiexec")
+    choice = TimingChoice("operations are timed as they are", 20.0)
+    plan = campaign().plan
+    timing = replace(plan.timing, mode=BATCHED, operations=100, graph=True)
+    budget = replace(plan.budget, search_s=80.0)
+    what = {"workload": plan.workload.plain(), "timing": timing.plain()}
+    settings = {"timing_choice": asdict(choice), "budget": asdict(budget)}
+    store.open_campaign(given.campaign("x", what=what, settings=settings))
+    assert describe_campaign(url, "x").settings["timing_choice"] == asdict(choice)
+    going = fit_to_cost(campaign(), nowhere, url)
+    assert going.plan.timing == timing
+    assert going.timing_choice == choice
+    assert going.plan.budget == budget
+    # A budget that the file names is for the choice as well.
+    named = fit_to_cost(campaign(more="budget: {search: 100s}\n"), nowhere, url)
+    assert named.plan.budget.search_s == 80.0
+    other = fit_to_cost(campaign(more="timing: {mode: blocking}\n"), nowhere, url)
+    assert other.plan.timing == plan.timing and other.timing_choice is None
+
+
+def test_a_campaign_that_chose_nothing_goes_on_one_by_one(
+    mpi: MpiInstallation, tmp_path: Path, store: Store, url: str
+) -> None:
+    plan = campaign().plan
+    what = {"workload": plan.workload.plain(), "timing": plan.timing.plain()}
+    store.open_campaign(given.campaign("x", what=what))
+    going = fit_to_cost(campaign(), replace(mpi, launcher=tmp_path / "mpiexec"), url)
+    assert going.plan.timing == plan.timing
+    assert going.timing_choice is None
+
+
+def test_real_ranks_of_a_backend_that_enqueues_nothing(
+    mpi: MpiInstallation, tmp_path: Path
+) -> None:
+    limits = "timing: {warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}\n"
+    spec = campaign("operation: alltoall", limits)
+    program = NativeProgram(build_serving_bench(mpi))
+    benchmark = LocalBenchmark(mpi, program, base_environment(os.environ, mpi), (), tmp_path)
+    count = iter(range(100))
+
+    def measure(timing: Timing) -> RunResult:
+        request = RunRequest(f"run{next(count)}", DEFAULT, spec.plan.workload, timing)
+        return benchmark.measure(request, PATIENCE_S)
+
+    chosen, launches = choose_timing(spec, measure(spec.plan.timing), 1e5, measure)
+    assert [run.outcome for run in launches] == [Outcome.OK] * 4
+    assert next(count) == 1 + 4 + 2
+    assert chosen.plan.timing == spec.plan.timing
+    assert chosen.timing_choice is not None
+    assert "recorded as graphs, runs end as failed" in chosen.timing_choice.said
