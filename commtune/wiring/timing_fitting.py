@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.campaign.plan import Plan
 from commtune.campaign.timing import DEFAULT_BATCH, TimingChoice, check_timing
 from commtune.errors import InvalidKey
 from commtune.formatting import format_percent
@@ -23,10 +22,10 @@ _LAUNCHES = 4
 #: The smaller of two standard deviations of so many launches is that for certain if it is below
 #: this share of the other (F test, 5 %).
 _CLEARLY = 1 / 3.05
-#: The most operations of a batch, where they are short.
-_MOST_OPERATIONS = 100
+#: Operations of a batch, at all sizes: as many of these as let a run take twice as long at most.
+_BATCHES = (100, 50, DEFAULT_BATCH)
 #: What the choice may take of the search.
-_MOST_OF_SEARCH = 0.2
+_MOST_OF_SEARCH = 0.25
 
 
 def lacks_timing(spec: CampaignSpec) -> bool:
@@ -56,8 +55,9 @@ def choose_timing(
         measure: a run of the default.
     """
     one_by_one = spec.plan.timing
-    batch = _count_operations(spec.plan, usual)
-    if batch < DEFAULT_BATCH:
+    most = _most_operations(one_by_one, usual)
+    batch = next((count for count in _BATCHES if count <= most), 0)
+    if not batch:
         return _stays(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
     ways = _ways(one_by_one, batch)
     if _LAUNCHES * len(ways) * usual.wall_s > _MOST_OF_SEARCH * search_s:
@@ -68,7 +68,7 @@ def choose_timing(
         for way, runs in made.items():
             if _are_good(runs):
                 runs.append(measure(way))
-    spent_s = math.fsum(run.wall_s for runs in made.values() for run in runs)
+    spent_s = math.ceil(math.fsum(run.wall_s for runs in made.values() for run in runs))
     spreads = {way: find_spread(runs) for way, runs in made.items() if _are_good(runs)}
     failed = {way: runs[-1].outcome for way, runs in made.items() if not _are_good(runs)}
     if one_by_one in failed:
@@ -101,15 +101,11 @@ def _ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
     return one_by_one, batched, replace(batched, graph=True)
 
 
-def _count_operations(plan: Plan, usual: RunResult) -> int:
-    """Operations of a batch: as many as let a run take twice as long at most.
-
-    All sizes have batches of as many.
-    """
-    timing = plan.timing
+def _most_operations(timing: Timing, usual: RunResult) -> float:
+    """Operations of a batch with which measuring takes as long as a whole run does without."""
     samples = timing.warmup + timing.min_samples
-    sample_s = math.fsum(measured.median_s for measured in usual.measurements)
-    return min(_MOST_OPERATIONS, int(usual.wall_s / (samples * sample_s)))
+    once_s = math.fsum(measured.median_s for measured in usual.measurements)
+    return usual.wall_s / (samples * once_s)
 
 
 def _are_good(runs: Sequence[RunResult]) -> bool:

@@ -106,6 +106,12 @@ def test_a_campaign_is_named_after_the_library_that_it_tunes(
     on_gpus = tuning._from_flags({"workload": {"backend": "xccl"}}, url)
     assert on_gpus.plan.name.startswith("allreduce-nccl-2.28.9-s1")
     assert tuning._from_flags({}, url).plan.name == "allreduce-openmpi-4.1.6-s1"
+    # Timed in another way it is another question.
+    graphs = {"mode": "batched", "graph": True}
+    timed = tuning._from_flags({"workload": {"backend": "xccl"}, "timing": graphs}, url)
+    assert timed.timing_named and not on_gpus.timing_named
+    assert timed.plan.timing.graph and timed.plan.timing.operations == 20
+    assert timed.plan.name != on_gpus.plan.name
 
 
 @pytest.mark.usefixtures("h200s")
