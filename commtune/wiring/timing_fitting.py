@@ -72,7 +72,7 @@ def choose_timing(
     spreads = {way: find_spread(runs) for way, runs in made.items() if _are_good(runs)}
     failed = {way: runs[-1].outcome for way, runs in made.items() if not _are_good(runs)}
     if one_by_one in failed:
-        return spec, []  # whoever makes the campaign's runs says why
+        return _stays(spec, f"a run of the default ended as {failed[one_by_one]}", spent_s), []
     best = min(spreads, key=spreads.__getitem__)
     if spreads[best] > _CLEARLY * spreads[one_by_one]:
         best = one_by_one
@@ -112,9 +112,9 @@ def _are_good(runs: Sequence[RunResult]) -> bool:
     return all(run.outcome is Outcome.OK for run in runs)
 
 
-def _stays(spec: CampaignSpec, why: str) -> CampaignSpec:
+def _stays(spec: CampaignSpec, why: str, spent_s: float = 0.0) -> CampaignSpec:
     said = f"operations are timed one by one: {why}"
-    return with_choice(spec, spec.plan.timing, TimingChoice(said, 0.0))
+    return with_choice(spec, spec.plan.timing, TimingChoice(said, spent_s))
 
 
 def _explain(

@@ -132,8 +132,11 @@ def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
     assert chosen.timing_choice is not None
     assert f"; {GRAPHS}, runs end as crashed" in chosen.timing_choice.said
     nvlink._runs[""] = cycle([failed])
-    usual = ok({8: 1e-5})
-    assert choose_timing(campaign(), usual, SEARCH_S, nvlink.measure)[0] == campaign()
+    stays, launches = choose_timing(campaign(), ok({8: 1e-5}), SEARCH_S, nvlink.measure)
+    assert stays.plan == campaign().plan and launches == []
+    assert stays.timing_choice is not None
+    said = stays.timing_choice.said
+    assert said == "operations are timed one by one: a run of the default ended as crashed"
 
 
 @pytest.mark.parametrize(
