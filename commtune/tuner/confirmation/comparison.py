@@ -182,12 +182,14 @@ class ConfirmationProgress:
         sizes: all sizes (bytes) that are measured.
         last: rules of the last look, which would decide in the end.
         made, planned: complete blocks so far, and at the end.
+        is_alone: whether no other candidate could use its runs.
     """
 
     sizes: tuple[int, ...]
     last: Rules
     made: int
     planned: int
+    is_alone: bool
 
 
 def stop_reason(
@@ -208,7 +210,8 @@ def stop_reason(
     if missing or not all(_is_futile(estimates[p.bytes], course) for p in undecided):
         return ""
     if not any(p.verdict is Verdict.FASTER for p in overall.values()):
-        return "futile"
+        # Of few pairs nobody knows the noise well: where no other needs the time, it goes on.
+        return "" if course.is_alone else "futile"
     # One environment for all sizes has to be shown to do no harm at the others.
     open_ = any(_may_harm(point, course.last) for point in undecided)
     return "" if open_ else "decided"

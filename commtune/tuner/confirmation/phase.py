@@ -191,11 +191,13 @@ class ConfirmationPhase:
         sizes = {c: decision.sizes_of(c, self._plan.workload.sizes) for c in still}
         found = {c: self._compare(blocks, c, sizes[c], rules, speeds) for c in still}
         stopped: dict[int, str] = {}
-        # First those that are decided whatever comes: their runs may save one of the others.
+        # First those that are decided whatever comes: their runs may save one of the others. Then
+        # from the last on: the first promises most, and stays where none of them promises much.
         for only_settled in (True, False):
-            for candidate, (points, estimates) in found.items():
-                mine = sizes[candidate]
-                course = ConfirmationProgress(mine, final, made, made if last else planned)
+            for candidate, (points, estimates) in reversed(found.items()):
+                mine, end = sizes[candidate], made if last else planned
+                is_alone = len(stopped) == len(still) - 1
+                course = ConfirmationProgress(mine, final, made, end, is_alone)
                 why = stop_reason(estimates, points, course)
                 if why and (not only_settled or is_settled(points, mine)):
                     stopped[decision.candidates.index(candidate)] = why

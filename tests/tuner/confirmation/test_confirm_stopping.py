@@ -38,10 +38,12 @@ def stop(
     made: int,
     planned: int,
     sizes: tuple[int, ...] = (),
+    is_alone: bool = False,
 ) -> str:
     """Why a candidate ends, with as many blocks; all sizes are those of its points."""
     measured = sizes or tuple(sorted({p.bytes for p in points})) or (SIZE,)
-    return stop_reason(estimates, points, ConfirmationProgress(measured, RULES, made, planned))
+    course = ConfirmationProgress(measured, RULES, made, planned, is_alone)
+    return stop_reason(estimates, points, course)
 
 
 def test_a_size_without_any_pair_is_not_decided() -> None:
@@ -70,6 +72,13 @@ def test_stopping_by_known_cases() -> None:
     assert stop(*promising, made=20, planned=200) == ""
     assert stop(*promising, made=20, planned=20) == "budget"
     assert stop({}, [], made=50, planned=50) == "budget"
+
+
+def test_what_has_nobody_to_give_its_runs_to_is_not_given_up() -> None:
+    nothing = state(0.0, 0.02, 20)
+    assert stop(*nothing, made=20, planned=50, is_alone=True) == ""
+    assert stop(*nothing, made=50, planned=50, is_alone=True) == "budget"
+    assert stop({}, [], made=FEWEST_PAIRS, planned=50, is_alone=True) == "futile"
 
 
 def test_what_fails_every_time_is_given_up() -> None:
