@@ -36,7 +36,7 @@ def marked() -> tuple[System, str, str]:
     pytest.fail("no shipped description is known by a variable")
 
 
-def test_this_machine_is_described_and_held_against_it(here: CommandLine) -> None:
+def test_this_machine_is_described_and_recognized(here: CommandLine) -> None:
     made = here("systems", "new", "mine")
     assert (made.code, made.err) == (0, "")
     assert "wrote mine.yaml" in made.out
@@ -49,11 +49,10 @@ def test_this_machine_is_described_and_held_against_it(here: CommandLine) -> Non
     other = here("systems", "detect", "./mine.yaml")
     assert other.code == 4
     assert "not recognized" in other.out
-    assert "compared with ./mine.yaml" in other.out
+    assert "under 'recognized' in ./mine.yaml" in other.out
     told = CommandLine(here.folder, {"MINE": "here"})("systems", "detect", "./mine.yaml")
     assert told.code == 0, told
     assert "this is mine (./mine.yaml), by the variable MINE=here" in told.out
-    assert "DIFFERS" not in told.out
 
 
 def test_nothing_is_overwritten(here: CommandLine) -> None:
@@ -98,9 +97,6 @@ def test_a_shipped_system_is_recognized(here: CommandLine) -> None:
     found = json.loads(said.out)
     assert found["recognized"] == [system.name]
     assert found["systems"][0]["by"] == [f"the variable {variable}={value}"]
-    assert {fact["verdict"] for fact in found["systems"][0]["facts"]} <= {
-        "agrees", "differs", "can't be seen here",
-    }  # fmt: skip
     assert f"this is {system.name}" in there("systems", "detect").out
 
 
@@ -136,7 +132,6 @@ def test_a_cluster_is_described(on_slurm: CommandLine) -> None:
     found = on_slurm("systems", "detect", "testbed.yaml")
     assert found.code == 0
     assert "this is testbed (testbed.yaml), by Slurm's cluster name test" in found.out
-    assert "partition closed" in found.out and "DIFFERS" not in found.out
     wrong = on_slurm("systems", "new", "other", "--partition", "mian")
     assert (wrong.code, "main" in wrong.err) == (2, True)
 
