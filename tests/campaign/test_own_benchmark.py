@@ -195,10 +195,6 @@ def test_what_does_not_go_together_is_refused(folder: Path, text: str, problem: 
         ),
         (_HALO, ":Hallo", None, "there is no class 'Hallo'", "nearest: Halo"),
         ("import os\n", ":Halo", None, "there is no class 'Halo'", "classes there: none"),
-        ("class Halo:\n    pass\n", ":Halo", 1, "Halo is not a Pattern", "class Halo(Pattern)"),
-        (_HALO + "class B(Halo):\n    pass\n", "", None, "patterns: B, Halo", "halo.py:B"),
-        ("", "", None, "there is no pattern in it", "class NAME(Pattern)"),
-        ("import os\nclass A:\n    pass\n", "", None, "there is no pattern in it", "Pattern"),
     ],
 )
 def test_a_pattern_that_is_not_there_is_found_without_ranks(
@@ -215,6 +211,7 @@ def test_a_pattern_that_is_not_there_is_found_without_ranks(
 @pytest.mark.parametrize(
     "text",
     [
+        "class Halo:\n    pass\n",
         "from elsewhere import *\n",
         "from elsewhere import Halo\n",
         "try:\n    from elsewhere import Halo\nexcept ImportError:\n    Halo = None\n",
