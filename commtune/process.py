@@ -233,10 +233,13 @@ class StandingProcess:
                 poller.poll(min(max(0.0, wait_s) * 1000, _LONGEST_MS))
                 # It may end while something that it started keeps the pipe open.
                 has_ended = _wait(child, 0.0)
-                piece = output.read(2**16) or b""
-                said += piece
+                piece = output.read(2**16)
+                if piece == b"":  # closed: no sign will come, and to poll it is to be busy
+                    has_ended = _wait(child, until - time.monotonic())
+                    return not has_ended, has_ended
+                said += piece or b""
                 del said[:-_MOST_BYTES]
-                if not piece and (has_ended or left_s <= 0):
+                if piece is None and (has_ended or left_s <= 0):
                     return not has_ended, has_ended
         return False, False
 

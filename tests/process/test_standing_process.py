@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +29,9 @@ for line in sys.stdin:
     if what == "die": os.kill(os.getpid(), 9)
     if what == "hang": time.sleep(600)
     if what == "deaf": signal.signal(15, signal.SIG_IGN); time.sleep(600)
+    if "quiet" in what: os.close(1); os.close(2)
+    if what == "quiet end": os._exit(3)
+    if what == "quiet": time.sleep(600)
     if what == "flood": say("x" * 1_000_000 + "\\n")
     if what == "leave":
         subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", *sys.argv[1:]])
@@ -105,6 +109,17 @@ def test_over_its_time_it_is_ended_with_all_it_started(
     done = standing.ask(what, 0.3)
     assert done.timed_out and not done.ok
     assert not standing.is_running and living(word) == {}
+
+
+def test_nobody_is_busy_waiting_for_one_that_closed_its_output(
+    standing: StandingProcess,
+) -> None:
+    used_s = time.process_time()
+    assert standing.ask("quiet", 2.0).timed_out
+    # CPU time: a busy wait has most of these two seconds.
+    assert time.process_time() - used_s < 0.5
+    done = standing.ask("quiet end", PATIENCE_S)
+    assert (done.exit_code, done.timed_out) == (3, False)
 
 
 def test_what_does_not_go_by_itself_is_ended(word: str) -> None:

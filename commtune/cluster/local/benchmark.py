@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from commtune import model, process, process_trees
 from commtune.cluster.environment_padding import pad_variables, padding_facts
@@ -28,6 +29,7 @@ from commtune.tuner.ports import Program, Records
 #: How long before its last record a lost run may have made its shared memory, seconds.
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
+_Ended = TypeVar("_Ended", bound=process.Completed | None)
 _HERE = (
     "take the list of hosts from the launcher's settings, or measure on nodes: add `slurm:` or "
     "`pbs:` to the campaign"
@@ -61,9 +63,7 @@ class LocalBenchmark:
             if shutil.which(arguments[0], path=self.environment.get("PATH")) is None:
                 raise MissingComponent(f"the benchmark is missing: {arguments[0]}")
             before = self._read_load()
-            completed = self._run(
-                request, arguments, request.configuration, time_limit_s, timed=True
-            )
+            completed = self._run(request, arguments, time_limit_s)
             ended_at = time.time()
             others = load_between(before, self._read_load())
         except EnvironmentFault as error:
@@ -93,7 +93,7 @@ class LocalBenchmark:
         program, logging = tracer.prepare(request)
         variables = {**logging, **request.configuration}
         try:
-            completed = self._run(request, program, variables, time_limit_s, timed=False)
+            completed = self._launch(request, program, variables, time_limit_s, timed=False)
         except MissingComponent:
             return None
         if completed.ok and (elsewhere := self._find_elsewhere(tracer.records(request))):
@@ -122,47 +122,22 @@ class LocalBenchmark:
         return self.launcher or local_launcher(self.mpi)
 
     def _run(
-        self,
-        request: model.RunRequest,
-        program: Sequence[str],
-        variables: Mapping[str, str],
-        limit_s: float,
-        *,
-        timed: bool,
+        self, request: model.RunRequest, program: Sequence[str], limit_s: float
     ) -> process.Completed:
-        self._refuse_unguarded(variables)
-        if self.shared is None or not timed:
-            return self._run_alone(request, program, variables, limit_s, timed=timed)
-        settings = [f"{name}={value}" for name, value in variables.items()]
+        """A timed run: in the shared launch where that takes it, and comes to an answer."""
+        alone = partial(self._launch, request, program, request.configuration, limit_s)
+        settings = [f"{name}={value}" for name, value in request.configuration.items()]
         order = [str(len(settings)), *settings, *program]
-        if not self.shared.takes(request, order):
-            return self._run_alone(request, program, variables, limit_s, timed=timed)
-        if completed := self._run_shared(self.shared, request, order, program, limit_s):
+        if self.shared is None or not self.shared.takes(request, order):
+            return alone()
+        self._refuse_unguarded(request.configuration)
+        start = partial(self._standing_launch, request.workload.ranks, program[0])
+        if completed := self._sweeping(partial(self.shared.make, order, start, limit_s)):
             return completed
         self.records_of(request.run_id).unlink(missing_ok=True)
-        completed = self._run_alone(request, program, variables, limit_s, timed=timed)
-        self.shared.judge(completed)
-        return completed
-
-    def _run_shared(
-        self,
-        shared: SharedLaunch,
-        request: model.RunRequest,
-        order: Sequence[str],
-        program: Sequence[str],
-        limit_s: float,
-    ) -> process.Completed | None:
-        """A run in the shared launch; ``None`` where it is to be made by itself."""
-        started_at = time.time()
-        start = partial(self._standing_launch, request.workload.ranks, program[0])
-        try:
-            completed = shared.make(order, start, limit_s)
-        except KeyboardInterrupt:
-            self._sweep(started_at)
-            raise
-        if completed is None or not completed.ok:
-            self._sweep(started_at)
-        return completed
+        by_itself = alone()
+        self.shared.judge(by_itself)
+        return by_itself
 
     def _standing_launch(self, ranks: int, executable: str) -> process.StandingProcess:
         process_trees.end_marked({self._marker})
@@ -185,38 +160,45 @@ class LocalBenchmark:
     def _read_load(self) -> LoadSnapshot | None:
         return read_load(running_s=self.shared.used_s() if self.shared else 0.0)
 
-    def _run_alone(
+    def _launch(
         self,
         request: model.RunRequest,
         program: Sequence[str],
         variables: Mapping[str, str],
         limit_s: float,
         *,
-        timed: bool,
+        timed: bool = True,
     ) -> process.Completed:
+        """Starts the ranks for one run, and waits for their end."""
+        self._refuse_unguarded(variables)
         variables = pad_variables(request, variables, self.environment, self.folder)
         launcher = self._launcher
         words = launcher.command(request.workload.ranks, program, limit_s)
         if launcher.around is not None and timed:
             words, variables = launcher.around(request.run_id, variables, words, limit_s), {}
-        started_at = time.time()
-        try:
-            completed = process.run_process(
-                words,
-                environment={**self.environment, **variables},
-                timeout_s=limit_s + launcher.grace_s,
-                cwd=self.folder,
-                marker=request.run_id,
-                whole_output=not timed,
-            )
-        except KeyboardInterrupt:
-            self._sweep(started_at)
-            raise
-        if not completed.ok:
-            self._sweep(started_at)
+        run = partial(
+            process.run_process,
+            words,
+            environment={**self.environment, **variables},
+            timeout_s=limit_s + launcher.grace_s,
+            cwd=self.folder,
+            marker=request.run_id,
+            whole_output=not timed,
+        )
+        completed = self._sweeping(run)
         kept = launcher.grace_s > 0 and completed.exit_code in OVER_TIME
         over = kept and completed.wall_s >= limit_s
         return replace(completed, timed_out=True) if over else completed
+
+    def _sweeping(self, run: Callable[[], _Ended]) -> _Ended:
+        """How a run ended; what failed ranks left in this machine's shared memory is removed."""
+        began_at, completed = time.time(), None
+        try:
+            completed = run()
+            return completed
+        finally:
+            if completed is None or not completed.ok:
+                self._sweep(began_at)
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
         """Spaces are cut by protected variables; what is asked for by hand is not."""
