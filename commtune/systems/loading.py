@@ -29,15 +29,20 @@ def load_system(name: str | Path) -> System:
         UnknownName: none is called so.
         DocumentError: the file can't be read or is wrong, with file, line and hint.
     """
+    return build_system(find_description(name))
+
+
+def find_description(name: str | Path) -> yaml_document.Document:
+    """The document that ``load_system`` reads; raises as that does."""
     text = str(name)
     if yaml_document.is_path(name):
-        return build_system(yaml_document.load_document(Path(name)))
+        return yaml_document.load_document(Path(name))
     if text not in list_systems():
         raise UnknownName(
             f"no system is called {quote_value(text)}",
             hint=suggest(text, list_systems()) + "; a file is named with its ending: ./NAME.yaml",
         )
-    return build_system(yaml_document.load_shipped(_FOLDER, text))
+    return yaml_document.load_shipped(_FOLDER, text)
 
 
 def build_system(document: yaml_document.Document) -> System:

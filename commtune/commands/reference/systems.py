@@ -13,21 +13,15 @@ import typer
 from commtune.commands.options import JsonOption
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.quantities import format_bandwidth
-from commtune.formatting import (
-    format_count,
-    format_size,
-    format_table,
-    format_wall_time,
-    wrap_text,
-)
+from commtune.formatting import format_count, format_table, wrap_text
 from commtune.systems.findings import all_findings
-from commtune.systems.loading import list_systems, load_system
+from commtune.systems.loading import build_system, find_description, list_systems, load_system
 from commtune.systems.nominal.collectives import Nominal
 from commtune.systems.nominal.fabric import Fabric, fabric_of
 from commtune.systems.nominal.operations import nominal_bandwidth
 from commtune.systems.nominal.traffic import Memory, NominalQuestion
 from commtune.systems.reference_settings import all_reference_settings
-from commtune.systems.schema import GpuLink, Partition, Qos, Slurm, Sourced, System
+from commtune.systems.schema import GpuLink, Sourced, System
 
 #: With one rank a GPU; the last is far enough for what bandwidths tend to.
 _NODES = (1, 2, 256)
@@ -46,7 +40,7 @@ def _more(system: System) -> Iterator[str]:
         command = f"commtune systems reference-settings {system.name}"
         yield f"    {sets} sets of variables for it: {command}"
     if found:
-        yield f"    {found} findings of papers: commtune findings --system {system.name}"
+        yield f"    {found} findings of papers: commtune findings list --system {system.name}"
 
 
 def _placeholders(system: System) -> list[str]:
@@ -59,34 +53,6 @@ def _placeholders(system: System) -> list[str]:
 def _fact(words: str, facts: Sourced) -> str:
     note = f" {' '.join(facts.note.split())}" if facts.note else ""
     return wrap_text(f"{words} [{', '.join(facts.source)}]{note}")
-
-
-def _node(system: System) -> Iterator[str]:
-    node, gpus, nics = system.node, system.gpus, system.nics
-    usable = f", {node.usable_cores} for jobs" if node.usable_cores else ""
-    numa = format_count(node.numa_nodes, "NUMA node") if node.numa_nodes else "NUMA nodes unknown"
-    yield "\nnode"
-    yield _fact(
-        f"{node.sockets} x {node.processor}: {node.cores} cores{usable}; {numa}; "
-        f"{format_size(node.memory)}",
-        node,
-    )
-    if gpus:
-        near = f"; NUMA nodes {', '.join(map(str, gpus.numa))}" if gpus.numa else ""
-        if gpus.host_link:
-            near += f"; {format_bandwidth(gpus.host_link)} to the processor"
-        yield _fact(f"{gpus.count} x {gpus.model}, {format_size(gpus.memory)} each{near}", gpus)
-    total = format_bandwidth(nics.count * nics.bandwidth)
-    port = format_bandwidth(nics.bandwidth)
-    shared = f"; {_sharing(system)}" if gpus else ""
-    yield _fact(f"{nics.count} x {nics.model}, {port} each, {total} together{shared}", nics)
-    yield _fact(f"network: {system.network.fabric}, {system.network.topology}", system.network)
-
-
-def _sharing(system: System) -> str:
-    ports = fabric_of(system).ports
-    numbers = ", ".join(str(port) for port in ports.of_gpu) if ports else ""
-    return f"ports of the GPUs {numbers}{' (a guess)' if ports and ports.assumed else ''}"
 
 
 def pair_lines(system: System) -> Iterator[str]:
@@ -178,6 +144,9 @@ def _reasons(found: _Found) -> Iterator[str]:
 
 def _of_gpus(fabric: Fabric) -> Iterator[str]:
     if fabric.ports and fabric.gpus:
+        ports = ", ".join(map(str, fabric.ports.of_gpu))
+        guess = " (a guess)" if fabric.ports.assumed else ""
+        yield wrap_text(f"ports of the GPUs: {ports}{guess}")
         sent = [fabric.group_bandwidth(k) for k in range(1, fabric.gpus + 1)]
         numbers = ", ".join(_short(s) for s in sent)
         yield wrap_text(f"what the first 1 to {fabric.gpus} GPUs of a node send out: {numbers}")
@@ -206,86 +175,6 @@ def _nominal_data(fabric: Fabric) -> list[dict[str, Any]]:
     ]
 
 
-def _jobs(system: System) -> Iterator[str]:
-    if other := system.scheduler:
-        queue = f"; queue {other.queue}" if other.queue else ""
-        used = "campaigns: 'pbs'" if other.kind == "pbs" else "described only"
-        yield f"\n{other.kind.upper()} ({used})"
-        yield _fact(f"jobs are run by {other.kind.upper()}{queue}", other)
-    if system.slurm is not None:
-        yield from _slurm(system.slurm)
-
-
-def _slurm(slurm: Slurm) -> Iterator[str]:
-    nodes = ", whole nodes" if slurm.exclusive else ""
-    gpus = "no GPUs" if slurm.gpus == "none" else f"GPUs by {slurm.gpus}"
-    yield "\nSlurm"
-    yield _fact(f"account {slurm.account}; partition {slurm.partition}; {gpus}{nodes}", slurm)
-    for name, partition in slurm.partitions.items():
-        yield _fact(f"partition {name}: {_limits(partition)}", partition)
-        for qos_name, qos in partition.qos.items():
-            yield _fact(f"{name} with qos {qos_name}: {_limits(qos)}", qos)
-
-
-def _limits(limits: Partition | Qos) -> str:
-    least = limits.least_nodes if isinstance(limits, Qos) else None
-    words = [f"from {least} nodes"] if least else []
-    words += [f"to {limits.most_nodes} nodes"] if limits.most_nodes else []
-    words += [f"to {format_wall_time(limits.longest)}"] if limits.longest else []
-    return ", ".join(words) or "limits unknown"
-
-
-def _launch(system: System) -> Iterator[str]:
-    mpi = f" --mpi={system.launcher.mpi}" if system.launcher.mpi else ""
-    yield "\nlaunch"
-    options = " ".join(system.launcher.options)
-    yield _fact(f"{system.launcher.command}{mpi} {options}".strip(), system.launcher)
-    for module in system.modules:
-        yield _fact(f"module {module.name}{_for(module.library)}", module)
-    if binding := system.binding:
-        yield _fact(f"{binding.ranks} ranks a node: --cpu-bind={binding.cpu}", binding)
-        for own in binding.per_rank:
-            yield _fact(f"each rank: {own.variable}={own.value}{_for(own.library)}", own)
-
-
-def _for(library: str) -> str:
-    return f" (for {library})" if library else ""
-
-
-def _libraries(system: System) -> Iterator[str]:
-    if system.libraries:
-        yield "\nlibraries"
-    for library in system.libraries:
-        network = f", between nodes by {library.network}" if library.network else ""
-        spaces = f"; spaces {', '.join(library.spaces)}" if library.spaces else ""
-        yield _fact(f"{library.name} {library.version}".strip() + network + spaces, library)
-
-
-def _variables(system: System) -> Iterator[str]:
-    if system.pinned:
-        yield "\npinned: set in every run"
-    for name, pinned in system.pinned.items():
-        yield _fact(f"{name}={pinned.value}{_for(pinned.library)}: {pinned.why}", pinned)
-    if system.guard:
-        yield "\nprotected: no configuration may set them"
-    for name, guard in system.guard.items():
-        yield _fact(f"{name}: {guard.why}", guard)
-
-
-def _disputes(system: System) -> Iterator[str]:
-    if system.conflicts:
-        yield "\nsources disagree"
-    for conflict in system.conflicts:
-        yield wrap_text(f"{conflict.about}:")
-        for saying in conflict.sayings:
-            yield indent_lines(_fact(saying.says, saying), "    ")
-        yield wrap_text(f"used: {conflict.used}", first=" " * 8, indent=" " * 12)
-    if system.unknown:
-        yield "\nnot known"
-    for question in system.unknown:
-        yield wrap_text(question)
-
-
 def systems_list_command(json_output: JsonOption = False) -> None:
     """List the system descriptions that come with commtune."""
     found = [load_system(name) for name in list_systems()]
@@ -309,35 +198,20 @@ def systems_show_command(
     name: Annotated[str, typer.Argument(help="a shipped description, or a file")],
     json_output: JsonOption = False,
 ) -> None:
-    """Show what is known about a system: sources, conflicts, gaps."""
-    system = load_system(name)
+    """Show the description of a system, and what its links could carry."""
+    document = find_description(name)
+    system = build_system(document)
     if json_output:
         nominal = _nominal_data(fabric_of(system))
         print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
         return
-    print(f"{system.name} {system.version}: {system.summary}")
+    if document.file is not None:
+        print(document.file.read_text(encoding="utf-8"))
     if keys := ", ".join(_placeholders(system)):
         print(f"placeholders are in {keys}: correct them before use")
-    if system.retired:
-        print(f"out of service since {system.retired}")
     origin = "measured" if system.measured_here else "read, not measured;"
     print(f"{origin} facts checked {system.checked}; bandwidths are nominal, one direction")
-    for part in (
-        _node,
-        pair_lines,
-        nominal_lines,
-        _jobs,
-        _libraries,
-        _launch,
-        _variables,
-        _disputes,
-    ):
-        for line in part(system):
-            print(line)
-    print("\nsources")
-    for key, what in system.sources.items():
-        print(wrap_text(f"[{key}] {what}"))
-    for line in _more(system):
+    for line in (*pair_lines(system), *nominal_lines(system), *_more(system)):
         print(line)
 
 
