@@ -23,8 +23,9 @@ from commtune.campaign.slurm import (
 )
 from commtune.campaign.timing import WAYS, TimingChoice
 from commtune.campaign.value_types import load_named
-from commtune.campaign.workload import rounded_words
+from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.documents.files import noted_reading
+from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
@@ -168,12 +169,21 @@ def _jobs_part(document: Document, file: CampaignFile) -> JobsPart | None:
 
 def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder: Path) -> Plan:
     on_slurm = file.slurm is not None or file.pbs is not None
-    measured = file.workload.as_workload(document, folder, on_slurm=on_slurm)
+    part = file.workload
+    try:
+        check_elements(part.sizes or DEFAULT_SIZES, part.dtype, part.backend)
+    except QuantityError as error:
+        at, named = ("workload", "sizes"), "workload.sizes"
+        raise document.error(error.message, at, hint=error.hint, named=named) from error
+    with document.placing("workload"):
+        measured = part.as_workload(folder, on_slurm=on_slurm)
+    with document.placing("timing"):
+        timing = file.timing.as_timing(measured)
     return Plan(
         name=file.name,
         space=built.space,
         workload=measured,
-        timing=file.timing.as_timing(document, measured),
+        timing=timing,
         budget=file.budget.as_budget(document, file.workload.nodes),
         seed=file.seed,
         strategy=file.strategy,

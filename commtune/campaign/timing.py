@@ -8,14 +8,12 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from commtune.campaign.value_types import Part, Seconds, Share, require_within
-from commtune.documents.yaml_document import Document
 from commtune.errors import InvalidKey, WriteKey
-from commtune.model import BATCHED, BLOCKING, DEVICE, WALL, Backend, Timing, Workload
+from commtune.model import BATCHED, DEVICE, WALL, Backend, Timing, Workload
 from commtune.spaces.schema import Truth, Whole
 
 #: Operations of a batch, as in nccl-tests; and the most of one.
-DEFAULT_BATCH, LARGEST_BATCH = 20, 100_000
-MODES, TIMERS = (BLOCKING, BATCHED), (WALL, DEVICE)
+DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
 #: Keys that say in which way operations are timed; the others say for how long.
 WAYS = frozenset({"mode", "operations", "timer", "graph"})
 
@@ -42,7 +40,7 @@ class TimingPart(Part):
     relative_ci: Share = 0.01
     time_cap: Seconds = 0.05
     mode: Literal["blocking", "batched"] = "blocking"
-    operations: Annotated[Whole, require_within(1, LARGEST_BATCH)] = Field(
+    operations: Annotated[Whole, require_within(1, _LARGEST_BATCH)] = Field(
         default=DEFAULT_BATCH, description="of a batch, with mode: batched"
     )
     timer: Literal["wall", "device"] = "wall"
@@ -50,20 +48,23 @@ class TimingPart(Part):
         default=False, description="with mode: batched: a batch is launched as one graph"
     )
 
-    def as_timing(self, document: Document, workload: Workload) -> Timing:
-        """How long a campaign measures each size of its workload."""
+    def as_timing(self, workload: Workload) -> Timing:
+        """How long each size of a workload is measured.
+
+        Raises:
+            InvalidKey: keys don't go together, or the workload can't be timed so.
+        """
         if self.max_samples < self.min_samples:
-            raise document.error(
+            raise InvalidKey(
+                "max_samples",
                 f"max_samples {self.max_samples} is less than min_samples {self.min_samples}",
-                ("timing", "max_samples"),
-                hint=f"write at least {self.min_samples}",
+                f"write at least {self.min_samples}",
             )
         same = self.model_dump(exclude={"time_cap", "operations"})
         # Without batches, how many make one changes nothing.
         operations = self.operations if self.mode == BATCHED else 0
         found = Timing(**same, time_cap_s=self.time_cap, operations=operations)
-        with document.placing("timing"):
-            check_timing(found, workload, is_counted="operations" in self.model_fields_set)
+        check_timing(found, workload, is_counted="operations" in self.model_fields_set)
         return found
 
 

@@ -13,7 +13,7 @@ from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.value_types import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
-from commtune.documents.yaml_document import Document
+from commtune.errors import InvalidKey
 from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
@@ -154,39 +154,33 @@ class WorkloadPart(Part):
         default=False, description="each operation at another place in the buffers"
     )
 
-    def as_workload(self, document: Document, folder: Path, *, on_slurm: bool) -> Workload:
-        """What a campaign measures.
+    def as_workload(self, folder: Path, *, on_slurm: bool = False) -> Workload:
+        """What is measured; ``check_elements`` looks at its sizes.
 
         Args:
             folder: where the paths of the file start.
+
+        Raises:
+            InvalidKey: keys don't go together.
+            CampaignError: what is wrong in a matrix file, with its line.
         """
         if self.dtype == "uint8" and self.reduction == "sum":
-            raise document.error(
+            raise InvalidKey(
+                "dtype",
                 "a sum of uint8 overflows and can't be checked",
-                ("workload", "dtype"),
-                hint="use reduction: max, or dtype: int32",
+                "use reduction: max, or dtype: int32",
             )
-        sizes = self.sizes or DEFAULT_SIZES
-        try:
-            check_elements(sizes, self.dtype, self.backend)
-        except QuantityError as error:
-            at, named = ("workload", "sizes"), "workload.sizes"
-            raise document.error(error.message, at, hint=error.hint, named=named) from error
         if self.rotate and not self.backend.is_native:
-            raise document.error(
-                f"the backend {self.backend} does not rotate through its buffers",
-                ("workload", "rotate"),
-                hint="remove it",
-            )
-        emulated = _emulated_nodes(document, self, on_slurm=on_slurm)
-        with document.placing("workload"):
-            asked = self._pattern_fields(folder, emulated or self.nodes)
-            backend, shape = asked.choose_backend(), asked.parameters()
+            problem = f"the backend {self.backend} does not rotate through its buffers"
+            raise InvalidKey("rotate", problem, "remove it")
+        emulated = _emulated_nodes(self, on_slurm=on_slurm)
+        asked = self._pattern_fields(folder, emulated or self.nodes)
+        backend, shape = asked.choose_backend(), asked.parameters()
         # What needs neither a check nor a default of another kind.
         same = self.model_dump(include=_OF_WORKLOADS)
         return Workload(
             **same,
-            sizes=sizes,
+            sizes=self.sizes or DEFAULT_SIZES,
             backend=backend,
             emulated_nodes=emulated,
             window=self.window or 0,
@@ -204,27 +198,27 @@ class WorkloadPart(Part):
         )
 
 
-def _emulated_nodes(document: Document, part: WorkloadPart, *, on_slurm: bool) -> int:
-    if part.emulate_nodes is None:
+def _emulated_nodes(part: WorkloadPart, *, on_slurm: bool) -> int:
+    nodes = part.emulate_nodes
+    if nodes is None:
         return 0
-    at = ("workload", "emulate_nodes")
     if Backend.XCCL not in (part.backend, part.inside, part.between, part.assemble):
-        raise document.error(
+        raise InvalidKey(
+            "emulate_nodes",
             f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
-            at,
-            hint="it sets NCCL_HOSTID; remove it, or write backend: xccl",
+            lambda write: f"it sets NCCL_HOSTID; remove it, or write {write('backend', 'xccl')}",
         )
     if on_slurm or part.nodes > 1:
-        raise document.error(
+        raise InvalidKey(
+            "emulate_nodes",
             "nodes are emulated on one machine, without Slurm",
-            at,
-            hint="remove it: the campaign has real nodes",
+            "remove it: the campaign has real nodes",
         )
-    nodes = part.emulate_nodes
     if part.ranks % nodes:
-        raise document.error(
+        near = max(1, part.ranks // nodes) * nodes
+        raise InvalidKey(
+            "emulate_nodes",
             f"{part.ranks} ranks can't be divided evenly among {nodes} emulated nodes",
-            at,
-            hint=f"nearest: ranks: {max(1, part.ranks // nodes) * nodes}",
+            lambda write: f"nearest: {write('ranks', str(near))}",
         )
     return nodes

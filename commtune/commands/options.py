@@ -17,7 +17,7 @@ import typer
 from commtune.db.connection.location import database_url, refuse_token, shown_url, sqlite_path
 from commtune.documents.nearest import quote_value, suggest
 from commtune.documents.quantities import QuantityError, parse_bytes, parse_seconds
-from commtune.errors import InvalidKey, UserError
+from commtune.errors import CampaignError, InvalidKey, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
 
@@ -78,6 +78,10 @@ _FLAGS = {
 }
 
 
+#: Keys of a campaign file that have no flag.
+_WITHOUT_FLAG = ("campaign", "workload", "budget", "timing")
+
+
 def called_as() -> str:
     """How the user called us, for commands that we suggest."""
     called = sys.argv[0]
@@ -120,6 +124,22 @@ def keys_are_flags() -> Iterator[None]:
     except InvalidKey as refused:
         hint = refused.hint_in(lambda key, value: f"{flag_of(key)} {value}")
         raise UserError(f"{flag_of(refused.key)}: {refused.problem}", hint=hint) from refused
+
+
+@contextmanager
+def documents_are_flags() -> Iterator[None]:
+    """What is wrong in a document that was made of flags is said of its flag.
+
+    Raises:
+        UserError: in the place of ``CampaignError``.
+    """
+    try:
+        yield
+    except CampaignError as error:
+        keys = [step for step in error.where if isinstance(step, str)]
+        is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
+        said = f"{flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
+        raise UserError(said, hint=error.hint) from error
 
 
 @contextmanager

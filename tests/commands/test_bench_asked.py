@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from commtune.app.measure.benchmarking import _time_limit_s
-from commtune.commands.measure.bench_request import BenchOptions, request_of
+from commtune.commands.measure.bench_request import request_of
 from commtune.commands.measure.bench_results import _describe_run
 from commtune.commands.measure.trace import trace_command
 from commtune.errors import UserError
-from commtune.model import Backend, PatternParameters
+from commtune.model import Backend, PatternParameters, RunRequest
 
-_ASKED = BenchOptions(time_cap="0.05s")
+_ASKED = {"op": "allreduce", "ranks": 2, "sizes": "8", "time_cap": "0.05s"}
+
+
+def asking(**flags: Any) -> RunRequest:
+    return request_of(**{**_ASKED, **flags})
 
 
 @pytest.mark.parametrize(
@@ -26,49 +29,49 @@ _ASKED = BenchOptions(time_cap="0.05s")
 )
 def test_operations_that_it_has_not_are_refused(operation: str, message: str) -> None:
     with pytest.raises(UserError, match=message):
-        request_of(replace(_ASKED, op=operation))
+        asking(op=operation)
 
 
 @pytest.mark.parametrize("operation", ["stream", "incast", "rail", "pairs", "ping-pong"])
 def test_some_operations_need_two_ranks(operation: str) -> None:
     with pytest.raises(UserError, match="--ranks: 1 is out of range"):
-        request_of(replace(_ASKED, op=operation, ranks=1))
+        asking(op=operation, ranks=1)
 
 
 def test_there_are_no_more_ranks_than_in_campaigns() -> None:
     with pytest.raises(UserError, match="--ranks: 4097 is out of range") as caught:
-        request_of(replace(_ASKED, ranks=4097))
+        asking(ranks=4097)
     assert caught.value.hint == "from 1 to 4096"
 
 
 @pytest.mark.parametrize("cap", ["0", "0s", "1e-9s", "200000s"])
 def test_a_time_that_the_benchmark_does_not_take_is_refused_before_it_runs(cap: str) -> None:
     with pytest.raises(UserError, match="--time-cap: ") as caught:
-        request_of(replace(_ASKED, time_cap=cap))
+        asking(time_cap=cap)
     assert caught.value.hint
-    assert request_of(replace(_ASKED, time_cap="1us")).timing.time_cap_s == 1e-6
+    assert asking(time_cap="1us").timing.time_cap_s == 1e-6
 
 
 @pytest.mark.parametrize("operation", ["ring", "self", "allreduce"])
 def test_others_are_done_by_one_rank(operation: str) -> None:
-    assert request_of(replace(_ASKED, op=operation, ranks=1)).workload.ranks == 1
+    assert asking(op=operation, ranks=1).workload.ranks == 1
 
 
 @pytest.mark.parametrize("operation", ["rail", "incast", "pairs", "self"])
 def test_the_benchmark_in_python_refuses_what_it_does_not_do(operation: str) -> None:
-    asked = replace(_ASKED, op=operation, backend="python-host")
+    asked: dict[str, Any] = {"op": operation, "backend": "python-host"}
     with pytest.raises(UserError) as caught:
-        request_of(asked)
+        asking(**asked)
     assert caught.value.message == (
         f"--backend: the backend python-host does not know the operation {operation}"
     )
     assert caught.value.hint.startswith("it knows ping-pong, ")
-    assert request_of(replace(asked, op="ring")).workload.backend is Backend.PYTHON_HOST
+    assert asking(**{**asked, "op": "ring"}).workload.backend is Backend.PYTHON_HOST
 
 
 def test_a_command_is_for_campaigns() -> None:
     with pytest.raises(UserError, match="--backend: 'command' is not a known value"):
-        request_of(replace(_ASKED, backend="command"))
+        asking(backend="command")
 
 
 def test_flags_of_patterns_make_a_shape() -> None:
@@ -78,7 +81,7 @@ def test_flags_of_patterns_make_a_shape() -> None:
         "direction": "bidirectional",
         "rotate": "yes",
     }
-    workload = request_of(replace(_ASKED, op="rail", ranks=4, **flags)).workload
+    workload = asking(op="rail", ranks=4, **flags).workload
     assert workload.shape == PatternParameters(group_size=2, active=2, direction="bidirectional")
     assert workload.rotate
     assert workload.words == (
@@ -88,14 +91,14 @@ def test_flags_of_patterns_make_a_shape() -> None:
 
 
 def test_a_group_is_the_ranks_of_an_emulated_node() -> None:
-    asked = replace(_ASKED, op="rail", ranks=8, backend="xccl", emulate_nodes=2)
-    assert request_of(asked).workload.shape.group_size == 4
-    assert request_of(replace(asked, emulate_nodes=0)).workload.shape.group_size == 1
+    asked: dict[str, Any] = {"op": "rail", "ranks": 8, "backend": "xccl"}
+    assert asking(**asked, emulate_nodes=2).workload.shape.group_size == 4
+    assert asking(**asked).workload.shape.group_size == 1
 
 
 def test_the_backend_follows_from_those_inside_and_between() -> None:
     flags: dict[str, Any] = {"inside": "ipc-put", "between": "xccl"}
-    workload = request_of(replace(_ASKED, op="striping", ranks=4, **flags)).workload
+    workload = asking(op="striping", ranks=4, **flags).workload
     assert (workload.backend, workload.shape.inside) == (Backend.XCCL, "ipc-put")
 
 
@@ -148,7 +151,7 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
     operation: str, flags: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        request_of(replace(_ASKED, op=operation, ranks=4, **flags))
+        asking(op=operation, ranks=4, **flags)
     assert hint in caught.value.hint
 
 
@@ -165,12 +168,12 @@ def test_flags_that_do_not_fit_are_refused_by_their_names(
     ],
 )
 def test_operations_are_timed_as_campaigns_time_them(flags: dict[str, Any], words: str) -> None:
-    request = request_of(replace(_ASKED, backend="xccl", **flags))
+    request = asking(backend="xccl", **flags)
     assert (
         _describe_run(request, "mpich 5.0.2") == f"allreduce, 2 ranks, xccl, mpich 5.0.2, {words}"
     )
-    plain = replace(_ASKED, mode="blocking", operations=None, timer="wall", graph="no")
-    assert _describe_run(request_of(plain), "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
+    plain = asking(mode="blocking", operations=None, timer="wall", graph="no")
+    assert _describe_run(plain, "mpich 5.0.2") == "allreduce, 2 ranks, mpich 5.0.2"
 
 
 @pytest.mark.parametrize(
@@ -216,44 +219,41 @@ def test_ways_of_timing_that_a_backend_does_not_have_are_refused(
     backend: str, flags: dict[str, Any], message: str, hint: str
 ) -> None:
     with pytest.raises(UserError, match=message) as caught:
-        request_of(replace(_ASKED, backend=backend, **flags))
+        asking(backend=backend, **flags)
     assert hint in caught.value.hint
 
 
 def test_two_backends_have_no_stream_in_common() -> None:
-    shape: dict[str, Any] = {"inside": "ipc-put", "between": "xccl"}
-    striping = replace(_ASKED, op="striping", ranks=4, **shape)
     with pytest.raises(UserError, match="--mode: with backends inside, between"):
-        request_of(replace(striping, mode="batched"))
+        asking(op="striping", ranks=4, inside="ipc-put", between="xccl", mode="batched")
 
 
 def test_a_run_has_time_for_all_pairs() -> None:
-    pairs = replace(_ASKED, op="pairs", ranks=100, sizes="8,64", time_cap="0.1s")
-    assert _time_limit_s(request_of(pairs)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
-    assert _time_limit_s(request_of(replace(pairs, ranks=4))) == 600
+    pairs: dict[str, Any] = {"op": "pairs", "sizes": "8,64", "time_cap": "0.1s"}
+    assert _time_limit_s(asking(**pairs, ranks=100)) == pytest.approx(3 * 100 * 99 * 2 * 0.1)
+    assert _time_limit_s(asking(**pairs, ranks=4)) == 600
 
 
 def test_more_pairs_than_can_be_read_are_refused() -> None:
     with pytest.raises(UserError, match=r"--sizes: 9,900 pairs at 5 sizes are more than 40,000"):
-        request_of(replace(_ASKED, op="pairs", ranks=100, sizes="8,16,32,64,128"))
+        asking(op="pairs", ranks=100, sizes="8,16,32,64,128")
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("backend", ["", "python-host"])
 def test_a_size_holds_an_element(dtype: str, backend: str) -> None:
     element = 8 if dtype == "float64" else 4
-    asked = replace(_ASKED, dtype=dtype, backend=backend, sizes=f"{element - 1},64")
     with pytest.raises(UserError) as caught:
-        request_of(asked)
+        asking(dtype=dtype, backend=backend, sizes=f"{element - 1},64")
     assert caught.value.message == (
         f"--sizes: {element - 1} B is less than one element of {dtype} ({element} bytes)"
     )
     assert caught.value.hint == f"write sizes of {element} B or more"
-    assert request_of(replace(asked, sizes=str(element))).workload.sizes == (element,)
+    assert asking(dtype=dtype, backend=backend, sizes=str(element)).workload.sizes == (element,)
 
 
 def test_a_byte_is_an_element_of_its_type() -> None:
-    assert request_of(replace(_ASKED, sizes="1", dtype="uint8")).workload.sizes == (1,)
+    assert asking(sizes="1", dtype="uint8").workload.sizes == (1,)
 
 
 def test_trace_takes_settings_as_bench_does() -> None:

@@ -376,8 +376,8 @@ _FLAGS = {
     "are no batches\n  remove it, or measure with --backend xccl\n",
     "bench --window 2": "--window: allreduce has no window of messages\n"
     "  remove it, or write --op stream\n",
-    "bench --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do that\n"
-    "  leave it out\n",
+    "bench --emulate-nodes 2": "--emulate-nodes: nodes can be emulated for the backend xccl only, "
+    "and this is mpi-host\n  it sets NCCL_HOSTID; remove it, or write --backend xccl\n",
     "compare default default --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do "
     "that\n  leave it out\n",
     "compare default default --ranks 1": "--ranks: 1 is out of range\n  from 2\n",

@@ -268,7 +268,7 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
         # A profile's emulated nodes stay with its backend.
         nodes = workload.emulated_nodes if workload.backend == before else 0
     backend = Backend(workload.backend)
-    nodes = emulated_nodes(nodes, workload.ranks, backend)
+    nodes = _emulated_nodes(nodes, workload.ranks, backend)
     workload = replace(workload, emulated_nodes=nodes)
     try:
         check_elements(workload.sizes, workload.dtype, backend)
@@ -305,7 +305,7 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
         raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
 
 
-def emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
+def _emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
     """The number of nodes that one machine is to be; 0 for none.
 
     Raises:

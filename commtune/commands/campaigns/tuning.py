@@ -25,7 +25,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
-from commtune.errors import AllocationOver, CampaignError, DatabaseFault, UserError
+from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
 from commtune.replay.benchmark import Grid, load_grid
@@ -40,8 +40,6 @@ from commtune.wiring.submitted_files import given_copies
 
 #: First words of everything that a replayed campaign says.
 _REPLAYED = "replayed from the recording {}: says nothing about this machine"
-#: Keys of a campaign file that have no flag.
-_WITHOUT_FLAG = ("campaign", "workload", "budget", "timing")
 
 
 def run_campaign(
@@ -201,18 +199,9 @@ def quick_campaign(document: Mapping[str, Any], space: str, library: str) -> Cam
         workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
     default = {"campaign": 1, "name": _name(document, workload, library), "space": space}
     whole = {**default, **document, "workload": workload}
-    try:
+    with flags.documents_are_flags():
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
         return parse_campaign(json.dumps(whole), Path.cwd())
-    except CampaignError as error:
-        raise UserError(_by_flag(error), hint=error.hint) from error
-
-
-def _by_flag(error: CampaignError) -> str:
-    """The message with the flag's name in the place of the key's in a file."""
-    keys = [step for step in error.where if isinstance(step, str)]
-    is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
-    return f"{flags.flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
 
 
 def _name(document: Mapping[str, Any], workload: Mapping[str, Any], library: str) -> str:

@@ -61,10 +61,9 @@ def bench_command(
     # Help does without them.
     from commtune.app.measure.benchmarking import run_benchmark
     from commtune.commands.measure import bench_remarks, bench_results
-    from commtune.commands.measure.bench_request import BenchOptions, request_of
+    from commtune.commands.measure.bench_request import request_of
 
-    options = {name: given[name] for name in BenchOptions.__annotations__}
-    request = request_of(BenchOptions(**options))
+    request = request_of(**{name: given[name] for name in given.keys() - {"mpi", "json_output"}})
     result, installed = run_benchmark(request, mpi)
     said = bench_remarks.list_remarks(request, installed, result)
     if json_output:

@@ -11,7 +11,7 @@ import typer
 from commtune import formatting as text
 from commtune.commands import options as flags
 from commtune.errors import UserError
-from commtune.model import Backend, Execution, Workload
+from commtune.model import Execution, Workload
 
 if TYPE_CHECKING:
     from commtune.app.measure.benchmarking import TraceResult
@@ -39,18 +39,16 @@ def trace_command(
 ) -> None:
     """Show which settings the library used, ignored or replaced; nothing is timed."""
     from commtune.app.measure.benchmarking import trace_settings  # help does without it
-    from commtune.commands.measure.bench_request import BenchOptions, request_of
+    from commtune.commands.measure.bench_request import request_of
 
     request = request_of(
-        BenchOptions(
-            op=op,
-            ranks=ranks,
-            sizes=sizes,
-            settings=settings,
-            dtype=dtype,
-            backend=backend or Backend.MPI_HOST,
-            emulate_nodes=emulate_nodes,
-        )
+        settings,
+        op=op,
+        ranks=ranks,
+        sizes=sizes,
+        dtype=dtype,
+        backend=backend,
+        emulate_nodes=emulate_nodes,
     )
     workload = request.workload
     if workload.operation.is_pattern:
