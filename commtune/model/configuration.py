@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 from typing import Any
@@ -13,6 +14,18 @@ def content_key(value: Any) -> str:
     """A short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+class Changes(dict[str, str | None]):
+    """Variables of a shell with their new values; ``None`` takes one away."""
+
+    def __str__(self) -> str:
+        """The command line: ``export A=1; unset B C``; empty without any."""
+        sets = [
+            f"export {n}={shlex.quote(value)}" for n, value in self.items() if value is not None
+        ]
+        gone = [shlex.quote(name) for name, value in self.items() if value is None]
+        return "; ".join([*sets, *([f"unset {' '.join(gone)}"] if gone else [])])
 
 
 class Configuration(Mapping[str, str]):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
@@ -25,6 +24,7 @@ from commtune.kernels.toolchains import (
     why_no_xccl,
 )
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Workload
+from commtune.model.configuration import Changes
 
 #: Architectures to build for where there is no GPU to ask: a login node. Separated by commas.
 _ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
@@ -224,7 +224,7 @@ def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> 
                 f"the benchmark is built with {built.version}: runs end with MISMATCH. Take the "
                 f"folder out, or build with that one: {built.name}_HOME={library.parent.parent} "
                 "commtune build",
-                f"export LD_LIBRARY_PATH={shlex.quote(kept)}" if kept else "unset LD_LIBRARY_PATH",
+                Changes(LD_LIBRARY_PATH=kept or None),
             )
         return
 

@@ -65,7 +65,7 @@ def test_settings_in_the_shell_are_named_with_the_command_that_removes_them() ->
         {"NCCL_ALGO": "Ring", "UCX_TLS": "all", "HOME": "/"}
     )
     assert finding.status is Status.WARNING
-    assert finding.mend == "unset NCCL_ALGO UCX_TLS"
+    assert str(finding.mend) == "unset NCCL_ALGO UCX_TLS"
     assert "Ring" not in finding.what
     assert doctor._check_environment_settings({"HOME": "/"}).status is Status.OK
 
@@ -101,7 +101,7 @@ def test_a_network_database_folder_is_a_warning(tmp_path: Path) -> None:
     finding = doctor._check_database_file(tmp_path / "commtune.db", mounts)
     assert finding.status is Status.WARNING
     assert "lustre" in finding.what
-    assert finding.mend.startswith("export COMMTUNE_DB=sqlite:///")
+    assert str(finding.mend).startswith("export COMMTUNE_DB=sqlite:///")
     # Another user can lay nothing where nobody knows the name.
     again = doctor._check_database_file(tmp_path / "commtune.db", mounts)
     assert again.mend != finding.mend
@@ -214,4 +214,4 @@ def test_the_whole_examination_of_this_machine() -> None:
         assert area in areas
     for finding in findings:
         assert finding.what
-        assert "\n" not in finding.what + finding.mend
+        assert "\n" not in finding.what + str(finding.mend)

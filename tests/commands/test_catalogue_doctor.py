@@ -12,6 +12,7 @@ from command_line import CommandLine
 from commtune.app.setup.doctor import _check_environment, _fix_commands, _installed_versions
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.model import MpiFlavour, MpiInstallation
+from commtune.model.configuration import Changes
 
 NCCL = {"nccl": "2.30.7"}
 
@@ -41,7 +42,7 @@ def test_an_environment_without_settings(home: Path) -> None:
 
 def test_settings_are_checked_in_order_of_their_names(home: Path) -> None:
     findings = found(home, UCX_RNDV_THRESHOLD="8k", NCCL_PROTO="LL128")
-    assert [f.mend.split()[-1] for f in findings] == ["NCCL_PROTO", "UCX_RNDV_THRESHOLD"]
+    assert [[*f.mend][-1] for f in findings] == ["NCCL_PROTO", "UCX_RNDV_THRESHOLD"]
 
 
 def test_the_environment_wins_over_the_users_file_and_that_over_the_sites(home: Path) -> None:
@@ -98,7 +99,7 @@ def test_what_stands_in_a_file_is_checked_too(home: Path) -> None:
     spaced, suffix = found(home)
     assert spaced.what.endswith("another name that nobody reads; write NCCL_ALGO=Ring")
     assert suffix.what.startswith(f"NCCL_BUFFSIZE=8M in {file}: NCCL takes no suffix")
-    assert suffix.mend == ""  # no shell command changes it
+    assert not suffix.mend  # no shell command changes it
 
 
 def test_the_sites_file_may_set_what_only_the_site_knows(home: Path) -> None:
@@ -127,21 +128,21 @@ def test_a_value_a_letter_away_from_a_legal_one(home: Path) -> None:
     assert finding.what == (
         "UCX_RNDV_SCHEME=get_zcopi: no value get_zcopi is known; perhaps get_zcopy is meant"
     )
-    assert finding.mend == "export UCX_RNDV_SCHEME=get_zcopy"
+    assert str(finding.mend) == "export UCX_RNDV_SCHEME=get_zcopy"
     for value in ("get_zcopy", "GET_ZCOPY", "something_else", "4", ""):
         assert found(home, libraries=openmpi, UCX_RNDV_SCHEME=value) == [], value
     (finding,) = found(home, NCCL_ALGO="allreduce:tree,rinh")
-    assert finding.mend == "export NCCL_ALGO=allreduce:tree,Ring"
+    assert str(finding.mend) == "export NCCL_ALGO=allreduce:tree,Ring"
     (home / ".nccl.conf").write_text("NCCL_ALGO=Rinh\n")
     (finding,) = found(home)
     assert finding.what.startswith(f"NCCL_ALGO=Rinh in {home}/.nccl.conf: no value")
-    assert finding.mend == ""
+    assert not finding.mend
 
 
 def test_what_several_libraries_say_alike_of_a_variable_is_said_once(home: Path) -> None:
     (suffix,) = found(home, libraries={}, NCCL_BUFFSIZE="8M")
     assert suffix.what.startswith("NCCL_BUFFSIZE=8M: NCCL takes no suffix")
-    assert suffix.mend == "export NCCL_BUFFSIZE=8388608"
+    assert str(suffix.mend) == "export NCCL_BUFFSIZE=8388608"
     for name in (".nccl.conf", ".rccl.conf"):
         (home / name).write_text("NCCL_LL_BUFFSIZE=8M\n")
     in_files = [f.what for f in found(home, libraries={}) if "suffix" in f.what]
@@ -154,7 +155,7 @@ def test_what_they_say_differently_is_said_of_each(home: Path) -> None:
     assert nccl.what.startswith("NCCL_PROTO=LL128 is dangerous with NCCL (wrong-result")
     assert rccl.what.startswith("NCCL_PROTO=LL128 is dangerous with RCCL (wrong-result")
     assert "size tables" not in nccl.what and "size tables" in rccl.what
-    assert nccl.mend == rccl.mend == "unset NCCL_PROTO"
+    assert str(nccl.mend) == str(rccl.mend) == "unset NCCL_PROTO"
     (alone,) = found(home, NCCL_PROTO="LL128")
     assert alone.what == nccl.what.replace("dangerous with NCCL", "dangerous")
 
@@ -225,15 +226,26 @@ def test_a_misspelled_variable_does_not_overwrite_the_right_one(tmp_path: Path) 
 
 
 def test_what_is_taken_away_is_not_corrected() -> None:
-    def finding(mend: str, status: Status = Status.WARNING) -> Check:
+    def finding(mend: str | Changes, status: Status = Status.WARNING) -> Check:
         return Check("environment", status, "x", mend)
 
-    general = [finding("apt-get install g++", Status.MISSING), finding("unset A B C D 'E F'")]
-    general += [finding("mv a b; c", Status.OK), finding("export COMMTUNE_DB=sqlite:////x")]
-    of_variables = ["export A=8", "unset A", "export N='x; y'; unset B", "export N=z; unset C"]
-    assert _fix_commands(general, [finding(mend) for mend in of_variables]) == [
+    general = [
+        finding("apt-get install g++", Status.MISSING),
+        finding(Changes(dict.fromkeys(["A", "B", "C", "D", "E F"]))),
+        finding("mv a b; c", Status.OK),
+        finding(Changes(COMMTUNE_DB="sqlite:////x")),
+    ]
+    of_variables = [
+        finding(Changes(A="8")),
+        finding(Changes(A=None)),
+        finding("chmod u+r f"),
+        finding(Changes(N="x; y", B=None)),
+        finding(Changes(N="z", C=None)),
+    ]
+    assert _fix_commands(general, of_variables) == [
         "apt-get install g++",
         "export COMMTUNE_DB=sqlite:////x",
+        "chmod u+r f",
         "unset A",
         "export N='x; y'; unset B",
         "unset C",

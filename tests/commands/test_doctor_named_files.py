@@ -39,7 +39,7 @@ def written(folder: Path, name: str) -> dict[str, str]:
 
 
 def said(environment: dict[str, str], **versions: str) -> list[tuple[str, str]]:
-    return [(check.what, check.mend) for check in check_named_files(environment, versions)]
+    return [(check.what, str(check.mend)) for check in check_named_files(environment, versions)]
 
 
 FORMATS = ("openmpi-rules", "openmpi-json", "intel-json")

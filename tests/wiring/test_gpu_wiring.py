@@ -316,7 +316,7 @@ def test_the_doctor_says_what_a_mismatch_comes_from(
     assert f"LD_LIBRARY_PATH brings NCCL {version}" in found.what
     assert "the benchmark is built with 2.28.9: runs end with MISMATCH" in found.what
     assert f"NCCL_HOME={tmp_path / 'other'} commtune build" in found.what
-    assert found.mend == "export LD_LIBRARY_PATH=/elsewhere"
+    assert str(found.mend) == "export LD_LIBRARY_PATH=/elsewhere"
 
 
 @pytest.mark.usefixtures("h200s")

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import shlex
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeGuard
 
 from commtune.app.setup.named_files import check_named_files
 from commtune.cluster.local.launch import base_environment
@@ -19,6 +19,7 @@ from commtune.db.connection.location import database_url, sqlite_path
 from commtune.errors import CommtuneError
 from commtune.kernels.library_versions import probe_library_versions
 from commtune.model import MpiInstallation
+from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import checking
 from commtune.spaces.catalogue import settings_files as files
 from commtune.wiring.gpu_toolchains import check_backends, find_user_toolchain
@@ -46,12 +47,7 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
     general = examine_machine(database=sqlite_path(database_url(db)))
     variables = collect_checks("environment", of_variables)
     backends = collect_checks("backend", lambda: check_backends(machine, mpi))
-    others = [check for check in variables if not check.mend.startswith(("export ", "unset "))]
-    fixes = _fix_commands(
-        [*general, *backends, *others],
-        [check for check in variables if check not in others],
-        os.environ,
-    )
+    fixes = _fix_commands([*general, *backends], variables, os.environ)
     return Diagnosis([*general, *variables, *backends], fixes)
 
 
@@ -128,10 +124,6 @@ def _check_environment(
         yield Check("environment", Status.WARNING, remark.what, remark.mend)
 
 
-#: Variables with their new values; ``None`` takes one away.
-_Changes = Mapping[str, str | None]
-
-
 def _fix_commands(
     general: Iterable[Check], of_variables: Iterable[Check], names: Iterable[str] = ()
 ) -> list[str]:
@@ -139,7 +131,7 @@ def _fix_commands(
 
     Args:
         general: findings about the machine, and about the environment as a whole.
-        of_variables: findings about single variables of it.
+        of_variables: findings about what is set in it.
         names: of what is set, whether anything is said of it or not: a guard is none of ours.
     """
     # Several findings may speak of one variable, and what mends one may undo what mends another.
@@ -147,43 +139,31 @@ def _fix_commands(
     # takes the rest; taking a variable away goes before correcting it; and a misspelled one that
     # is set under its right name too is taken away, for the other is what programs read so far.
     others, singly = _mends(general), _mends(of_variables)
-    here = {n: None for mend in others if _unsets(mend) for n in _read(mend)}
-    decided = _decided([_read(mend) for mend in singly], {*here, *names})
+    here = Changes({n: None for mend in others if _unsets(mend) for n in mend})
+    changes = [mend for mend in singly if isinstance(mend, Changes)]
+    decided = _decided(changes, {*here, *names})
+    rest = Changes({n: None for n in here if n not in decided})
     return [
-        *(mend for mend in others if not _unsets(mend)),
-        *_lines([*map(_read, singly), {n: None for n in here if n not in decided}], decided),
+        *(str(mend) for mend in others if not _unsets(mend)),
+        *(mend for mend in singly if isinstance(mend, str)),
+        *_lines([*changes, rest], decided),
     ]
 
 
-def _mends(findings: Iterable[Check]) -> list[str]:
-    return [*dict.fromkeys(f.mend for f in findings if f.mend and f.status is not Status.OK)]
+def _mends(findings: Iterable[Check]) -> list[str | Changes]:
+    found = [f.mend for f in findings if f.mend and f.status is not Status.OK]
+    return [*{str(mend): mend for mend in found}.values()]
 
 
-def _unsets(mend: str) -> bool:
-    return mend.startswith("unset ")
+def _unsets(mend: str | Changes) -> TypeGuard[Changes]:
+    return isinstance(mend, Changes) and set(mend.values()) == {None}
 
 
-def _read(mend: str) -> _Changes:
-    """What a command such as ``export A=1; unset B C`` changes."""
-    changes: dict[str, str | None] = {}
-    words = shlex.shlex(mend, posix=True, punctuation_chars=";")
-    words.whitespace_split = True
-    exports = False
-    for word in words:
-        if word in ("export", "unset", ";"):
-            exports = word == "export"
-        else:
-            name, _, value = word.partition("=")
-            changes[name] = value if exports else None
-    return changes
-
-
-def _decided(wanted: Iterable[_Changes], here: Iterable[str]) -> _Changes:
+def _decided(wanted: Sequence[Changes], here: Collection[str]) -> Changes:
     """What becomes of each variable; ``here`` are those that are set now."""
-    wanted, here = [*wanted], set(here)
-    decided: dict[str, str | None] = {}
+    decided = Changes()
     for changes in wanted:
-        if set(changes.values()) == {None}:
+        if _unsets(changes):
             decided.update(changes)
     for changes in wanted:
         is_renaming = None in changes.values()
@@ -193,17 +173,17 @@ def _decided(wanted: Iterable[_Changes], here: Iterable[str]) -> _Changes:
     return decided
 
 
-def _lines(wanted: Iterable[_Changes], decided: _Changes) -> Iterator[str]:
+def _lines(wanted: Iterable[Changes], decided: Changes) -> Iterator[str]:
     """A line for each of the changes, without what is changed otherwise or was before."""
     done: set[str] = set()
     for changes in wanted:
-        kept = {
-            name: value
-            for name, value in changes.items()
-            if name not in done and decided.get(name) == value
-        }
+        kept = Changes(
+            {
+                name: value
+                for name, value in changes.items()
+                if name not in done and decided.get(name) == value
+            }
+        )
         done |= kept.keys()
-        sets = [f"export {name}={shlex.quote(v)}" for name, v in kept.items() if v is not None]
-        gone = [shlex.quote(name) for name, value in kept.items() if value is None]
-        if parts := [*sets, *([f"unset {' '.join(gone)}"] if gone else [])]:
-            yield "; ".join(parts)
+        if kept:
+            yield str(kept)

@@ -16,6 +16,7 @@ from pathlib import Path
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import UserError
 from commtune.kernels.tuner_build import PLUGIN_VARIABLE, find_plugin_name
+from commtune.model.configuration import Changes
 from commtune.spaces.preset_choice import is_version_in
 
 _SILENT = "is ignored without a word"
@@ -131,25 +132,25 @@ def check_named_files(
 def _check(
     named: _Named, value: str, environment: Mapping[str, str], versions: Mapping[str, str]
 ) -> Iterator[Check]:
-    file, undo = Path(value), f"unset {named.variable}"
+    file, undo = Path(value), Changes({named.variable: None})
     what, mend = _find_fault(named, file, versions)
     if what:
         yield _warn(f"{named.variable}={value} {what}; such a file {named.fate}", mend or undo)
         return
     if not file.is_absolute():
-        right = f"export {named.variable}={shlex.quote(str(file.absolute()))}"
+        right = Changes({named.variable: str(file.absolute())})
         yield _warn(f"{named.variable}={value} is read from the folder of each process", right)
     for name, wanted in named.switches.items():
         if environment.get(name, "").lower() not in _TRUE:
             now = f"is {environment[name]}" if name in environment else "is not set"
-            keep = f"export {named.variable}={shlex.quote(value)}; export {name}={wanted}"
+            keep = Changes({named.variable: value, name: wanted})
             yield _warn(f"{named.variable}={value} is not read: {name} {now}", keep)
     forced = sorted(name for name in environment if re.fullmatch(named.forcing, name))
     here = versions.get(named.library)
     if forced and (here is None or is_version_in(here, named.forced_in)):
         names = ", ".join(forced)
         what = f"{named.variable}={value} is not asked: {names} chooses for all sizes"
-        yield _warn(what, "unset " + " ".join(forced))
+        yield _warn(what, Changes(dict.fromkeys(forced)))
 
 
 def _find_fault(named: _Named, file: Path, versions: Mapping[str, str]) -> tuple[str, str]:
@@ -203,5 +204,5 @@ def _check_plugin(environment: Mapping[str, str]) -> Iterator[Check]:
         yield _warn(f"COMMTUNE_TUNER_FILE is read by no one: {PLUGIN_VARIABLE} is not set", build)
 
 
-def _warn(what: str, mend: str) -> Check:
+def _warn(what: str, mend: str | Changes) -> Check:
     return Check("files", Status.WARNING, what, mend)

@@ -30,6 +30,7 @@ from commtune.cluster.slurm.site import explain_silence
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
+from commtune.model.configuration import Changes
 
 _LEAST_PYTHON = (3, 11)
 _LEAST_SHM_BYTES = 64 * 2**20
@@ -71,7 +72,8 @@ class Check:
     area: str  # what was looked at, one word
     status: Status
     what: str  # what was found, for a person
-    mend: str = ""  # one command line that changes it; empty where none is needed or known
+    #: One command line that changes it; empty where none is needed or known.
+    mend: str | Changes = ""
 
 
 def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
@@ -246,17 +248,20 @@ def _check_database_file(file: Path, mountinfo: str) -> Check:
     if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
         closed = file
     if closed is not None:
-        mend = f"export COMMTUNE_DB=sqlite:///{_own_folder()}/commtune.db"
-        return Check("database", Status.MISSING, f"can't write to {closed}", mend)
+        return Check("database", Status.MISSING, f"can't write to {closed}", _own_database())
     kind = filesystem_type(existing.resolve(), mountinfo) or "unknown"
     free = shutil.disk_usage(existing).free
     what = f"{file}: {kind}, {_gib(free)} free"
     if is_network(kind):
-        mend = f"export COMMTUNE_DB=sqlite:///{_own_folder()}/commtune.db"
-        return Check("database", Status.WARNING, what + "; a network file system: slower", mend)
+        what += "; a network file system: slower"
+        return Check("database", Status.WARNING, what, _own_database())
     if free < _LEAST_DISK_BYTES:
         return Check("database", Status.WARNING, what + ": little room")
     return Check("database", Status.OK, what)
+
+
+def _own_database() -> Changes:
+    return Changes(COMMTUNE_DB=f"sqlite:///{_own_folder()}/commtune.db")
 
 
 def _own_folder() -> Path:
@@ -276,7 +281,7 @@ def _check_cache(folder: Path) -> Iterator[Check]:
     existing = _existing_part(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
         what = f"can't write to {existing}: the benchmark is built below it"
-        mend = f"export XDG_CACHE_HOME={_own_folder()}"
+        mend = Changes(XDG_CACHE_HOME=str(_own_folder()))
         yield Check("cache", Status.MISSING, what, mend)
 
 
@@ -290,7 +295,7 @@ def _check_environment_settings(variables: Mapping[str, str]) -> Check:
         Status.WARNING,
         f"set in this shell: {', '.join(names)}; campaigns run without them unless they pin them, "
         "so a campaign's default is not that of your jobs",
-        "unset " + " ".join(map(shlex.quote, names)),
+        Changes(dict.fromkeys(names)),
     )
 
 

@@ -23,7 +23,8 @@ def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None
     """Check this machine: what is installed, what is missing, and how to fix it."""
     found = diagnose_machine(db)
     if json_output:
-        print(json.dumps([asdict(check) for check in found.checks], indent=2))
+        checks = [{**asdict(check), "mend": str(check.mend)} for check in found.checks]
+        print(json.dumps(checks, indent=2))
         return
     _print_checks(found.checks)
     if found.fixes:

@@ -7,12 +7,12 @@ catalogue knows, or that are a letter away from one.
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value
+from commtune.model.configuration import Changes
 from commtune.spaces.catalogue import loading
 from commtune.spaces.catalogue.words import Danger, Level, Wrong
 
@@ -44,9 +44,9 @@ class EnvironmentSetting:
         return f" in {self.file}" if self.file else ""
 
     @property
-    def removal(self) -> str:
-        """What takes it away."""
-        return "" if self.file else f"unset {shlex.quote(self.name)}"
+    def removal(self) -> Changes:
+        """What takes it away; what stands in a file is mended in an editor, by hand."""
+        return Changes() if self.file else Changes({self.name: None})
 
 
 @dataclass(frozen=True)
@@ -55,14 +55,14 @@ class SettingRemark:
 
     Attributes:
         what: one line for a person, with what to do.
-        mend: one command line that does it; empty where none is known.
+        mend: what does it in a shell; empty where nothing is known that does.
         alike: ``what`` without the name of the library that reads the variable; empty where it
             names none.
     """
 
     name: str
     what: str
-    mend: str = ""
+    mend: Changes = field(default_factory=Changes)
     alike: str = ""
 
     @property
@@ -133,9 +133,7 @@ def _of_known(
             " takes no suffix, "
             f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
-        # What stands in a file is mended in an editor, by hand.
-        plain = f"export {setting.name}={_plain(setting.value)}"
-        mend = "" if setting.file else plain
+        mend = setting.removal and Changes({setting.name: str(_plain(setting.value))})
         yield SettingRemark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
@@ -232,8 +230,8 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
                 return
 
 
-def _renaming(setting: EnvironmentSetting, name: str) -> str:
-    return f"export {name}={shlex.quote(setting.value)}; {setting.removal}"
+def _renaming(setting: EnvironmentSetting, name: str) -> Changes:
+    return Changes({name: setting.value, setting.name: None})
 
 
 def _plain(value: str) -> int:
@@ -284,10 +282,8 @@ def _words(value: str) -> list[str]:
 def _remark(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark:
     shown = f"{setting.name}={setting.value}"[:80]
     what = f"{shown}{setting.place}: no value {word} is known; perhaps {meant} is meant"
-    value = shlex.quote(setting.value.replace(word, meant, 1))
-    return SettingRemark(
-        setting.name, what, "" if setting.file else f"export {setting.name}={value}"
-    )
+    right = Changes({setting.name: setting.value.replace(word, meant, 1)})
+    return SettingRemark(setting.name, what, setting.removal and right)
 
 
 _LEAST = 4  # letters: RX and TX, MIN and MAX, D2H and H2D are words of their own
