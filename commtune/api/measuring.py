@@ -162,7 +162,7 @@ def verify(
     from commtune.app.measure import verification
 
     reference = profile.reference if isinstance(profile, Profile) else profile
-    found = verification.verify(
+    found = verification.verify_profile(
         reference, db=store.url, time_s=_seconds(time), mpi=mpi, reporter=_reporter(on_progress)
     )
     return Verification(found.profile, str(found.verification.finding), found.changes, found)
@@ -216,7 +216,7 @@ def compare(
     from commtune.app.measure import comparison
 
     a, b = (one.reference if isinstance(one, Profile) else one for one in (a, b))
-    found = comparison.compare(
+    found = comparison.compare_configurations(
         a,
         b,
         changes=comparison.WorkloadChanges(**workload),

@@ -34,7 +34,7 @@ def read_answer(url: str, read: Callable[[], _T]) -> _T:
         raise explain_other_version(url, f"its answer is not readable ({said})") from error
 
 
-def load(kind: type[_T], plain: Any) -> _T:
+def load_answer(kind: type[_T], plain: Any) -> _T:
     """A dataclass from plain data, as the API gives it."""
     return load_plain(kind, _with_open_ends(plain))
 
@@ -50,13 +50,13 @@ def _with_open_ends(plain: Any) -> Any:
 def list_campaigns(url: str) -> list[CampaignSummary]:
     """All campaigns, newest first."""
     told = fetch(url, "/campaigns")
-    return read_answer(url, lambda: [load(CampaignSummary, one) for one in told])
+    return read_answer(url, lambda: [load_answer(CampaignSummary, one) for one in told])
 
 
 def find_profiles(url: str, campaign: str | None) -> list[StoredProfile]:
     """As ``queries.profiles.find_profiles``."""
     told = fetch(url, "/profiles", campaign=campaign)
-    return read_answer(url, lambda: [load(StoredProfile, one) for one in told])
+    return read_answer(url, lambda: [load_answer(StoredProfile, one) for one in told])
 
 
 def load_profile(url: str, reference: str) -> ProfileAnswer:
@@ -69,8 +69,8 @@ def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
     return ProfileAnswer(
         id=int(told["id"]),
         campaign=str(told["campaign"]),
-        profile=load(Profile, told),
-        system=load(SystemRecord, told["system"]),
+        profile=load_answer(Profile, told),
+        system=load_answer(SystemRecord, told["system"]),
         stack=StackRecord(
             told["stack_fingerprint"], told["stack"], dict(told["stack_description"])
         ),

@@ -52,7 +52,9 @@ def scheduler_of(
     )
 
 
-def polled(scheduler: Scheduler, folder: Path, cluster: str, period_s: float) -> Scheduler:
+def with_shared_answers(
+    scheduler: Scheduler, folder: Path, cluster: str, period_s: float
+) -> Scheduler:
     """The scheduler as many controllers may ask it: with Slurm, once for all of a user's.
 
     Args:

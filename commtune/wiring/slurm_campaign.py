@@ -62,9 +62,9 @@ from commtune.wiring.schedulers import (
     LOOK_AT,
     failed_nodes_of,
     launcher_of,
-    polled,
     scheduler_of,
     topology_here,
+    with_shared_answers,
 )
 from commtune.wiring.submitted_files import COPIES
 from commtune.wiring.user_folders import Folders
@@ -142,7 +142,9 @@ class SlurmCampaign:
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
         scheduler = self.scheduler
-        asked = polled(scheduler, Folders.of_user().data, self.site.name, self.request.poll_s)
+        asked = with_shared_answers(
+            scheduler, Folders.of_user().data, self.site.name, self.request.poll_s
+        )
         reader = ResultReader(
             program=self.program,
             environment=self._variables,

@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
-from commtune.app.setup.database import find_prunable, prune
+from commtune.app.setup.database import find_prunable, prune_campaigns
 from commtune.commands.setup.database import db_prune_command
 from commtune.db.connection.engine import open_database
 from commtune.db.inspection import find_damage
@@ -64,7 +64,7 @@ def test_samples_and_output_of_the_search_go_and_nothing_else(url: str, store: S
     found = find_prunable(30, url)
     assert [one.name for one in found.campaigns] == ["made-up"]
     assert found.runs > 10
-    assert prune(found, url) == []
+    assert prune_campaigns(found, url) == []
     assert rows_of(store, but=_PRUNED) == before
     assert given.samples_of(store, "late", given.SIZES[0]) == ()
     with store.database.read() as connection:
@@ -86,7 +86,7 @@ def test_blocks_with_a_run_of_what_is_recommended_stay(url: str, store: Store) -
     for place, (block, trial) in enumerate([(1, 0), (1, 1), (2, 0), (2, 2)]):
         searched(store, number, f"r{place}", block, trial)
     age(store)
-    prune(find_prunable(30, url), url)
+    prune_campaigns(find_prunable(30, url), url)
     kept = [bool(given.samples_of(store, f"r{place}", given.SIZES[0])) for place in range(4)]
     assert kept == [True, True, False, False]
 
@@ -102,7 +102,7 @@ def test_what_ran_lately_or_is_held_stays(url: str, store: Store) -> None:
     store.lock(held, LockOwner("elsewhere", "", 1, 1, 0))
     found = find_prunable(30, url)
     assert [one.name for one in found.campaigns] == ["held"]
-    ((name, why),) = prune(found, url)
+    ((name, why),) = prune_campaigns(found, url)
     assert name == "held" and "is in use by process 1 on elsewhere" in why
     after = rows_of(store, but={("locks", "heartbeat")})
     assert {**after, "locks": []} == before
@@ -120,7 +120,7 @@ def test_record_files_of_stored_runs_are_compressed(
     age(store)
     found = find_prunable(30, url)
     assert [file.stem for file in found.files] == ["stored"]
-    prune(found, url)
+    prune_campaigns(found, url)
     left = {file.name for file in tmp_path.glob("*.jsonl*")}
     assert left == {"stored.jsonl.gz", "open.jsonl", "unknown.jsonl"}
 
@@ -128,7 +128,7 @@ def test_record_files_of_stored_runs_are_compressed(
 def test_a_pruned_campaign_can_be_given_away(url: str, store: Store, tmp_path: Path) -> None:
     Made(trials=10, blocks=3).store(store)
     age(store)
-    prune(find_prunable(30, url), url)
+    prune_campaigns(find_prunable(30, url), url)
     sharing.create_bundle(tmp_path / "b", db=url)
     other = f"sqlite:///{tmp_path}/other.db"
     (merged,) = sharing.merge_bundle(sharing.read_bundle(tmp_path / "b"), "site-a", other)
@@ -171,5 +171,5 @@ def test_room_goes_back_to_the_disk(sqlite_url: str, tmp_path: Path) -> None:
     age(store)
     database.close()
     full = (tmp_path / "commtune.db").stat().st_size
-    prune(find_prunable(30, sqlite_url), sqlite_url)
+    prune_campaigns(find_prunable(30, sqlite_url), sqlite_url)
     assert (tmp_path / "commtune.db").stat().st_size < full

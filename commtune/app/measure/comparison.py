@@ -111,7 +111,7 @@ class _Task:
     on: SlurmCampaign | None
 
 
-def compare(
+def compare_configurations(
     a: str,
     b: str,
     *,

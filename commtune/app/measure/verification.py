@@ -94,7 +94,7 @@ class _Task:
         return f"{self.answer.campaign}/{self.answer.profile.name}"
 
 
-def verify(
+def verify_profile(
     profile: str | tuple[ProfileAnswer, CampaignDescription],
     *,
     db: str | None = None,

@@ -9,7 +9,7 @@ from commtune.app.profiles.explained import Answer, Explained, LikelyProfile, Ne
 from commtune.app.profiles.nominal_share import Share
 from commtune.db.connection.service import fetch
 from commtune.db.records import BestRow
-from commtune.db.remote import load, read_answer
+from commtune.db.remote import load_answer, read_answer
 from commtune.errors import NoAnswer
 from commtune.model import Operation
 from commtune.systems.nominal.collectives import Nominal
@@ -28,7 +28,7 @@ def best_answers(
             raise NoAnswer(told["message"], hint=told["hint"])
         rows = [told["best"], *told["others"]]
         shown = [_explained(one) for one in rows[:explained]]
-        return shown, [load(BestRow, one) for one in rows[explained:]]
+        return shown, [load_answer(BestRow, one) for one in rows[explained:]]
 
     return read_answer(url, read)
 
@@ -48,13 +48,13 @@ def size_table(url: str, operation: Operation, filters: Mapping[str, Any]) -> di
 def _explained(told: Mapping[str, Any]) -> Explained:
     likely = told["likely"]
     return Explained(
-        load(BestRow, told),
+        load_answer(BestRow, told),
         str(told["why"]),
         tuple(
-            Neighbour(int(one["bytes"]), load(BestRow, one), str(one["why"]))
+            Neighbour(int(one["bytes"]), load_answer(BestRow, one), str(one["why"]))
             for one in told["neighbours"]
         ),
-        None if likely is None else load(LikelyProfile, likely),
+        None if likely is None else load_answer(LikelyProfile, likely),
         None if told["of_nominal"] is None else _share(told["of_nominal"]),
     )
 

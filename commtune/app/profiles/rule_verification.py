@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune.app.measure import benchmarking
-from commtune.app.measure.verification import VerificationResult, verify
+from commtune.app.measure.verification import VerificationResult, verify_profile
 from commtune.app.profiles.rule_files import (
     CampaignRules,
     find_library,
@@ -96,7 +96,7 @@ def verify_rules(
     for line in _describe_proof(file, rules, found, proof):
         reporter.say(line)
     answer = _as_profile(rules, Configuration(deployed_settings(file, rules)))
-    result = verify(
+    result = verify_profile(
         (answer, rules.stored),
         db=db,
         time_s=time_s,

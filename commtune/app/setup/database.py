@@ -94,7 +94,7 @@ def find_prunable(days: int, db: str | None = None) -> Prunable:
         return Prunable(tuple(find_old_campaigns(connection, time.time() - days * _DAY_S)))
 
 
-def prune(found: Prunable, db: str | None = None) -> list[tuple[str, str]]:
+def prune_campaigns(found: Prunable, db: str | None = None) -> list[tuple[str, str]]:
     """Removes samples and output, then compresses record files; a second call goes on.
 
     Returns:

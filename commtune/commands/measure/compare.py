@@ -43,12 +43,14 @@ def compare_command(
     json_output: JsonOption = False,
 ) -> None:
     """Measure any two configurations against each other; nothing is stored."""
-    from commtune.app.measure.comparison import compare  # help does without it
+    from commtune.app.measure.comparison import compare_configurations  # help does without it
 
     changes = _read_changes(op, ranks, sizes, backend, emulate_nodes)
     time_s = flags.seconds_flag("--time", time)
     with open_reporter() as reporter, flags.keys_are_flags():
-        result = compare(a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter)
+        result = compare_configurations(
+            a, b, changes=changes, mpi=mpi, time_s=time_s, db=db, reporter=reporter
+        )
     if json_output:
         flags.print_json(_comparison_data(result))
     else:

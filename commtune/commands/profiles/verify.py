@@ -49,7 +49,7 @@ def verify_command(
 
     Exit codes: 0 holds, 10 weaker, 11 gone, 12 worse, 13 inconclusive.
     """
-    from commtune.app.measure.verification import verify  # help does without it
+    from commtune.app.measure.verification import verify_profile  # help does without it
     from commtune.app.profiles.rule_verification import verify_rules
 
     time_s = flags.seconds_flag("--time", time)
@@ -63,7 +63,7 @@ def verify_command(
             )
         else:
             assert profile is not None
-            result = verify(
+            result = verify_profile(
                 profile, db=db, time_s=time_s, mpi=mpi, reporter=reporter, take_over=take_over
             )
     where = flags.shown_database(db)

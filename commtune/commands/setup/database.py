@@ -77,7 +77,7 @@ def db_prune_command(
     db: DbOption = None,
 ) -> None:
     """Drop samples that no profile of an old campaign rests on; compress its record files."""
-    from commtune.app.setup.database import find_prunable, prune
+    from commtune.app.setup.database import find_prunable, prune_campaigns
 
     found = find_prunable(older_than, db)
     runs = format_count(found.runs, "run")
@@ -94,6 +94,6 @@ def db_prune_command(
             "nothing was pruned",
             hint=f"{called_as()} db prune --older-than {older_than} --yes prunes without asking",
         )
-    for name, why in prune(found, db):
+    for name, why in prune_campaigns(found, db):
         print(f"{name} was left as it is: {why}")
     print("pruned")

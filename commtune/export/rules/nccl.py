@@ -50,7 +50,7 @@ _LIMITED = [
 ]
 
 
-def expressible(operation: str) -> frozenset[str]:
+def expressible_variables(operation: str) -> frozenset[str]:
     """Names of variables that a row of an operation can say."""
     if operation not in _COLLECTIVES:
         return frozenset()
@@ -146,7 +146,7 @@ NCCL_TUNER = RuleFormat(
     "nccl-tuner",
     "nccl",
     ">=2.24,<3",
-    expressible,
+    expressible_variables,
     _write,
     {"NCCL_TUNER_PLUGIN": "libnccl-tuner-commtune.so"},
     "",

@@ -12,7 +12,7 @@ import re
 from pathlib import Path
 
 from commtune.errors import ExportRefused
-from commtune.export.rules.nccl import comment_lines, expressible, rows_of
+from commtune.export.rules.nccl import comment_lines, expressible_variables, rows_of
 from commtune.export.rules.rule_file import RuleFile, RuleFormat
 from commtune.export.rules.table import RuleTable
 
@@ -61,7 +61,7 @@ RCCL_TUNER = RuleFormat(
     "rccl-tuner",
     "rccl",
     ">=2.30,<3",
-    expressible,
+    expressible_variables,
     _write,
     {},
     "",

@@ -18,7 +18,7 @@ from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.cluster.slurm.node_kinds import NodeChoice, choose_nodes
 from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.cluster.slurm.site import describe_site
-from commtune.wiring.schedulers import polled
+from commtune.wiring.schedulers import with_shared_answers
 
 _CAMPAIGNS = 10
 
@@ -43,7 +43,7 @@ def _ended_job(cluster: Cluster) -> str:
 
 def _shared(cluster: Cluster, folder: Path, period_s: float) -> SlurmScheduler:
     """As a campaign of its own has it."""
-    shared = polled(SlurmScheduler(cluster.environment), folder, "test", period_s)
+    shared = with_shared_answers(SlurmScheduler(cluster.environment), folder, "test", period_s)
     assert isinstance(shared, SlurmScheduler)
     return shared
 
