@@ -28,14 +28,6 @@ class LoadSnapshot:
     at_s: float  # monotonic clock, seconds
 
 
-@dataclass(frozen=True)
-class _BackgroundLoad:
-    """CPU time that others used, as shares of the usable cores' time, 0 to 1."""
-
-    share: float  # other programs and other virtual machines
-    stolen: float  # the part of it that was other virtual machines'
-
-
 def read_load(
     proc: Path = _PROC, cores: Collection[int] | None = None, running_s: float = 0.0
 ) -> LoadSnapshot | None:
@@ -56,12 +48,11 @@ def read_load(
     return LoadSnapshot({core: found[core] for core in wanted}, own_s, time.monotonic())
 
 
-def load_between(
-    before: LoadSnapshot | None, after: LoadSnapshot | None
-) -> _BackgroundLoad | None:
-    """What others used from one moment to another; ``None`` where it can't be told.
+def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> float | None:
+    """The share of the usable cores' time, 0 to 1, that others used from one moment to another.
 
-    It is as exact as the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
+    Others are programs and virtual machines. ``None`` where it can't be told. It is as exact as
+    the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
     """
     if before is None or after is None or before.cores.keys() != after.cores.keys():
         return None
@@ -78,7 +69,7 @@ def load_between(
     stolen_s = (_ticks(after, ["steal"]) - _ticks(before, ["steal"])) / ticks_per_s
     # Stolen time is added last: some kernels charge it to the process it was stolen from.
     others_s = max(0.0, used_s - (after.own_s - before.own_s)) + stolen_s
-    return _BackgroundLoad(_share(others_s / whole_s), _share(stolen_s / whole_s))
+    return min(1.0, max(0.0, others_s / whole_s))
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
@@ -103,7 +94,3 @@ def _ticks(taken: LoadSnapshot, columns: Collection[str]) -> int:
 def _own_s() -> float:
     used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(each.ru_utime + each.ru_stime for each in used)
-
-
-def _share(value: float) -> float:
-    return min(1.0, max(0.0, value))

@@ -82,7 +82,7 @@ class LocalBenchmark:
             result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
         if not self._launcher.is_local:  # other machines' load, and their clocks
             return result
-        return replace(result, other_load=others.share if others else None, end_s=end_s)
+        return replace(result, other_load=others, end_s=end_s)
 
     def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         folder = self.folder / "traces"
