@@ -30,7 +30,6 @@ from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
-from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.scheduler import (
     AFTER_VARIABLE,
     Allocation,
@@ -51,8 +50,6 @@ from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.launch_command import launch_words
-from commtune.systems.detection.recognition import recognize_system, surest_matches
-from commtune.systems.loading import list_systems, load_system
 from commtune.systems.schema import Slurm
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
@@ -345,20 +342,6 @@ class SlurmCampaign:
             "partition": request.partition or (jobs.partition if jobs else ""),
             "constraint": request.constraint or (jobs.constraint if jobs else ""),
         }
-
-    def system_hint(self) -> str:
-        """That a description of this system comes with commtune; empty where the file names one.
-
-        Empty as well in a job of ``commtune submit``, which said it, and where several would fit.
-        """
-        if self.spec.system is not None or self.key:
-            return ""
-        known = [load_system(name) for name in list_systems()]
-        found = surest_matches(recognize_system(collect_clues(os.environ, self.site.name), known))
-        if len(found) != 1 or found[0].system.retired:
-            return ""
-        name, why = found[0].system.name, found[0].by[0]
-        return f"note: this is {name} ({why}); 'system: {name}' requests what fits it"
 
     @property
     def _failed_nodes(self) -> FailedNodes:

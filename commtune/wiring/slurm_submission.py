@@ -15,6 +15,7 @@ from commtune.cluster.jobs.cancellation import Cancelled, FolderBook, cancel_all
 from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
+from commtune.cluster.machine.inventory import collect_clues
 from commtune.cluster.placement import expand_hosts
 from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, SchedulerFault, Site
 from commtune.cluster.slurm.client import clean_environment
@@ -34,6 +35,8 @@ from commtune.errors import (
 from commtune.formatting import format_duration
 from commtune.interrupts import ignore_interrupts, is_time_nearly_over
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage, MpiInstallation
+from commtune.systems.detection.recognition import recognize_system, surest_matches
+from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
@@ -82,6 +85,7 @@ def prepare_slurm_campaign(
     on = _with_nodes_of_one_kind(on) if is_slurm else on
     if not on.key:  # ``submit`` said it
         _say_what_node_hours_decide(on)
+        _say_which_system_it_is(on)
     return on
 
 
@@ -128,6 +132,17 @@ def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
         f"{given:g} node-hours can decide something if a run takes {format_duration(longest_s)} "
         f"at most: the confirmation is {runs} runs at least"
     )
+
+
+def _say_which_system_it_is(on: SlurmCampaign) -> None:
+    """Says that a description of it comes with commtune, where the file names none."""
+    if on.spec.system is not None:
+        return
+    known = [load_system(name) for name in list_systems()]
+    found = surest_matches(recognize_system(collect_clues(os.environ, on.site.name), known))
+    if len(found) == 1 and not found[0].system.retired:
+        name, why = found[0].system.name, found[0].by[0]
+        on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
 
 
 def _describe_site(spec: CampaignSpec) -> Site:

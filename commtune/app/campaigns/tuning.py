@@ -138,8 +138,6 @@ def _tune_on_slurm(
 ) -> CampaignResult:
     """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
     plan, on = spec.plan, prepare_slurm_campaign(spec, mpi, reporter.say)
-    if hint := on.system_hint():
-        reporter.say(hint)
     record = slurm_record(on)
     if on.key:
         _check_stored(plan.name, opened)
@@ -206,10 +204,7 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
         reporter.say(remark)
-    on = prepare_slurm_campaign(spec, mpi, reporter.say)
-    if hint := on.system_hint():
-        reporter.say(hint)
-    return on
+    return prepare_slurm_campaign(spec, mpi, reporter.say)
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
