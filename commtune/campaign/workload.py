@@ -173,7 +173,14 @@ class WorkloadPart(Part):
         if self.rotate and not self.backend.is_native:
             problem = f"the backend {self.backend} does not rotate through its buffers"
             raise InvalidKey("rotate", problem, "remove it")
-        emulated = _emulated_nodes(self, on_slurm=on_slurm)
+        if emulated := self.emulate_nodes or 0:
+            backends = (self.backend, self.inside, self.between, self.assemble)
+            check_emulated(emulated, self.ranks, backends)
+            if on_slurm or self.nodes > 1:
+                problem = "nodes are emulated on one machine, without Slurm"
+                raise InvalidKey(
+                    "emulate_nodes", problem, "remove it: the campaign has real nodes"
+                )
         asked = self._pattern_fields(folder, emulated or self.nodes)
         backend, shape = asked.choose_backend(), asked.parameters()
         # What needs neither a check nor a default of another kind.
@@ -198,27 +205,27 @@ class WorkloadPart(Part):
         )
 
 
-def _emulated_nodes(part: WorkloadPart, *, on_slurm: bool) -> int:
-    nodes = part.emulate_nodes
-    if nodes is None:
-        return 0
-    if Backend.XCCL not in (part.backend, part.inside, part.between, part.assemble):
+def check_emulated(nodes: int, ranks: int, backends: Sequence[Backend | str | None]) -> None:
+    """Sees that one machine can play so many nodes.
+
+    Args:
+        backends: those of the workload, the main one first.
+
+    Raises:
+        InvalidKey: it can't; with what to write.
+    """
+    if Backend.XCCL not in backends:
         raise InvalidKey(
             "emulate_nodes",
-            f"nodes can be emulated for the backend xccl only, and this is {part.backend}",
+            f"nodes can be emulated for the backend xccl only, and this is {backends[0]}",
             lambda write: f"it sets NCCL_HOSTID; remove it, or write {write('backend', 'xccl')}",
         )
-    if on_slurm or part.nodes > 1:
+    if nodes < 2:
+        raise InvalidKey("emulate_nodes", f"{nodes} is out of range", "from 2")
+    if ranks % nodes:
+        near = max(1, ranks // nodes) * nodes
         raise InvalidKey(
             "emulate_nodes",
-            "nodes are emulated on one machine, without Slurm",
-            "remove it: the campaign has real nodes",
-        )
-    if part.ranks % nodes:
-        near = max(1, part.ranks // nodes) * nodes
-        raise InvalidKey(
-            "emulate_nodes",
-            f"{part.ranks} ranks can't be divided evenly among {nodes} emulated nodes",
+            f"{ranks} ranks can't be divided evenly among {nodes} emulated nodes",
             lambda write: f"nearest: {write('ranks', str(near))}",
         )
-    return nodes

@@ -78,11 +78,20 @@ def test_other_emulated_nodes_are_held_against_the_groups_too() -> None:
         ({"op": "allredcue"}, "--op: 'allredcue' is not a known value", "allreduce"),
         ({"backend": "nccl"}, "--backend: 'nccl' is not a known value", "xccl"),
         ({"backend": "command"}, "--backend: 'command' is not a known value", ""),
-        ({"emulate_nodes": 2}, "emulate_nodes: only the backend xccl can do that", "leave it out"),
+        (
+            {"emulate_nodes": 2},
+            "emulate_nodes: nodes can be emulated for the backend xccl only",
+            "remove it",
+        ),
+        (
+            {"backend": "xccl", "emulate_nodes": 1},
+            "emulate_nodes: 1 is out of range",
+            "from 2",
+        ),
         (
             {"backend": "xccl", "ranks": 3, "emulate_nodes": 2},
-            "emulate_nodes: 3 ranks can't be divided evenly among 2 nodes",
-            "as many ranks as the others",
+            "emulate_nodes: 3 ranks can't be divided evenly among 2 emulated nodes",
+            "nearest: ranks: 2",
         ),
         ({"sizes": "8,64KB"}, "--sizes: ", "64KiB"),
         (

@@ -378,8 +378,9 @@ _FLAGS = {
     "  remove it, or write --op stream\n",
     "bench --emulate-nodes 2": "--emulate-nodes: nodes can be emulated for the backend xccl only, "
     "and this is mpi-host\n  it sets NCCL_HOSTID; remove it, or write --backend xccl\n",
-    "compare default default --emulate-nodes 2": "--emulate-nodes: only the backend xccl can do "
-    "that\n  leave it out\n",
+    "compare default default --emulate-nodes 2": "--emulate-nodes: nodes can be emulated for the "
+    "backend xccl only, and this is mpi-host\n"
+    "  it sets NCCL_HOSTID; remove it, or write --backend xccl\n",
     "compare default default --ranks 1": "--ranks: 1 is out of range\n  from 2\n",
     "compare default default --op rail": "--op: only a profile of a campaign on rail says which "
     "messages it has\n  name one of its profiles, or try both with 'commtune bench'\n",

@@ -12,7 +12,12 @@ from pathlib import Path
 from commtune.app.measure.benchmarking import list_settings_remarks
 from commtune.app.measure.remeasuring import rebuild_on_slurm
 from commtune.campaign.patterns import PatternFields
-from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
+from commtune.campaign.workload import (
+    DEFAULT_SIZES,
+    check_elements,
+    check_emulated,
+    rounded_words,
+)
 from commtune.db.connection.location import database_url
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription
@@ -267,11 +272,11 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
     if nodes is None:
         # A profile's emulated nodes stay with its backend.
         nodes = workload.emulated_nodes if workload.backend == before else 0
-    backend = Backend(workload.backend)
-    nodes = _emulated_nodes(nodes, workload.ranks, backend)
+    if nodes:
+        check_emulated(nodes, workload.ranks, (workload.backend, *workload.shape.backends))
     workload = replace(workload, emulated_nodes=nodes)
     try:
-        check_elements(workload.sizes, workload.dtype, backend)
+        check_elements(workload.sizes, workload.dtype, Backend(workload.backend))
     except QuantityError as error:
         raise InvalidKey("sizes", error.message, error.hint) from error
     _check_pattern(workload, stored)
@@ -303,23 +308,6 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
             raise InvalidKey(key, refused.problem, "leave it out") from refused
     elif workload.ranks < ranks:
         raise InvalidKey("ranks", f"the matrix has more than {workload.ranks}", "leave it out")
-
-
-def _emulated_nodes(nodes: int, ranks: int, backend: Backend) -> int:
-    """The number of nodes that one machine is to be; 0 for none.
-
-    Raises:
-        InvalidKey: the backend can't, or ranks can't be shared evenly.
-    """
-    if nodes and backend is not Backend.XCCL:
-        raise InvalidKey("emulate_nodes", "only the backend xccl can do that", "leave it out")
-    if nodes and (nodes < 2 or ranks % nodes):
-        raise InvalidKey(
-            "emulate_nodes",
-            f"{ranks} ranks can't be divided evenly among {nodes} nodes",
-            "give each of two nodes or more as many ranks as the others",
-        )
-    return nodes
 
 
 def _refuse_outside(task: _Task, command: list[str]) -> None:
