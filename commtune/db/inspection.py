@@ -27,7 +27,8 @@ from commtune.db.tables import (
 )
 from commtune.errors import DatabaseFault
 from commtune.model import Workload
-from commtune.model.conclusion import Conclusion, Decision, VariableEffect
+from commtune.model.conclusion import Conclusion, Decision
+from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
 
 _PAGE = 1000

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from commtune.model.conclusion import SizeEffect, VariableEffect
 from commtune.model.configuration import DEFAULT, Configuration
+from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.evidence import PointEvidence, Verdict
 
 #: The name of a profile beside those of ranges: one configuration for all of them.

@@ -9,7 +9,8 @@ from typing import Any
 
 from commtune import formatting
 from commtune.model import FEWEST_PAIRS, Configuration, Interval
-from commtune.model.conclusion import Conclusion, SizeEffect
+from commtune.model.conclusion import Conclusion
+from commtune.model.effects import SizeEffect
 from commtune.systems.findings import Finding, NamedFinding, all_findings
 from commtune.tuner.statistics.machine_states import ALL
 from commtune.wording import format_finding

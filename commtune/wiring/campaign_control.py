@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
-from functools import partial
+from contextlib import contextmanager
 from typing import TypeVar
 
 from commtune import process_trees
 from commtune.cluster.scheduler import KEY_VARIABLE
 from commtune.db.connection.busy_retry import BusyRetry
-from commtune.db.connection.engine import Database, open_database, open_readable
-from commtune.db.connection.location import away_s, database_url, wait_s
+from commtune.db.connection.engine import Database
+from commtune.db.connection.location import away_s, wait_s
 from commtune.db.records import CampaignRecord
 from commtune.db.storage.store import Store
 from commtune.tuner.ports import Reporter
@@ -20,33 +19,17 @@ from commtune.tuner.ports import Reporter
 _T = TypeVar("_T")
 
 
-def opened_database(
-    option: str | None, say: Callable[[str], None] | None = None
-) -> closing[Database]:
-    """The database, to be used in a with statement, which closes it.
-
-    Args:
-        say: told of a full disk, which is then waited for.
-    """
-    return closing(when_usable(partial(open_database, database_url(option)), say))
-
-
-def when_usable(attempt: Callable[[], _T], say: Callable[[str], None] | None) -> _T:
+def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
     """What the attempt returns, made again while the disk of the database is full.
 
     In a job that ``submit`` asked for also while the server is away: nobody is there to start it
     again. Elsewhere the URL may be wrong, and a person waits.
 
     Args:
-        say: told of it; without, nobody waits.
+        say: told of it.
     """
     server_s = away_s() if KEY_VARIABLE in os.environ else 0.0
     return BusyRetry(wait_s(), say, server_s).with_faults(attempt)
-
-
-def readable_database(option: str | None) -> closing[Database]:
-    """The same, for reading only."""
-    return closing(open_readable(database_url(option)))
 
 
 @contextmanager

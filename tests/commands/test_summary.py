@@ -16,7 +16,8 @@ from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
 from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
-from commtune.model.conclusion import Conclusion, SizeEffect, VariableEffect
+from commtune.model.conclusion import Conclusion
+from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison

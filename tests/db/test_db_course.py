@@ -14,7 +14,8 @@ from commtune.db.queries import profiles
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault
 from commtune.model import DEFAULT, Configuration, Followed, Operation, Phase
-from commtune.model.conclusion import Conclusion, FurtherRuns, SizeEffect, VariableEffect
+from commtune.model.conclusion import Conclusion, FurtherRuns
+from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import BoundarySide, RangeBoundary
 
 

@@ -24,8 +24,8 @@ from commtune.model.conclusion import (
     Conclusion,
     ConfirmedCandidate,
     ConfirmedEffect,
-    VariableEffect,
 )
+from commtune.model.effects import VariableEffect
 from commtune.report.page import Page
 from commtune.report.record import read_record
 from commtune.report.replicated_findings import (

@@ -33,7 +33,7 @@ from commtune.documents.files import read_file, replaced_file
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_size
 from commtune.paths import exists
-from commtune.wiring.campaign_control import opened_database, readable_database
+from commtune.wiring.databases import opened_database, readable_database
 
 _FORMAT = "commtune-bundle"
 _SIGNED = b"-----BEGIN SSH SIGNATURE-----"

@@ -281,7 +281,7 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     check_campaign_name(new)
     number = find_campaign(name, db).id
     from commtune.db.storage import campaigns  # who only reads is not to wait
-    from commtune.wiring.campaign_control import opened_database
+    from commtune.wiring.databases import opened_database
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, number, new)
@@ -297,7 +297,7 @@ def delete_campaign(name: str, db: str | None = None) -> None:
     """
     number = find_campaign(name, db).id
     from commtune.db.storage import campaigns  # who only reads is not to wait
-    from commtune.wiring.campaign_control import opened_database
+    from commtune.wiring.databases import opened_database
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, number)

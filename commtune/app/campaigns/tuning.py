@@ -37,12 +37,10 @@ from commtune.tuner.search.strategies import check_strategy
 from commtune.wiring import slurm_submission
 from commtune.wiring.allocations import allocation_script
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
-from commtune.wiring.campaign_control import (
-    controlled_campaign,
-    opened_database,
-)
+from commtune.wiring.campaign_control import controlled_campaign
 from commtune.wiring.campaign_records import record_of, replayed_record, slurm_record
 from commtune.wiring.cost_fitting import fit_to_cost
+from commtune.wiring.databases import opened_database
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign

@@ -24,7 +24,7 @@ from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
 from commtune.tuner.verification.phase import EARLIER
-from commtune.wiring import campaign_control
+from commtune.wiring.databases import readable_database
 
 #: Each block of a campaign on Slurm is a session: blocks this near are of one verification.
 _NEAR_S = 6 * 3600.0
@@ -82,7 +82,7 @@ def read_verifications(reference: str, db: str | None = None) -> list[PastVerifi
     claim = _claim_of(answer, stored)
     rules = _rules_of(stored, claim)
     found: list[PastVerification] = []
-    with campaign_control.readable_database(db) as opened:
+    with readable_database(db) as opened:
         store = Store(opened)
         campaigns = _campaigns_with(answer, stored.id, url)
         if not campaigns:

@@ -39,6 +39,7 @@ from commtune.tuner.verification.claims import SizeVerification as SizeVerificat
 from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
+from commtune.wiring.databases import opened_database
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.user_folders import Folders
 
@@ -287,7 +288,7 @@ def _measure(
     take_over: bool,
 ) -> Verification:
     with (
-        campaign_control.opened_database(db) as opened,
+        opened_database(db) as opened,
         campaign_control.held_campaign(opened, task.record, reporter, take_over=take_over) as held,
     ):
         store, campaign_id = held

@@ -16,7 +16,7 @@ from commtune.errors import UserError
 from commtune.paths import exists, is_folder
 from commtune.report.page import Page, write_report
 from commtune.report.record import CampaignRecord, read_record
-from commtune.wiring import campaign_control
+from commtune.wiring.databases import readable_database
 
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.
@@ -60,7 +60,7 @@ def render_campaign_report(campaign: str, db: str | None = None) -> str:
 def _read_campaign(campaign: str, db: str | None) -> CampaignRecord:
     url = database_url(db)
     described = describe_campaign(url, campaign)
-    with campaign_control.readable_database(db) as opened, _uncollected():
+    with readable_database(db) as opened, _uncollected():
         return read_record(Store(opened), url, described)
 
 

@@ -23,7 +23,7 @@ from commtune.db.storage.pruning import (
 from commtune.documents.packed_files import pack_file
 from commtune.errors import CampaignLocked, NoAnswer, UserError
 from commtune.paths import exists
-from commtune.wiring.campaign_control import opened_database, readable_database
+from commtune.wiring.databases import opened_database, readable_database
 
 
 def upgrade_database(db: str | None = None) -> str:

@@ -36,6 +36,7 @@ from commtune.report.replicated_findings import (
     replication_lines,
 )
 from commtune.wiring import benchmark_setup, campaign_control, space_fitting
+from commtune.wiring.databases import opened_database
 from commtune.wiring.submitted_files import given_copies
 
 #: First words of everything that a replayed campaign says.
@@ -103,7 +104,7 @@ def _tune(
     with (
         _ended_cleanly(spec, db),
         open_reporter() as tell,
-        campaign_control.opened_database(db, tell.say) as opened,
+        campaign_control.when_usable(partial(opened_database, db), tell.say) as opened,
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))

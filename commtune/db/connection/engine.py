@@ -257,9 +257,12 @@ def _parsed(url: str) -> URL:
 def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     is_ours = url.get_backend_name() == "postgresql"
     arguments = {k: v for k, v in _LIBPQ.items() if is_ours and k not in url.query}
+    # No column of ours has that type: the driver needn't ask the server for it.
+    others = {"use_native_hstore": False} if is_ours else {}
     return create_engine(
-        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **pool
-    )
+        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True,
+        **others, **pool,
+    )  # fmt: skip
 
 
 def _make_folder(folder: Path, url: str) -> None:

@@ -17,7 +17,7 @@ from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.model.conclusion import VariableEffect
+from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
 
 HINTED = 6

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
 from commtune.model import Interval
-from commtune.model.conclusion import Ablation, VariableEffect
+from commtune.model.conclusion import Ablation
+from commtune.model.effects import VariableEffect
 from commtune.report.figures import style
 from commtune.report.points import SizePoint
 from commtune.systems.nominal.collectives import Nominal

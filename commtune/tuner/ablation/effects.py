@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from commtune.model import Configuration
-from commtune.model.conclusion import SizeEffect, VariableEffect
+from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.spaces.space import Space
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import (

@@ -19,7 +19,8 @@ from commtune.model import (
     Profile,
     Verdict,
 )
-from commtune.model.conclusion import LOOK_SHARES, Ablation, VariableEffect, error_share
+from commtune.model.conclusion import LOOK_SHARES, Ablation, error_share
+from commtune.model.effects import VariableEffect
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability

@@ -16,7 +16,8 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration, Operation, Verdict, Workload
-from commtune.model.conclusion import Ablation, VariableEffect
+from commtune.model.conclusion import Ablation
+from commtune.model.effects import VariableEffect
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.effective.canonical import as_ablated, as_executed

@@ -1,0 +1,18 @@
+"""The database that an option names, to be used in a with statement, which closes it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+
+from commtune.db.connection.engine import Database, open_database, open_readable
+from commtune.db.connection.location import database_url
+
+
+def opened_database(option: str | None) -> closing[Database]:
+    """For reading and writing."""
+    return closing(open_database(database_url(option)))
+
+
+def readable_database(option: str | None) -> closing[Database]:
+    """For reading only."""
+    return closing(open_readable(database_url(option)))
