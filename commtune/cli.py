@@ -129,8 +129,7 @@ def _load(command: str, module: str) -> TyperCommand:
     application = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )
-    # Modules stay, those too that a command imports while it runs: to look for garbage among them
-    # would take a sixth of the time of their import.
+    # Modules stay, those too that a command imports while it runs: nothing among them is garbage.
     gc.set_threshold(_NEW_OBJECTS)
     declared = getattr(import_module(f"commtune.commands.{module}"), _function_of(command))
     gc.freeze()

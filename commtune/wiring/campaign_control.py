@@ -20,13 +20,10 @@ _T = TypeVar("_T")
 
 
 def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
-    """What the attempt returns, made again while the disk of the database is full.
+    """What the attempt returns, made again while the disk of the database is full, which is said.
 
     In a job that ``submit`` asked for also while the server is away: nobody is there to start it
     again. Elsewhere the URL may be wrong, and a person waits.
-
-    Args:
-        say: told of it.
     """
     server_s = away_s() if KEY_VARIABLE in os.environ else 0.0
     return BusyRetry(wait_s(), say, server_s).with_faults(attempt)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 from contextlib import closing
@@ -23,6 +24,8 @@ main()
 _DATABASE = ("sqlalchemy", "alembic", "commtune.db.tables")
 _SEARCH = ("numpy", "scipy", "optuna", "matplotlib")
 _DOCUMENTS = ("pydantic", "yaml", "jinja2")
+#: What ends processes and jobs.
+_CONTROL = ("psutil", "commtune.cluster.scheduler", "commtune.wiring.campaign_control")
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +43,15 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("command", "heavy"),
     [
+        (
+            "best --op allreduce --bytes 4KiB --db {database}",
+            (*_DATABASE, *_SEARCH, *_DOCUMENTS, *_CONTROL, "commtune.model.conclusion"),
+        ),
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("plot -o {new}.svg --db {database}", (*_DATABASE, *_DOCUMENTS, "scipy", "optuna")),
+        ("db upgrade --db {database}", (*_SEARCH, *_DOCUMENTS, *_CONTROL, "alembic")),
+        ("rename shm other --db {copy}", (*_SEARCH, *_DOCUMENTS, *_CONTROL)),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("init {new}", (*_DATABASE, *_SEARCH, "pydantic", "commtune.spaces.space")),
@@ -62,7 +71,9 @@ def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_no_command_waits_for_what_it_does_not_need(
     command: str, heavy: tuple[str, ...], database: Path, tmp_path: Path
 ) -> None:
-    imported = _imported(command.format(database=database, new=tmp_path / "new"), ends_with=0)
+    copy = shutil.copy(database, tmp_path / "copy.db")
+    words = command.format(database=database, copy=copy, new=tmp_path / "new")
+    imported = _imported(words, ends_with=0)
     assert not imported & set(heavy)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sqlite3
 import subprocess
@@ -251,6 +252,29 @@ def test_runs_are_counted_by_index_alone(
     # In the order of the groups, so that nothing is sorted.
     (step,) = steps
     assert step.startswith(f"{how} runs USING COVERING INDEX ix_runs_campaign_state")
+
+
+def test_an_answer_takes_one_connection_to_a_server(
+    postgresql_url: str, postgresql_socket: Path
+) -> None:
+    with closing(open_database(postgresql_url)) as opened:
+        fill(Store(opened))
+    log = postgresql_socket / "log"
+    before = log.stat().st_size
+    logged = f"{postgresql_url}&options=-c%20log_statement%3Dall"
+    assert best_profiles(logged, "allreduce", 4096)
+    said = re.findall(r"\[(\d+)\] LOG:  (?:statement|execute \S+): (.*)", read_from(log, before))
+    statements = [statement for _, statement in said]
+    assert len({process for process, _ in said}) == 1
+    # SQLAlchemy asks what server it is, in a transaction of its own; then we ask for the schema,
+    # and for the answer.
+    assert (statements.count("BEGIN"), statements.count("COMMIT")) == (2, 1), statements
+    assert len(statements[: statements.index("BEGIN", 1)]) <= 6, statements
+    assert len(statements) <= 16, statements
+
+
+def read_from(file: Path, offset: int) -> str:
+    return file.read_bytes()[offset:].decode()
 
 
 def test_the_shells_way_imports_no_sqlalchemy(filled_file: str) -> None:

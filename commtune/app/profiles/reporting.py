@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import gc
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from commtune.app.profiles.plotting import choose_campaign
@@ -60,20 +57,8 @@ def render_campaign_report(campaign: str, db: str | None = None) -> str:
 def _read_campaign(campaign: str, db: str | None) -> CampaignRecord:
     url = database_url(db)
     described = describe_campaign(url, campaign)
-    with readable_database(db) as opened, _uncollected():
+    with readable_database(db) as opened:
         return read_record(Store(opened), url, described)
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without searches for garbage: among a million objects that stay they take a fifth of it."""
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:

@@ -258,11 +258,10 @@ def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     is_ours = url.get_backend_name() == "postgresql"
     arguments = {k: v for k, v in _LIBPQ.items() if is_ours and k not in url.query}
     # No column of ours has that type: the driver needn't ask the server for it.
-    others = {"use_native_hstore": False} if is_ours else {}
+    options = {**pool, "use_native_hstore": False} if is_ours else pool
     return create_engine(
-        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True,
-        **others, **pool,
-    )  # fmt: skip
+        url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **options
+    )
 
 
 def _make_folder(folder: Path, url: str) -> None:

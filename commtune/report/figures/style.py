@@ -77,9 +77,13 @@ class Picture:
 
     def svg(self, banner: str) -> str:
         """An SVG element for a page; the page's style sheet gives the colours."""
+        from matplotlib.backends.backend_svg import FigureCanvasSVG
+
         with _drawn(self, heading="", banner=banner) as figure:
             file = io.StringIO()
-            figure.savefig(file, format="svg", metadata={"Date": None})
+            # Not by savefig, which draws everything twice. matplotlib has no types for it.
+            canvas: Any = FigureCanvasSVG(figure)
+            canvas.print_svg(file, metadata={"Date": None})
         return _inline(file.getvalue(), self)
 
     def write(self, path: Path, *, heading: str, banner: str) -> None:
