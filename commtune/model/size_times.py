@@ -36,5 +36,5 @@ class SizeTimes:
         self.run.extend(run)
         self.bytes.extend(bytes)
         self.median_s.extend(median_s)
-        self.canary_s.extend(nan if one is None else one for one in canary_s)
-        self.canary_after_s.extend(nan if one is None else one for one in canary_after_s)
+        self.canary_s.extend([nan if one is None else one for one in canary_s])
+        self.canary_after_s.extend([nan if one is None else one for one in canary_after_s])

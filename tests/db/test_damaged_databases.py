@@ -224,6 +224,17 @@ def test_damaged_numbers_are_not_added_up(path: Path, told: list[Damage]) -> Non
     assert [str(one) for one in told] == ["runs 1: wall_s: '1e6 seconds' is not a number"]
 
 
+def test_a_damaged_run_beside_one_that_measured_nothing_ends_no_report(
+    path: Path, told: list[Damage]
+) -> None:
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE runs SET outcome = 'crashed' WHERE id = 2")
+        connection.execute("DELETE FROM measurements WHERE run_id = 2")
+    _damage(path, "runs", "wall_s", "1e6 seconds")
+    assert _run(f"report first -o {path.parent}/a.html", path) == ""
+    assert {str(one) for one in told} == {"runs 1: wall_s: '1e6 seconds' is not a number"}
+
+
 def test_instead_of_a_damaged_gain_the_next_one_is_shown(path: Path, told: list[Damage]) -> None:
     with closing(open_database(f"sqlite:///{path}")) as database:
         Store(database).save_profiles(1, [given.profile()])

@@ -156,8 +156,6 @@ class StoredRuns(Transactions):
         for rows, measured in self._pages(campaign_id, None, _TIMED):
             place_of = {row.id: place for place, row in enumerate(rows, len(runs))}
             runs += [_stored_run(row, ()) for row in rows]
-            if len(rows) < len({row[0] for row in measured}):  # some runs are damaged
-                measured = [row for row in measured if row[0] in place_of]
             if measured:
                 numbers, *columns = zip(*measured, strict=True)
                 times.extend([place_of[number] for number in numbers], *columns)
@@ -192,7 +190,11 @@ class StoredRuns(Transactions):
             asked = _ended_runs(campaign_id, ids[0], ids[-1], phase)
             rows = sound_rows(connection, asked, "runs", "id", tell)
             asked = _measurements(campaign_id, ids[0], ids[-1], phase, columns)
-            return ids, rows, sound_rows(connection, asked, "measurements", "run_id", tell)
+            measured = sound_rows(connection, asked, "measurements", "run_id", tell)
+            if len(rows) < len(ids):  # some runs are damaged
+                sound = {row.id for row in rows}
+                measured = [row for row in measured if row[0] in sound]
+            return ids, rows, measured
 
 
 def _register(connection: Connection, campaign_id: int, request: RunRequest, session: str) -> None:
