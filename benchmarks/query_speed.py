@@ -88,6 +88,15 @@ SELECT id, place, 'allreduce', CAST(:least AS BIGINT) << place, 1e-6, 1e-6, 1e-6
 FROM runs CROSS JOIN places WHERE campaign_id = :campaign
 """
 
+#: What no command that uses SQLAlchemy can go below.
+ALONE = """
+import sys
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+with create_engine(sys.argv[1], poolclass=NullPool).connect() as connection:
+    connection.execute(text("SELECT 1")).scalar()
+"""
+
 EXPORT = """
 import resource, sys, time
 from pathlib import Path
@@ -173,21 +182,23 @@ def in_process(url: str, folder: Path, repeat: int) -> None:
 
 
 def from_shell(url: str, folder: Path, repeat: int) -> None:
-    """Prints the time of each command, and how much of it is more than a bare Python start."""
+    """Prints the time of each command beside that of Python's start, and of SQLAlchemy alone."""
     environment = {**os.environ, "COMMTUNE_DB": url}
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # each start would compile all modules anew
 
     def call(*arguments: str) -> None:
         words = [sys.executable, *arguments]
         subprocess.run(words, env=environment, check=True, stdout=subprocess.DEVNULL)
 
-    start = partial(call, "-c", "pass")
+    others = {"Python alone": ("-c", "pass"), "SQLAlchemy alone": ("-c", ALONE, url)}
     for command in COMMANDS:
-        run = partial(call, "-m", "commtune.cli", *shlex.split(command.format(folder=folder)))
-        bare, asked = [], []
-        for _ in range(repeat):  # in turns: a busy moment falls on both
-            bare += _times(start, 1)
-            asked += _times(run, 1)
-        print(f"commtune {command}: {_describe(asked)}; bare Python start: {_describe(bare)}")
+        words = ("-m", "commtune.cli", *shlex.split(command.format(folder=folder)))
+        programs = {f"commtune {command}": words, **others}
+        times: dict[str, list[tuple[float, float]]] = {name: [] for name in programs}
+        for _ in range(repeat):  # in turns: a busy moment falls on all
+            for name, arguments in programs.items():
+                times[name] += _times(partial(call, *arguments), 1)
+        print("; ".join(f"{name}: {_describe(taken)}" for name, taken in times.items()))
 
 
 def exported(url: str, folder: Path) -> None:

@@ -28,7 +28,7 @@ from commtune.streams import drop_output, flush_output, plain_streams, unescaped
 _MOST_DAMAGE = 10
 
 #: So many objects are made, and not released, before Python looks for garbage.
-_NEW_OBJECTS = 10_000
+_NEW_OBJECTS = 50_000
 
 #: click inherits none of it: each command and group is told.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from commtune import model
-from commtune.model.conclusion import Conclusion, Decision
+
+if TYPE_CHECKING:
+    from commtune.model.conclusion import Conclusion, Decision
 
 
 class Benchmark(Protocol):
