@@ -17,6 +17,8 @@ from commtune.tuner.search.standings import Speedups
 
 #: The probability that a parameter that does nothing is taken for one that matters, all together.
 _BY_CHANCE = 0.05
+#: Runs before and after one that were made about the same time.
+_NEAR = 4
 
 
 @dataclass(frozen=True)
@@ -37,18 +39,18 @@ def find_hidden(
     little. But runs that count as one configuration's differ in nothing else.
     """
     sizes = model.may_be_best()
-    made: defaultdict[Configuration, list[tuple[Configuration, Speedups]]] = defaultdict(list)
-    for configuration, speedups in runs:
-        if speedups:
-            made[model.reduce(configuration)].append((configuration, speedups))
+    good = [(configuration, speedups) for configuration, speedups in runs if speedups]
+    rows = model.encoding.rows(configuration for configuration, _ in good)
+    table = np.array([model.at_all_sizes(speedups) for _, speedups in good])
+    made: defaultdict[Configuration, list[int]] = defaultdict(list)
+    for place, (configuration, _) in enumerate(good):
+        made[model.reduce(configuration)].append(place)
+    several = {small: mine for small, mine in made.items() if len(mine) > 1}
+    table -= _trend(table, list(several.values()))
     pools = [
-        _Pool(
-            model.encoding.rows(configuration for configuration, _ in mine),
-            np.array([model.at_all_sizes(speedups) for _, speedups in mine]),
-            sizes[small],
-        )
-        for small, mine in made.items()
-        if small in sizes and len(mine) > 1
+        _Pool(rows[mine], table[mine], sizes[small])
+        for small, mine in several.items()
+        if small in sizes
     ]
     found: dict[str, str] = {}
     for place, parameter in enumerate(model.encoding.space.parameters):
@@ -58,6 +60,24 @@ def find_hidden(
             best = min(range(len(values)), key=chances.__getitem__)
             if chances[best] * len(values) * len(model.idle) < _BY_CHANCE:
                 found[parameter.name] = str(values[best])
+    return found
+
+
+def _trend(values: Matrix, pools: Sequence[Sequence[int]]) -> Matrix:
+    """What runs made about the same time have in common, beside what their pools explain.
+
+    The machine changes with time, and the search tries a value in runs that follow each other:
+    without this, values that do nothing would be taken for those of a good hour.
+    """
+    from scipy.ndimage import uniform_filter1d  # only a tuning process needs it
+
+    off, known = np.zeros_like(values), np.zeros((len(values), 1))
+    for mine in pools:
+        off[mine], known[mine] = values[mine] - values[mine].mean(axis=0), 1.0
+    sums, counts = (
+        uniform_filter1d(one, 2 * _NEAR + 1, axis=0, mode="constant") for one in (off, known)
+    )
+    found: Matrix = sums / np.maximum(counts, 1e-9)
     return found
 
 

@@ -68,6 +68,17 @@ def test_what_slows_the_best_down_is_not_found() -> None:
     assert not any("BESIDE" in find(search(seed, beside=-0.2)) for seed in range(20))
 
 
+def test_what_was_tried_in_a_good_hour_is_not_found() -> None:
+    """The search tries a value in runs that follow each other, and the machine changes."""
+    found = 0
+    for seed in range(20):
+        ordered = sorted(search(seed, beside=0.0), key=lambda run: "IDLE0" in run[0])
+        drift = np.linspace(0.0, 0.3, len(ordered)).tolist()
+        drifting = zip(ordered, drift, strict=True)
+        found += len(find([(c, {s: v + by for s, v in of.items()}) for (c, of), by in drifting]))
+    assert found <= 5
+
+
 def test_equal_times_say_nothing() -> None:
     """Of a coarse clock: ranks among equal ones would say in which order they were run."""
     ordered = sorted(search(1, beside=0.0), key=lambda run: "BESIDE" in run[0])
