@@ -19,8 +19,7 @@ from commtune.model import BATCHED, Outcome, RunResult, Timing
 
 #: Launches of the default in each way.
 _LAUNCHES = 4
-#: The smaller of two standard deviations of so many launches is that for certain if it is below
-#: this share of the other (F test, 5 %).
+#: Chance lets two standard deviations of so many launches differ by more in 5 % (F test).
 _CLEARLY = 1 / 3.05
 #: Operations of a batch, at all sizes: as many of these as let a run take twice as long at most.
 _BATCHES = (100, 50, DEFAULT_BATCH)
@@ -60,7 +59,8 @@ def choose_timing(
     if not batch:
         return _stays(spec, f"batches of {DEFAULT_BATCH} would take longer than a run"), []
     ways = _ways(one_by_one, batch)
-    if _LAUNCHES * len(ways) * usual.wall_s > _MOST_OF_SEARCH * search_s:
+    launches_s = _LAUNCHES * usual.wall_s * (len(ways) + (len(ways) - 1) * batch / most)
+    if launches_s > _MOST_OF_SEARCH * search_s:
         why = f"{search_s:g} s of search are too few to try other ways"
         return _stays(spec, f"{why} with {_LAUNCHES} launches each"), []
     made: dict[Timing, list[RunResult]] = {way: [] for way in ways}
@@ -131,7 +131,7 @@ def _explain(
         f"{differ[best]}; {'; '.join(others)}"
     )
     if best == one_by_one and len(spreads) > 1:
-        said += f"; less is told from {_LAUNCHES} launches where it is a third or less"
+        said += "; another way is taken where they differ by a third as much or less"
     return said
 
 
