@@ -136,6 +136,8 @@ def documents_are_flags() -> Iterator[None]:
     try:
         yield
     except CampaignError as error:
+        if isinstance(error.__cause__, InvalidKey):
+            raise error.__cause__ from error
         keys = [step for step in error.where if isinstance(step, str)]
         is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
         said = f"{flag_of(keys[-1])}: {error.problem}" if is_flag else error.message

@@ -367,6 +367,8 @@ _FLAGS = {
     "  change it in x.yaml, or leave the file out and describe all by flags\n",
     "tune --guard allreduce": "allreduce is the tuned operation; it can't guard itself\n"
     "  name other operations, such as broadcast and alltoall\n",
+    "tune --mode batched": "--mode: the backend mpi-host enqueues nothing, so there "
+    "are no batches\n  remove it, or measure with --backend xccl\n",
     "bench --op xyz": f"--op: 'xyz' is not a known value\n  known: {_OPERATIONS}\n",
     "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
     "bench --dtype float16": "--dtype: 'float16' is not a known value\n  nearest: float64\n",

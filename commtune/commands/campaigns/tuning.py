@@ -200,7 +200,7 @@ def quick_campaign(document: Mapping[str, Any], space: str, library: str) -> Cam
         workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
     default = {"campaign": 1, "name": _name(document, workload, library), "space": space}
     whole = {**default, **document, "workload": workload}
-    with flags.documents_are_flags():
+    with flags.keys_are_flags(), flags.documents_are_flags():
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
         return parse_campaign(json.dumps(whole), Path.cwd())
 
