@@ -26,7 +26,7 @@ from commtune.model import (
     Timing,
 )
 from commtune.model.run_costs import RunCost
-from commtune.tuner.execution.runner import first_limit
+from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.wiring.benchmark_setup import prepare_benchmark
 from commtune.wiring.library_versions import begun_campaign
 from commtune.wiring.timing_fitting import choose_timing, lacks_timing, with_choice
@@ -90,10 +90,10 @@ def _fit(
     if lacks_timing(spec):
         sized = spec
         search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
+        usual = _with_sizes_of(spec, min(runs, key=lambda run: run.wall_s), run_s)
         spec, launches = choose_timing(
-            spec, min(runs, key=lambda run: run.wall_s), search_s,
-            lambda timing: measure(_with_timing(sized, timing)),
-        )  # fmt: skip
+            spec, usual, search_s, lambda timing: measure(_with_timing(sized, timing))
+        )
         run_s = min((run.wall_s for run in launches), default=run_s)
     return _less_choice(spec if spec.budget_named else _with_budget(spec, fit_budget(run_s)))
 
@@ -144,6 +144,13 @@ def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tup
     return kept
 
 
+def _with_sizes_of(spec: CampaignSpec, run: RunResult, run_s: float) -> RunResult:
+    """A run as it would be with the campaign's sizes, of which it measured more."""
+    sizes = spec.plan.workload.sizes
+    kept = tuple(one for one in run.measurements if one.bytes in sizes)
+    return replace(run, wall_s=run_s, measurements=kept)
+
+
 def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:
     workload = replace(spec.plan.workload, sizes=tuple(sizes))
     return replace(spec, plan=replace(spec.plan, workload=workload))
@@ -187,7 +194,7 @@ def _as_begun(
 def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_Measure]:
     """Makes runs of the default, with sizes and timing of the campaign that it is given."""
     plan = spec.plan
-    limit_s = first_limit(plan.workload, plan.timing)
+    limit_s, walls_s = first_limit(plan.workload, plan.timing), list[float]()
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         benchmark = prepare_benchmark(
             mpi, plan.space.pinned, (), plan.workload, Path(folder), spec.protected_variables
@@ -196,6 +203,8 @@ def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_
         def measure(given: CampaignSpec) -> RunResult:
             name = uuid.uuid4().hex
             request = RunRequest(name, DEFAULT, given.plan.workload, given.plan.timing)
-            return benchmark.measure(request, limit_s)
+            run = benchmark.measure(request, time_limit(walls_s, limit_s))
+            walls_s.extend([run.wall_s] if run.outcome is Outcome.OK else [])
+            return run
 
         yield measure

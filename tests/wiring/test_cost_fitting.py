@@ -14,8 +14,14 @@ from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.plan import Budget
 from commtune.campaign.workload import default_range
 from commtune.db.storage.store import Store
-from commtune.model import Backend, MpiInstallation
-from commtune.wiring.cost_fitting import fit_budget, fit_to_cost, thin_sizes
+from commtune.model import Backend, MpiInstallation, Outcome
+from commtune.tuner.execution.runner import time_limit
+from commtune.wiring.cost_fitting import (
+    _runs_of_the_default,
+    fit_budget,
+    fit_to_cost,
+    thin_sizes,
+)
 
 EVERY = default_range(Backend.MPI_HOST)
 TIMING = "{warmup: 0, min_samples: 3, max_samples: 3, time_cap: 1ms}"
@@ -129,3 +135,15 @@ def test_a_campaign_that_goes_on_keeps_its_budget(
     assert fit_to_cost(campaign(), nowhere, url).plan.budget == budget
     named = campaign(more="budget: {search: 60s}\n")
     assert fit_to_cost(named, nowhere, url).plan.budget == Budget(60.0)
+
+
+def test_a_run_may_take_as_long_as_those_before_let_expect(mpi: MpiInstallation) -> None:
+    """A way of timing in which a library hangs must not take the search's whole time."""
+    asked = campaign("ranks: 2, sizes: [4MiB]")
+    most = 1_000_000
+    endless = replace(asked.plan.timing, min_samples=most, max_samples=most, time_cap_s=600.0)
+    with _runs_of_the_default(asked, mpi) as measure:
+        usual = measure(asked)
+        hanging = measure(replace(asked, plan=replace(asked.plan, timing=endless)))
+    assert (usual.outcome, hanging.outcome) == (Outcome.OK, Outcome.TIMED_OUT)
+    assert f"over its {time_limit([usual.wall_s]):.1f} s" in hanging.detail

@@ -17,6 +17,7 @@ from waiting import PATIENCE_S
 
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.timing import TimingChoice
+from commtune.campaign.workload import default_range
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
 from commtune.db.queries.description import describe_campaign
@@ -25,6 +26,7 @@ from commtune.kernels.bench import NativeProgram
 from commtune.model import (
     BATCHED,
     DEFAULT,
+    Backend,
     Measurement,
     MpiInstallation,
     Outcome,
@@ -32,7 +34,7 @@ from commtune.model import (
     RunResult,
     Timing,
 )
-from commtune.wiring.cost_fitting import fit_to_cost
+from commtune.wiring.cost_fitting import _fit, _with_sizes, fit_to_cost
 from commtune.wiring.timing_fitting import choose_timing, lacks_timing
 
 MEASURED = Path(__file__).parents[2] / "benchmarks" / "results"
@@ -193,6 +195,24 @@ def test_nothing_is_launched_where_that_takes_too_long(
     assert nvlink.made == [] and launches == []
     assert chosen.plan.timing == campaign().plan.timing
     assert chosen.timing_choice == TimingChoice(f"operations are timed one by one: {why}", 0.0)
+
+
+def test_what_launches_take_is_told_by_the_sizes_that_are_left() -> None:
+    """All 25 sizes would take 48 s of a search of 135 s; the nine that are measured 25 s."""
+    text = "campaign: 1\nname: x\nspace: nccl\nworkload: {backend: xccl}\n"
+    spec = parse_campaign(text, Path.cwd())
+
+    def measure(given: CampaignSpec) -> RunResult:
+        seconds = dict.fromkeys(given.plan.workload.sizes, 6e-5)
+        cost = {"measure_s": 0.06 * len(seconds), "elapsed_s": 0.06 * len(seconds) + 0.5}
+        run = ok(seconds, cost["elapsed_s"] + 0.5)
+        return replace(run, header={"init_s": 0.2}, footer=cost)
+
+    every = _with_sizes(spec, default_range(Backend.XCCL))
+    fitted = _fit(spec, every, measure, lacks_sizes=True)
+    assert len(fitted.plan.workload.sizes) == 9
+    assert fitted.timing_choice is not None
+    assert "4 launches of the default differ" in fitted.timing_choice.said
 
 
 @pytest.mark.parametrize(
