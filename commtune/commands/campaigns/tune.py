@@ -58,7 +58,7 @@ def tune_command(
         str | None,
         typer.Option(
             help="with xccl: blocking: each operation is waited for; batched: several together "
-            "[the way in which launches differ least]"
+            "[whichever varies least between launches]"
         ),
     ] = None,
     operations: Annotated[int | None, typer.Option(help="batched: size of a batch [20]")] = None,

@@ -210,7 +210,7 @@ def stop_reason(
     if missing or not all(_is_futile(estimates[p.bytes], course) for p in undecided):
         return ""
     if not any(p.verdict is Verdict.FASTER for p in overall.values()):
-        # Of few pairs nobody knows the noise well: where no other needs the time, it goes on.
+        # A few pairs estimate the noise poorly: where no other needs the time, it goes on.
         return "" if course.is_alone else "futile"
     # One environment for all sizes has to be shown to do no harm at the others.
     open_ = any(_may_harm(point, course.last) for point in undecided)
