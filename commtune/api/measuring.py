@@ -88,7 +88,7 @@ def tune(
         grid = load_grid(Path(replay))
         found = replay_campaign(spec, grid, opened, reporter, take_over=take_over)
     else:
-        spec, mpi = prepare_campaign(spec, store.url)
+        spec, mpi = prepare_campaign(spec, store.url, reporter.say)
         found = tune_campaign(spec, mpi, opened, reporter, take_over=take_over)
     return Result(spec.plan.name, store.profiles(spec.plan.name), found)
 

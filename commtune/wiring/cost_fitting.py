@@ -43,7 +43,12 @@ _RUNS_OF_A_CAMPAIGN = 172
 _MOST_S, _ROUND_S = 1800.0, 10.0
 
 
-def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignSpec:
+def fit_to_cost(
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    url: str,
+    say: Callable[[str], None] = lambda _: None,
+) -> CampaignSpec:
     """The campaign with the sizes, the timing and the budget that nobody named, and what is to
     say of that.
 
@@ -65,7 +70,7 @@ def fit_to_cost(spec: CampaignSpec, mpi: MpiInstallation, url: str) -> CampaignS
         return whole if Backend(workload.backend).uses_gpu else spec
     try:
         with _runs_of_the_default(whole, mpi) as measure:
-            return _fit(spec, whole, measure, lacks_sizes=lacks_sizes)
+            return _fit(spec, whole, measure, say, lacks_sizes=lacks_sizes)
     except CommtuneError:
         return spec  # whoever makes the campaign's runs says why
 
@@ -74,7 +79,12 @@ _Measure = Callable[[CampaignSpec], RunResult]
 
 
 def _fit(
-    spec: CampaignSpec, whole: CampaignSpec, measure: _Measure, *, lacks_sizes: bool
+    spec: CampaignSpec,
+    whole: CampaignSpec,
+    measure: _Measure,
+    say: Callable[[str], None],
+    *,
+    lacks_sizes: bool,
 ) -> CampaignSpec:
     runs = [run for _ in range(_RUNS) if (run := measure(whole)).outcome is Outcome.OK]
     if not runs:
@@ -92,7 +102,7 @@ def _fit(
         search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
         usual = _with_sizes_of(spec, min(runs, key=lambda run: run.wall_s), run_s)
         spec, launches = choose_timing(
-            spec, usual, search_s, lambda timing: measure(_with_timing(sized, timing))
+            spec, usual, search_s, lambda timing: measure(_with_timing(sized, timing)), say
         )
         run_s = min((run.wall_s for run in launches), default=run_s)
     return _less_choice(spec if spec.budget_named else _with_budget(spec, fit_budget(run_s)))

@@ -43,6 +43,7 @@ def choose_timing(
     usual: RunResult,
     search_s: float,
     measure: Callable[[Timing], RunResult],
+    say: Callable[[str], None] = lambda _: None,
 ) -> tuple[CampaignSpec, list[RunResult]]:
     """The campaign with the way of timing in which launches of the default differ least.
 
@@ -52,6 +53,7 @@ def choose_timing(
         usual: a good run of the default, timed as the plan says.
         search_s: wall seconds of the search.
         measure: a run of the default.
+        say: is told what takes how long.
     """
     one_by_one = spec.plan.timing
     most = _most_operations(one_by_one, usual)
@@ -63,6 +65,10 @@ def choose_timing(
     if launches_s > _MOST_OF_SEARCH * search_s:
         why = f"{search_s:g} s of search are too few to try other ways"
         return _stays(spec, f"{why} with {_LAUNCHES} launches each"), []
+    say(
+        f"{_LAUNCHES * len(ways)} launches of the default choose how operations are timed: about "
+        f"{launches_s:.0f} s"
+    )
     made: dict[Timing, list[RunResult]] = {way: [] for way in ways}
     for _ in range(_LAUNCHES):
         for way, runs in made.items():

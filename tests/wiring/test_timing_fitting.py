@@ -71,6 +71,7 @@ class Launches:
     def __init__(self, one_by_one: list[RunResult], batches: list[RunResult],
                  graphs: list[RunResult]) -> None:  # fmt: skip
         self.made: list[str] = []
+        self.said: list[str] = []
         self._runs: dict[str, Iterator[RunResult]] = {
             "": cycle(one_by_one), "batched": cycle(batches), "graphs": cycle(graphs)
         }  # fmt: skip
@@ -95,7 +96,7 @@ def choose(launches: Launches, spec: CampaignSpec | None = None) -> CampaignSpec
     spec = spec or campaign()
     usual = launches.measure(spec.plan.timing)
     launches.made.clear()
-    return choose_timing(spec, usual, SEARCH_S, launches.measure)[0]
+    return choose_timing(spec, usual, SEARCH_S, launches.measure, launches.said.append)[0]
 
 
 def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launches) -> None:
@@ -104,6 +105,9 @@ def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launc
         campaign().plan.timing, mode=BATCHED, operations=100, graph=True
     )
     assert nvlink.made == ["", "batched", "graphs"] * 4
+    assert nvlink.said == [
+        "12 launches of the default choose how operations are timed: about 26 s"
+    ]
     assert chosen.timing_choice is not None
     assert chosen.timing_choice.spent_s == 24
     assert chosen.timing_choice.said == (
@@ -209,7 +213,7 @@ def test_what_launches_take_is_told_by_the_sizes_that_are_left() -> None:
         return replace(run, header={"init_s": 0.2}, footer=cost)
 
     every = _with_sizes(spec, default_range(Backend.XCCL))
-    fitted = _fit(spec, every, measure, lacks_sizes=True)
+    fitted = _fit(spec, every, measure, print, lacks_sizes=True)
     assert len(fitted.plan.workload.sizes) == 9
     assert fitted.timing_choice is not None
     assert "4 launches of the default differ" in fitted.timing_choice.said

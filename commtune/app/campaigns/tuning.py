@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -51,11 +52,14 @@ from commtune.wiring.user_folders import Folders
 _SHORTEST_S = 120.0
 
 
-def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiInstallation]:
+def prepare_campaign(
+    spec: CampaignSpec, url: str, say: Callable[[str], None] = lambda _: None
+) -> tuple[CampaignSpec, MpiInstallation]:
     """The campaign, its space and sizes cut to what this machine has, and the MPI that it means.
 
     Args:
         url: the database, which may know the campaign and what its space was cut to.
+        say: is told of what takes long.
 
     Raises:
         CampaignError: with the line of what is wrong.
@@ -71,7 +75,7 @@ def prepare_campaign(spec: CampaignSpec, url: str) -> tuple[CampaignSpec, MpiIns
             f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
         ) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
-    spec = fit_to_cost(spec, mpi, url)
+    spec = fit_to_cost(spec, mpi, url, say)
     spec = propose_from_earlier(spec, url)
     between = spec.plan.workload.takes_any_size
     return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi

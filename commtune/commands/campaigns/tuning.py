@@ -136,7 +136,7 @@ def _campaign(
         if file is not None
         else _from_flags(document, url)
     )
-    return prepare_campaign(spec, url)
+    return prepare_campaign(spec, url, _say_at_once)
 
 
 def _refuse_flags(flag: str, file: Path | None) -> NoReturn:
