@@ -131,17 +131,18 @@ def documents_are_flags() -> Iterator[None]:
     """What is wrong in a document that was made of flags is said of its flag.
 
     Raises:
-        UserError: in the place of ``CampaignError``.
+        UserError: in the place of ``CampaignError`` and ``InvalidKey``.
     """
-    try:
-        yield
-    except CampaignError as error:
-        if isinstance(error.__cause__, InvalidKey):
-            raise error.__cause__ from error
-        keys = [step for step in error.where if isinstance(step, str)]
-        is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
-        said = f"{flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
-        raise UserError(said, hint=error.hint) from error
+    with keys_are_flags():
+        try:
+            yield
+        except CampaignError as error:
+            if isinstance(error.__cause__, InvalidKey):
+                raise error.__cause__ from error
+            keys = [step for step in error.where if isinstance(step, str)]
+            is_flag = error.named and keys and keys[-1] not in _WITHOUT_FLAG
+            said = f"{flag_of(keys[-1])}: {error.problem}" if is_flag else error.message
+            raise UserError(said, hint=error.hint) from error
 
 
 @contextmanager

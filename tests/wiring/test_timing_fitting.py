@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Mapping
 from dataclasses import asdict, replace
 from itertools import cycle
 from pathlib import Path
@@ -58,26 +58,24 @@ def recorded(file: str, mode: str) -> list[RunResult]:
     """Launches of an allreduce up to 2 MiB."""
     launches = json.loads((RESULTS / file).read_text())["launches"]
     chosen: list[dict[str, Any]] = [
-        one for one in launches
+        one
+        for one in launches
         if (one["mode"], one["test"], one["part"], one["side"])
         == (mode, "all_reduce", "small", "ours")
-    ]  # fmt: skip
+    ]
     return [ok({m["bytes"]: m["time_s"]["median"] for m in one["measurements"]}) for one in chosen]
 
 
 class Launches:
     """Runs of each way in turn."""
 
-    def __init__(self, one_by_one: list[RunResult], batches: list[RunResult],
-                 graphs: list[RunResult]) -> None:  # fmt: skip
+    def __init__(self, **ways: list[RunResult]) -> None:
         self.made: list[str] = []
         self.said: list[str] = []
-        self._runs: dict[str, Iterator[RunResult]] = {
-            "": cycle(one_by_one), "batched": cycle(batches), "graphs": cycle(graphs)
-        }  # fmt: skip
+        self._runs = {way: cycle(runs) for way, runs in ways.items()}
 
     def measure(self, timing: Timing) -> RunResult:
-        way = "graphs" if timing.graph else "batched" if timing.mode == BATCHED else ""
+        way = "graphs" if timing.graph else timing.mode
         self.made.append(way)
         return next(self._runs[way])
 
@@ -86,9 +84,9 @@ class Launches:
 def nvlink() -> Launches:
     batches = "nccl_fidelity_batches.json"
     return Launches(
-        recorded(batches, "blocking"),
-        recorded(batches, "batched"),
-        recorded("nccl_fidelity_graph_runtime.json", "graph"),
+        blocking=recorded(batches, "blocking"),
+        batched=recorded(batches, "batched"),
+        graphs=recorded("nccl_fidelity_graph_runtime.json", "graph"),
     )
 
 
@@ -104,7 +102,7 @@ def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launc
     assert chosen.plan.timing == replace(
         campaign().plan.timing, mode=BATCHED, operations=100, graph=True
     )
-    assert nvlink.made == ["", "batched", "graphs"] * 4
+    assert nvlink.made == ["blocking", "batched", "graphs"] * 4
     assert nvlink.said == [
         "12 launches of the default choose how operations are timed: about 26 s"
     ]
@@ -117,15 +115,17 @@ def test_on_nvlink_graphs_are_chosen_because_launches_differ_least(nvlink: Launc
     assert chosen.remarks[-1] == f"note: {chosen.timing_choice.said}"
 
 
+def _medians(run: Mapping[str, Any]) -> dict[int, float]:
+    return {int(size): times[0] for size, times in run["times"].items()}
+
+
 def on_h100(search_s: float) -> tuple[CampaignSpec, list[float]]:
     """What is chosen by launches of two H100 on NVLink, and the seconds that they took."""
     lines = (MEASURED / "gpu-h100" / "timing-nvlink.jsonl").read_text().splitlines()
     usual, *launches = [
-        (run["operations"], run["graph"], ok(
-            {int(size): times[0] for size, times in run["times"].items()}, run["wall_s"]
-        ))
+        (run["operations"], run["graph"], ok(_medians(run), run["wall_s"]))
         for run in map(json.loads, lines)
-    ]  # fmt: skip
+    ]
     taken_s: list[float] = []
 
     def measure(timing: Timing) -> RunResult:
@@ -159,7 +159,7 @@ def test_the_choice_takes_a_quarter_of_the_search_at_most_batches_included() -> 
 def test_what_can_not_be_told_leaves_operations_timed_one_by_one() -> None:
     alike = [ok({8: 1e-5 * factor, 64: 2e-5 * factor}) for factor in (1, 1.01, 1.02, 1.03)]
     half = [ok({8: 1e-5 * factor, 64: 2e-5 * factor}) for factor in (1, 1.005, 1.01, 1.015)]
-    chosen = choose(Launches(alike, alike, half))
+    chosen = choose(Launches(blocking=alike, batched=alike, graphs=half))
     assert chosen.plan.timing == campaign().plan.timing
     assert chosen.timing_choice is not None
     assert chosen.timing_choice.said == (
@@ -177,7 +177,7 @@ def test_a_way_that_fails_is_not_tried_again_and_said(nvlink: Launches) -> None:
     assert chosen.plan.timing == campaign().plan.timing
     assert chosen.timing_choice is not None
     assert f"; {GRAPHS}, runs end as crashed" in chosen.timing_choice.said
-    nvlink._runs[""] = cycle([failed])
+    nvlink._runs["blocking"] = cycle([failed])
     stays, launches = choose_timing(campaign(), ok({8: 1e-5}), SEARCH_S, nvlink.measure)
     assert stays.plan == campaign().plan and launches == []
     assert stays.timing_choice is not None

@@ -44,8 +44,8 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     if stored.site:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
     # Who named a campaign that isn't there doesn't wait for it.
+    from commtune.db.connection.opening import opened_database, readable_database
     from commtune.db.storage.store import Store
-    from commtune.wiring.databases import opened_database, readable_database
 
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
     if kind is None:

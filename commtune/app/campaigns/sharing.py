@@ -27,13 +27,13 @@ from commtune.db.bundle.merging import Digest, Merged, merge_rows
 from commtune.db.bundle.rows import Row, read_campaign, to_line
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.location import SCHEMA, database_url, wait_s
+from commtune.db.connection.opening import opened_database, readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.summaries import list_summaries
 from commtune.documents.files import read_file, replaced_file
 from commtune.errors import NoAnswer, UserError
 from commtune.formatting import format_size
 from commtune.paths import exists
-from commtune.wiring.databases import opened_database, readable_database
 
 _FORMAT = "commtune-bundle"
 _SIGNED = b"-----BEGIN SSH SIGNATURE-----"

@@ -280,8 +280,8 @@ def rename_campaign(name: str, new: str, db: str | None = None) -> None:
     """
     check_campaign_name(new)
     number = find_campaign(name, db).id
+    from commtune.db.connection.opening import opened_database
     from commtune.db.storage import campaigns  # who only reads is not to wait
-    from commtune.wiring.databases import opened_database
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, number, new)
@@ -296,8 +296,8 @@ def delete_campaign(name: str, db: str | None = None) -> None:
         CampaignLocked: a controller works on it.
     """
     number = find_campaign(name, db).id
+    from commtune.db.connection.opening import opened_database
     from commtune.db.storage import campaigns  # who only reads is not to wait
-    from commtune.wiring.databases import opened_database
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, number)

@@ -17,6 +17,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.db.codec import dump_model, list_differences, to_json_value
 from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
+from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import describe_campaign
 from commtune.errors import (
     CampaignError,
@@ -41,7 +42,6 @@ from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, pre
 from commtune.wiring.campaign_control import controlled_campaign
 from commtune.wiring.campaign_records import record_of, replayed_record, slurm_record
 from commtune.wiring.cost_fitting import fit_to_cost
-from commtune.wiring.databases import opened_database
 from commtune.wiring.library_versions import begun_with
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.slurm_submission import prepare_slurm_campaign

@@ -8,6 +8,7 @@ from itertools import groupby
 
 from commtune.campaign.plan import Plan
 from commtune.db.connection.location import database_url
+from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import count_phases, list_canaries
 from commtune.db.queries.profiles import load_profile
@@ -24,7 +25,6 @@ from commtune.tuner.statistics.intervals import Estimate
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
 from commtune.tuner.verification.phase import EARLIER
-from commtune.wiring.databases import readable_database
 
 #: Each block of a campaign on Slurm is a session: blocks this near are of one verification.
 _NEAR_S = 6 * 3600.0

@@ -12,6 +12,7 @@ from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
 from commtune.db.connection.location import database_url
+from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import load_own_profile
 from commtune.db.records import CampaignDescription, CampaignRecord, ProfileAnswer
 from commtune.db.storage.store import Store
@@ -39,7 +40,6 @@ from commtune.tuner.verification.claims import SizeVerification as SizeVerificat
 from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
-from commtune.wiring.databases import opened_database
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.user_folders import Folders
 

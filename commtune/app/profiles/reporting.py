@@ -7,13 +7,13 @@ from pathlib import Path
 
 from commtune.app.profiles.plotting import choose_campaign
 from commtune.db.connection.location import database_url
+from commtune.db.connection.opening import readable_database
 from commtune.db.queries.description import describe_campaign
 from commtune.db.storage.store import Store
 from commtune.errors import UserError
 from commtune.paths import exists, is_folder
 from commtune.report.page import Page, write_report
 from commtune.report.record import CampaignRecord, read_record
-from commtune.wiring.databases import readable_database
 
 _PAGE = "report.html"
 #: What somebody asks for who takes the output for a file of that kind.

@@ -12,6 +12,7 @@ from pathlib import Path
 from commtune.db import repair
 from commtune.db.connection import engine
 from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.db.connection.opening import opened_database, readable_database
 from commtune.db.damage import Damage
 from commtune.db.inspection import find_damage
 from commtune.db.storage.pruning import (
@@ -23,7 +24,6 @@ from commtune.db.storage.pruning import (
 from commtune.documents.packed_files import pack_file
 from commtune.errors import CampaignLocked, NoAnswer, UserError
 from commtune.paths import exists
-from commtune.wiring.databases import opened_database, readable_database
 
 
 def upgrade_database(db: str | None = None) -> str:

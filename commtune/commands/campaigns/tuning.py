@@ -25,6 +25,7 @@ from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
 from commtune.commands.campaigns.summary import campaign_data, campaign_summary
 from commtune.db.connection.location import database_url
+from commtune.db.connection.opening import opened_database
 from commtune.errors import AllocationOver, DatabaseFault, UserError
 from commtune.interrupts import is_time_nearly_over
 from commtune.model import Backend, MpiInstallation, Operation, content_key
@@ -36,7 +37,6 @@ from commtune.report.replicated_findings import (
     replication_lines,
 )
 from commtune.wiring import benchmark_setup, campaign_control, space_fitting
-from commtune.wiring.databases import opened_database
 from commtune.wiring.submitted_files import given_copies
 
 #: First words of everything that a replayed campaign says.
@@ -200,7 +200,7 @@ def quick_campaign(document: Mapping[str, Any], space: str, library: str) -> Cam
         workload["sizes"] = [part.strip() for part in sizes.split(",") if part.strip()]
     default = {"campaign": 1, "name": _name(document, workload, library), "space": space}
     whole = {**default, **document, "workload": workload}
-    with flags.keys_are_flags(), flags.documents_are_flags():
+    with flags.documents_are_flags():
         # JSON is YAML; so a wrong flag meets the same checks as a wrong file.
         return parse_campaign(json.dumps(whole), Path.cwd())
 
