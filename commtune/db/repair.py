@@ -78,7 +78,7 @@ def back_up(url: str, target: Path) -> None:
         raise location.explain_fault(str(error), str(source)) from error
 
 
-def repair(url: str) -> Repair | None:
+def set_damaged_apart(url: str) -> Repair | None:
     """Makes a database anew from the campaigns that are sound; the old file is kept beside it.
 
     Returns:

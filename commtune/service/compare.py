@@ -14,7 +14,7 @@ from commtune.app.profiles.explained import Explained
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Operation
 from commtune.service import parameters as given
-from commtune.service.rendering import evidence_table, is_shown, point_rows, render
+from commtune.service.rendering import evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import Reply
 
 #: Differences that are listed.
@@ -62,7 +62,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
     sizes = sorted({size for side in sides for size in side.answers if is_shown(size, asked)})
     answers = [one.row for side in sides for one in side.answers.values()]
     differences = stored.list_differences(sides[0].described, sides[1].described) if named else []
-    return render(
+    return render_page(
         "compare.html",
         prefix,
         asked=dict.fromkeys(asked, "") | dict(query) | {"operation": asked["operation"]},

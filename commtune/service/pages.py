@@ -22,7 +22,7 @@ from commtune.model import Interval, Operation, PointEvidence, Profile, Verdict
 from commtune.service import live
 from commtune.service import parameters as given
 from commtune.service.compare import show_comparison
-from commtune.service.rendering import HTML, evidence_table, is_shown, point_rows, render
+from commtune.service.rendering import HTML, evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import REPORT_POLICY, Reply
 
 _RUNS_A_PAGE = 100
@@ -65,7 +65,7 @@ class Page:
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
     campaigns = [one for one, _ in stored.list_campaigns(db, ask_slurm=False)]
-    return render(
+    return render_page(
         "overview.html",
         prefix,
         rows=[(one, stored.describe_best_gain(one.best)) for one in campaigns],
@@ -88,7 +88,7 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
     found = None
     if size is not None:
         found = answer_question(operation, size, filters, stack=asked["stack"], db=db)
-    return render(
+    return render_page(
         "best.html",
         prefix,
         asked=_NOT_ASKED | dict(query),
@@ -123,7 +123,7 @@ def _campaign(
     name = path["campaign"]
     progress = read_progress(name, db)
     listed = stored.list_profiles(name, db)
-    page = render(
+    page = render_page(
         "campaign.html",
         prefix,
         campaign=progress.summary,
@@ -148,7 +148,7 @@ def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence
     rows = point_rows(_inside(answer.profile, zoom), f"{_day(answer.created)} (profile)")
     for one in again:
         rows += point_rows(_inside(answer.profile, zoom, one.points), _day(one.began_at))
-    return render(
+    return render_page(
         "profile.html",
         prefix,
         profile=_profile(answer, zoom),
@@ -206,7 +206,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
     asked = given.read_parameters(given.RUNS, query)
     limit = asked["limit"] or _RUNS_A_PAGE
     page = list_runs(path["campaign"], db, **asked | {"limit": limit})
-    return render(
+    return render_page(
         "runs.html",
         prefix,
         campaign=path["campaign"],
@@ -221,7 +221,7 @@ def _runs(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -
 def _run(db: str, prefix: str, path: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
     found = find_run(path["campaign"], path["run"], db)
-    return render(
+    return render_page(
         "run.html", prefix, campaign=path["campaign"], run=found, cells=live.run_cells(found)
     )
 

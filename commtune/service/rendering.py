@@ -22,7 +22,7 @@ HTML = "text/html; charset=utf-8"
 _AXES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 
 
-def render(template: str, prefix: str, status: int = 200, **values: Any) -> Reply:
+def render_page(template: str, prefix: str, status: int = 200, **values: Any) -> Reply:
     """A page.
 
     Args:
@@ -56,7 +56,7 @@ def _environment() -> jinja2.Environment:
 
 def show_problem(found: Problem, prefix: str) -> Reply:
     """What went wrong, as a page."""
-    page = render("problem.html", prefix, found.status, problem=found)
+    page = render_page("problem.html", prefix, found.status, problem=found)
     return Reply(page.body, page.kind, page.status, found.headers)
 
 

@@ -57,7 +57,7 @@ def back_up_database(target: Path, db: str | None = None) -> None:
 
 def repair_database(db: str | None = None) -> repair.Repair | None:
     """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
-    return repair.repair(database_url(db))
+    return repair.set_damaged_apart(database_url(db))
 
 
 _DAY_S = 86400

@@ -39,10 +39,12 @@ def list_smaller_variants(model: TableModel) -> list[Configuration]:
         good = np.flatnonzero(mean[:, size] >= least[size])
         sizes_of[min(good.tolist(), key=lambda n: (lengths[n], -mean[n, size]))].append(size)
     large = [(model.kept[n], sizes) for n, sizes in sizes_of.items() if lengths[n] > 1]
-    return list(dict.fromkeys(halve(model, one, sizes) for one, sizes in large))
+    return list(dict.fromkeys(halve_configuration(model, one, sizes) for one, sizes in large))
 
 
-def halve(model: TableModel, large: Configuration, sizes: Sequence[int]) -> Configuration:
+def halve_configuration(
+    model: TableModel, large: Configuration, sizes: Sequence[int]
+) -> Configuration:
     """A configuration without what the model expects to bring the lesser half at some sizes.
 
     Args:

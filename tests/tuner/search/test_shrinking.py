@@ -15,7 +15,7 @@ from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.shrinking import halve, list_smaller_variants
+from commtune.tuner.search.shrinking import halve_configuration, list_smaller_variants
 
 SPACE = build_space(
     parse_document(
@@ -75,7 +75,7 @@ def learnt(runs: Sequence[tuple[Configuration, float]]) -> TableModel:
 def smaller(
     runs: Sequence[tuple[Configuration, float]], large: Configuration = WINNER
 ) -> Configuration:
-    return halve(learnt(runs), large, [1])
+    return halve_configuration(learnt(runs), large, [1])
 
 
 def bring(**gains: float) -> Effect:
