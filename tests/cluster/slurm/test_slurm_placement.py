@@ -165,7 +165,14 @@ def test_an_address_of_slurm() -> None:
 
 @pytest.mark.parametrize(
     ("address", "pattern"),
-    [("", ""), ("n1", ""), ("a.b", "switch.switch.node"), ("s[.n1", "switch.node"), ("a", "b")],
+    [
+        ("", ""),
+        ("n1", ""),
+        ("a.b", "switch.switch.node"),
+        ("s[.n1", "switch.node"),
+        ("a", "b"),
+        ("s0.", "switch.node"),  # of no node
+    ],
 )
 def test_what_is_no_address(address: str, pattern: str) -> None:
     assert _position_from_address(address, pattern) is None

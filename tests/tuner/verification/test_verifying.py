@@ -146,9 +146,12 @@ def test_past_verifications_are_read_from_their_runs(
 def test_canaries_are_those_of_the_evidence(laboratory: Laboratory, tmp_path: Path) -> None:
     laboratory.verify()
     number = laboratory.session().runner.campaign_id
-    with laboratory.database.write() as connection:  # of the search, one of them made again
+    # Of the search, one of them made again, and one of another whose second run was cut short.
+    with laboratory.database.write() as connection:
         connection.exec_driver_sql("UPDATE runs SET phase = 'search' WHERE id <= 12")
         connection.exec_driver_sql("UPDATE runs SET block = 1, position = 0 WHERE id IN (2, 3)")
+        connection.exec_driver_sql("UPDATE runs SET block = 2, position = 0 WHERE id IN (4, 5)")
+        connection.exec_driver_sql("UPDATE runs SET outcome = 'interrupted' WHERE id = 5")
     evidence = Evidence.of_runs(Store(laboratory.database).runs(number))
     known = list(evidence.good(*EARLIER))
     listed = partial(list_canaries, f"sqlite:///{tmp_path}/test.db", number, EARLIER)
