@@ -11,6 +11,7 @@ from pathlib import Path
 
 import database_values as given
 import pytest
+from postgresql_fixture import PostgresqlServer, create_postgresql
 from sqlalchemy import event
 from sqlalchemy.exc import OperationalError
 
@@ -220,3 +221,59 @@ def test_a_disk_that_stays_full_is_said_and_the_same_call_can_be_made_again(
     assert refusal.value.transient
     full()
     assert store.finish_run(1, _LARGE, "allreduce")
+
+
+_CALLS: dict[str, Callable[[Store, int], object]] = {
+    "begin": lambda store, _: store.begin(given.campaign()),
+    "open_campaign": lambda store, _: store.open_campaign(given.campaign()),
+    "order_seed": lambda store, own: store.order_seed(own),
+    "lock": lambda store, own: store.lock(own),
+    "holder": lambda store, own: store.holder(own),
+    "touch": lambda store, own: store.touch(own),
+    "add_trial": lambda store, own: store.add_trial(own, 2, given.TUNED, "sampler"),
+    "trials": lambda store, own: store.trials(own),
+    "plan_block": lambda store, own: store.plan_block(own, given.block()),
+    "blocks": lambda store, own: store.blocks(own),
+    "start_runs": lambda store, own: store.start_runs(own, [given.request("r3")], "s1"),
+    "open_runs": lambda store, own: store.open_runs(own),
+    "withdraw_run": lambda store, own: store.withdraw_run(own, "r3"),
+    "finish_run": lambda store, own: store.finish_run(own, given.result("r1"), "allreduce"),
+    "mark_interrupted": lambda store, _: store.mark_interrupted("r2", "killed"),
+    "runs": lambda store, own: list(store.runs(own)),
+    "add_execution": lambda store, own: store.add_execution(own, given.execution()),
+    "executions": lambda store, own: store.executions(own),
+    "conclude": lambda store, own: store.conclude(own, Conclusion()),
+    "conclusion": lambda store, own: store.conclusion(own),
+    "save_profiles": lambda store, own: store.save_profiles(own, [given.profile()]),
+    "put_job": lambda store, own: store.job_book(own).put_job(given.job()),
+    "open_jobs": lambda store, own: store.job_book(own).open_jobs(),
+    "unlock": lambda store, own: store.unlock(own),
+    "finish_campaign": lambda store, own: store.finish_campaign(own),
+}
+
+
+def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
+    own_postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("commtune.db.connection.busy_retry._FAULT_PAUSE_S", 0.01)
+    door, hidden = own_postgresql.socket / ".s.PGSQL.5432", own_postgresql.socket / "hidden"
+    said: list[str] = []
+
+    def say(words: str) -> None:
+        said.append(words)
+        if hidden.exists():
+            hidden.rename(door)
+
+    with closing(open_database(create_postgresql(own_postgresql.socket))) as database:
+        store = Store(database, wait_s=60, say=say)
+        own = store.open_campaign(given.campaign()).id
+        store.add_trial(own, 1, DEFAULT, "baseline")
+        store.start_runs(own, [given.request("r1"), given.request("r2", position=3)], "s1")
+        for name, call in _CALLS.items():
+            said.clear()
+            database.engine.dispose()
+            door.rename(hidden)
+            call(store, own)
+            assert len(said) == 2 and "the database works again" in said[1], name
+        (summary,) = given.summaries_of(store)
+        assert summary.outcomes == {"ok": 1, "interrupted": 1}
