@@ -97,6 +97,17 @@ def test_a_lucky_single_run_stays_behind_what_is_known_well() -> None:
     assert chosen(standing(SMALL, 1.5, 1.5, 1.5, 1.5), lucky) == [SMALL]
 
 
+def test_where_pairs_differ_widely_only_large_gains_can_be_confirmed() -> None:
+    """Of one candidate: a moderate gain at all sizes, or a large one at one of them."""
+    everywhere, somewhere = (
+        standing(SMALL, 1.25, 1.25, 1.25, 1.25),
+        standing(LARGE, 1.0, 1.0, 1.0, 1.7),
+    )
+    for spread, best in ((0.03, SMALL), (0.3, LARGE)):
+        (found,) = prospects(everywhere, somewhere, spread=spread).choose(16)
+        assert found.configuration == best
+
+
 def test_without_any_promise_the_closest_is_confirmed() -> None:
     assert chosen(standing(SMALL, 0.9, 0.9, 0.9, 0.9), standing(LARGE, 0.99, 0.9, 0.9, 0.9)) == [
         LARGE
