@@ -82,7 +82,7 @@ def test_rare_values_and_single_values_are_not_spoken_of() -> None:
     assert only.values == 2
 
 
-@pytest.mark.parametrize("runs", [0, 1, 4])
+@pytest.mark.parametrize("runs", [0, 1, 4, 12])
 def test_too_little_says_nothing(runs: int) -> None:
     assert variable_importance(*planted(runs, seed=1)) == []
 
