@@ -198,6 +198,12 @@ def test_adjusted_for_machine_states_by_known_numbers() -> None:
     assert found.error == pytest.approx(math.sqrt(0.0027 / 2 / 4))
 
 
+def test_three_pairs_tell_a_step_between_states_from_a_gain() -> None:
+    found = estimate_adjusted([0.1, 0.8, -0.6], [0.0, 1.0, -1.0])
+    assert found is not None
+    assert (found.mean, found.error) == pytest.approx((0.1, 0.0))
+
+
 @pytest.mark.parametrize("shifts", [[1.0, 1.0, 1.0], [0.0, 1.0]])
 def test_what_does_not_tell_a_state_from_a_gain_knows_nothing(shifts: list[float]) -> None:
     assert estimate_adjusted([0.7] * len(shifts), shifts) is None
