@@ -9,6 +9,7 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -223,6 +224,28 @@ def test_the_same_name_with_other_runs_is_a_conflict(
     assert "commtune delete shm@site-a" in refused.value.hint
     # From another site it is another campaign.
     assert merge(tmp_path / "other.bundle", sqlite_url, "site-b") == [("shm@site-b", True)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "UPDATE measurements SET median_s = 2 * median_s",
+        "UPDATE runs SET outcome = 'interrupted' WHERE run_id = 'r1'",
+        "UPDATE profiles SET minimum_gain = 0.03",
+    ],
+)
+def test_the_same_campaign_with_other_results_is_a_conflict(
+    tmp_path: Path, sqlite_url: str, change: str
+) -> None:
+    source = f"sqlite:///{tmp_path}/source.db"
+    fill(source)
+    sharing.create_bundle(tmp_path / "before", db=source)
+    merge(tmp_path / "before", sqlite_url)
+    with closing(open_database(source)) as database, database.write() as connection:
+        assert connection.exec_driver_sql(change).rowcount
+    sharing.create_bundle(tmp_path / "after", db=source)
+    with pytest.raises(UserError, match="already here, with other runs or results"):
+        merge(tmp_path / "after", sqlite_url)
 
 
 def test_of_a_bundle_all_is_stored_or_nothing(bundle: Path, sqlite_url: str) -> None:

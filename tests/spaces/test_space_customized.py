@@ -252,5 +252,8 @@ def test_words_for_what_is_wrong() -> None:
     assert small().check({"TOY_RADIX": "4"}) == [
         "TOY_RADIX=4 has no effect here: it needs TOY_ALGO tree"
     ]
+    needed = TEXT.replace("name: TOY_RADIX\n", "name: TOY_RADIX\n    unset: false\n")
+    space = build_space(parse_document(needed, Path("small.yaml"), SpaceError))
+    assert space.check({"TOY_ALGO": "tree"}) == ["TOY_RADIX must be set here, to one of 2, 4, 8"]
     with pytest.raises(SpaceError, match="not a configuration of space small: 'x' is not a value"):
         small().assignment({"TOY_ALGO": "x"})

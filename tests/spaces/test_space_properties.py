@@ -291,3 +291,9 @@ def test_counting_needs_no_enumeration() -> None:
     # A pair has both unset or one set, or two ordered numbers: 1 + 2 * 9 + 45.
     assert space.count() == 64**20
     assert not space.check(space.sample(random.Random(0)))
+
+
+def test_without_parameters_there_is_the_default_alone() -> None:
+    space = Space("none", "1", "none", ())
+    assert space.count() == 1
+    assert list(space.configurations()) == [DEFAULT]
