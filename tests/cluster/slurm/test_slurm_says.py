@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
@@ -254,6 +255,24 @@ def test_where_nodes_stand(cluster: Cluster) -> None:
     cluster.until(job, "COMPLETED")
     address, pattern = (cluster.folder / f"out-{job}").read_text().split()
     assert _position_from_address(address, pattern) == topology.positions["n2"]
+
+
+_SAY_POSITIONS = """
+import os, time
+from commtune.cluster.placement import Topology
+from commtune.cluster.slurm.allocation import find_allocation, topology_of
+found = topology_of(find_allocation(os.environ, time.time), Topology({})).positions
+print([(name, *map(sorted, found[name].switches)) for name in sorted(found)])
+"""
+
+
+def test_nodes_of_an_allocation_say_where_they_stand(cluster: Cluster, tmp_path: Path) -> None:
+    (tmp_path / "say.py").write_text(_SAY_POSITIONS)
+    job = cluster.submit(f"{sys.executable} {tmp_path}/say.py", "--nodelist=n1,n2")
+    cluster.until(job, "COMPLETED")
+    known = read_topology(cluster.call("scontrol", "show", "topology")).positions
+    wanted = [(name, *map(sorted, known[name].switches)) for name in ("n1", "n2")]
+    assert cluster.output(job) == f"{wanted}\n"
 
 
 def test_nodes_that_failed(cluster: Cluster, queue: SlurmScheduler, jobs: dict[str, str]) -> None:
