@@ -55,6 +55,14 @@ def test_a_job_that_never_ran() -> None:
     assert sum_node_hours([job]) == 0
 
 
+def test_why_a_job_waits_is_told_by_the_accounts_too() -> None:
+    (waits, held) = read_accounts(
+        line("7", "PENDING") + line("8", "PENDING", reason="JobHeldUser")
+    )
+    assert (waits.observed.state, waits.observed.reason) == (JobState.PENDING, "")
+    assert (held.observed.state, held.observed.reason) == (JobState.NEVER_STARTED, "JobHeldUser")
+
+
 def test_lines_that_are_no_records_are_passed_over() -> None:
     text = "sacct: error: something\n" + line("7_[3-5]", "PENDING") + line("7_1", "COMPLETED")
     assert [job.id for job in read_accounts(text)] == ["7_1"]
