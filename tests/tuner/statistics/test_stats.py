@@ -161,7 +161,7 @@ def test_a_run_that_is_slow_by_its_place_is_no_gain(pairs: int) -> None:
     assert missed == 0
 
 
-@pytest.mark.parametrize("pairs", [8, 12, 20])
+@pytest.mark.parametrize("pairs", [8, 9, 12, 15, 20])
 def test_a_gain_is_found_where_the_first_run_of_a_block_is_slower(pairs: int) -> None:
     rng, found, missed = random.Random(pairs), 0, 0
     for seed in range(400):
