@@ -250,8 +250,8 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     assert "--user=7 " in line
 
 
-def test_a_failure_says_what_the_program_said(tmp_path: Path) -> None:
+def test_a_failure_says_which_program_said_what(tmp_path: Path) -> None:
     squeue = program(tmp_path, "squeue", "echo strange things >&2\nexit 3\n")
-    with pytest.raises(SlurmFault, match="strange things") as caught:
+    with pytest.raises(SlurmFault, match=rf"^{squeue}: .*: strange things$") as caught:
         SlurmScheduler(BIN, squeue=squeue).poll()
     assert caught.value.error is SlurmError.OTHER
