@@ -226,29 +226,29 @@ def test_a_disk_that_stays_full_is_said_and_the_same_call_can_be_made_again(
 _CALLS: dict[str, Callable[[Store, int], object]] = {
     "begin": lambda store, _: store.begin(given.campaign()),
     "open_campaign": lambda store, _: store.open_campaign(given.campaign()),
-    "order_seed": lambda store, own: store.order_seed(own),
-    "lock": lambda store, own: store.lock(own),
-    "holder": lambda store, own: store.holder(own),
-    "touch": lambda store, own: store.touch(own),
-    "add_trial": lambda store, own: store.add_trial(own, 2, given.TUNED, "sampler"),
-    "trials": lambda store, own: store.trials(own),
-    "plan_block": lambda store, own: store.plan_block(own, given.block()),
-    "blocks": lambda store, own: store.blocks(own),
-    "start_runs": lambda store, own: store.start_runs(own, [given.request("r3")], "s1"),
-    "open_runs": lambda store, own: store.open_runs(own),
-    "withdraw_run": lambda store, own: store.withdraw_run(own, "r3"),
-    "finish_run": lambda store, own: store.finish_run(own, given.result("r1"), "allreduce"),
+    "order_seed": lambda store, number: store.order_seed(number),
+    "lock": lambda store, number: store.lock(number),
+    "holder": lambda store, number: store.holder(number),
+    "touch": lambda store, number: store.touch(number),
+    "add_trial": lambda store, number: store.add_trial(number, 2, given.TUNED, "sampler"),
+    "trials": lambda store, number: store.trials(number),
+    "plan_block": lambda store, number: store.plan_block(number, given.block()),
+    "blocks": lambda store, number: store.blocks(number),
+    "start_runs": lambda store, number: store.start_runs(number, [given.request("r3")], "s1"),
+    "open_runs": lambda store, number: store.open_runs(number),
+    "withdraw_run": lambda store, number: store.withdraw_run(number, "r3"),
+    "finish_run": lambda store, number: store.finish_run(number, given.result("r1"), "allreduce"),
     "mark_interrupted": lambda store, _: store.mark_interrupted("r2", "killed"),
-    "runs": lambda store, own: list(store.runs(own)),
-    "add_execution": lambda store, own: store.add_execution(own, given.execution()),
-    "executions": lambda store, own: store.executions(own),
-    "conclude": lambda store, own: store.conclude(own, Conclusion()),
-    "conclusion": lambda store, own: store.conclusion(own),
-    "save_profiles": lambda store, own: store.save_profiles(own, [given.profile()]),
-    "put_job": lambda store, own: store.job_book(own).put_job(given.job()),
-    "open_jobs": lambda store, own: store.job_book(own).open_jobs(),
-    "unlock": lambda store, own: store.unlock(own),
-    "finish_campaign": lambda store, own: store.finish_campaign(own),
+    "runs": lambda store, number: list(store.runs(number)),
+    "add_execution": lambda store, number: store.add_execution(number, given.execution()),
+    "executions": lambda store, number: store.executions(number),
+    "conclude": lambda store, number: store.conclude(number, Conclusion()),
+    "conclusion": lambda store, number: store.conclusion(number),
+    "save_profiles": lambda store, number: store.save_profiles(number, [given.profile()]),
+    "put_job": lambda store, number: store.job_book(number).put_job(given.job()),
+    "open_jobs": lambda store, number: store.job_book(number).open_jobs(),
+    "unlock": lambda store, number: store.unlock(number),
+    "finish_campaign": lambda store, number: store.finish_campaign(number),
 }
 
 
@@ -266,14 +266,14 @@ def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
 
     with closing(open_database(create_postgresql(own_postgresql.socket))) as database:
         store = Store(database, wait_s=60, say=say)
-        own = store.open_campaign(given.campaign()).id
-        store.add_trial(own, 1, DEFAULT, "baseline")
-        store.start_runs(own, [given.request("r1"), given.request("r2", position=3)], "s1")
+        number = store.open_campaign(given.campaign()).id
+        store.add_trial(number, 1, DEFAULT, "baseline")
+        store.start_runs(number, [given.request("r1"), given.request("r2", position=3)], "s1")
         for name, call in _CALLS.items():
             said.clear()
             database.engine.dispose()
             door.rename(hidden)
-            call(store, own)
+            call(store, number)
             assert len(said) == 2 and "the database works again" in said[1], name
         (summary,) = given.summaries_of(store)
         assert summary.outcomes == {"ok": 1, "interrupted": 1}
