@@ -32,12 +32,16 @@ _CONTROL = ("psutil", "commtune.cluster.scheduler", "commtune.wiring.campaign_co
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a campaign of one trial and one profile."""
     file = tmp_path_factory.mktemp("stored") / "commtune.db"
-    with closing(open_database(f"sqlite:///{file}")) as opened:
+    _fill(f"sqlite:///{file}")
+    return file
+
+
+def _fill(url: str) -> None:
+    with closing(open_database(url)) as opened:
         store = Store(opened)
         campaign_id = store.open_campaign(given.campaign()).id
         store.add_trial(campaign_id, 1, given.TUNED, "user")
         store.save_profiles(campaign_id, [given.profile()])
-    return file
 
 
 @pytest.mark.parametrize(
@@ -75,6 +79,19 @@ def test_no_command_waits_for_what_it_does_not_need(
     words = command.format(database=database, copy=copy, new=tmp_path / "new")
     imported = _imported(words, ends_with=0)
     assert not imported & set(heavy)
+
+
+@pytest.mark.parametrize(
+    "command", ["best --op allreduce --bytes 4KiB", "status", "profiles", "plot -o {new}.svg"]
+)
+def test_questions_to_a_server_need_no_sqlalchemy(
+    command: str, postgresql_url: str, tmp_path: Path
+) -> None:
+    _fill(postgresql_url)
+    imported = _imported(
+        f"{command.format(new=tmp_path / 'new')} --db {postgresql_url}", ends_with=0
+    )
+    assert not imported & {*_DATABASE, *_DOCUMENTS, "scipy", "optuna"}
 
 
 @pytest.mark.parametrize("command", ["cancel mistyped", "delete mistyped", "rename mistyped new"])

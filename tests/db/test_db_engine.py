@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 import subprocess
 import sys
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,9 @@ from commtune.db.connection.location import VERSION_TABLE
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.storage.store import Store
 from commtune.errors import DatabaseFault, NoAnswer, install_command
+
+#: Who writes, through SQLAlchemy, and who only asks, without it where that is possible.
+BOTH = pytest.mark.parametrize("ask", [open_database, list_summaries])
 
 OPENER = """
 import sys
@@ -206,25 +210,32 @@ def test_a_busy_database_is_said_and_may_pass(
     database.close()
 
 
-def test_a_server_that_is_not_there(tmp_path: Path) -> None:
+@BOTH
+def test_a_server_that_is_not_there(tmp_path: Path, ask: Callable[[str], object]) -> None:
     url = f"postgresql+psycopg://ann:s3cret@/commtune?host={tmp_path}"
     with pytest.raises(DatabaseFault, match="can't be reached") as refusal:
-        open_database(url)
+        ask(url)
     assert refusal.value.transient
     assert "s3cret" not in refusal.value.message + refusal.value.hint
 
 
-def test_a_database_that_the_server_lacks(postgresql_url: str) -> None:
+@BOTH
+def test_a_database_that_the_server_lacks(
+    postgresql_url: str, ask: Callable[[str], object]
+) -> None:
     missing = postgresql_url.replace("@/test", "@/missing")
     with pytest.raises(DatabaseFault, match="lacks what was asked for") as refusal:
-        open_database(missing)
+        ask(missing)
     assert "createdb" in refusal.value.hint
 
 
+@BOTH
 @pytest.mark.parametrize("option", ["role", "statement_timeout"])
-def test_what_the_server_repeats_of_options_is_hidden(postgresql_url: str, option: str) -> None:
+def test_what_the_server_repeats_of_options_is_hidden(
+    postgresql_url: str, option: str, ask: Callable[[str], object]
+) -> None:
     with pytest.raises(DatabaseFault, match=r'"\*\*\*"') as refusal:
-        open_database(f"{postgresql_url}&options=-c%20{option}%3Ds3cret")
+        ask(f"{postgresql_url}&options=-c%20{option}%3Ds3cret")
     assert "s3cret" not in refusal.value.message + refusal.value.hint
 
 
@@ -270,9 +281,10 @@ def test_a_lost_server_is_a_passing_fault_and_the_next_call_connects_again(
         ("postgresql+psycopg://ann:s3cret@db:port/x", "is not understood"),
     ],
 )
-def test_urls_that_lead_nowhere(url: str, words: str) -> None:
+@BOTH
+def test_urls_that_lead_nowhere(url: str, words: str, ask: Callable[[str], object]) -> None:
     with pytest.raises(DatabaseFault, match=words) as refusal:
-        open_database(url)
+        ask(url)
     assert "s3cret" not in refusal.value.message + refusal.value.hint
 
 

@@ -19,21 +19,13 @@ from sqlalchemy.pool import NullPool
 from commtune import filesystems
 from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
+from commtune.db.connection.postgresql import TIMEOUTS
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
 from commtune.db.damage import ON_DAMAGE, Damage, refuse
-from commtune.errors import DatabaseFault, install_command
+from commtune.errors import DatabaseFault
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
-#: For libpq: seconds until a server that doesn't answer a first call is away, and one that
-#: vanished without a word, with its machine or the network, a minute after it was last heard of.
-_LIBPQ = {
-    "connect_timeout": 10,
-    "keepalives_idle": 30,
-    "keepalives_interval": 10,
-    "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,  # milliseconds, of what was sent
-}
 _WRITES = "commtune_writes"
 #: Any number, as long as it is ours: PostgreSQL's key for "one makes the tables at a time".
 _SCHEMA_LOCK = 0x636F6D6D
@@ -207,11 +199,8 @@ def open_reader(url: str) -> Iterator[location.Rows]:
         NoAnswer: it is empty.
         DatabaseFault: it can't be read, or has another schema.
     """
-    with _faults(url):
-        engine, _ = _engine(url, lone=True)
-        with _begin(engine, writes=False) as connection:
-            _require_schema(connection, location.shown_url(url))
-            yield _as_rows(connection)
+    with closing(open_readable(url)) as database, database.read() as connection:
+        yield _as_rows(connection)
 
 
 def _as_rows(connection: Connection) -> location.Rows:
@@ -256,7 +245,7 @@ def _parsed(url: str) -> URL:
 
 def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     is_ours = url.get_backend_name() == "postgresql"
-    arguments = {k: v for k, v in _LIBPQ.items() if is_ours and k not in url.query}
+    arguments = {k: v for k, v in TIMEOUTS.items() if is_ours and k not in url.query}
     # No column of ours has that type: the driver needn't ask the server for it.
     options = {**pool, "use_native_hstore": False} if is_ours else pool
     return create_engine(
@@ -406,9 +395,6 @@ def _faults(url: str) -> Iterator[None]:
             hint="sqlite:////path/commtune.db or postgresql://user@host/name",
         ) from error
     except ModuleNotFoundError as error:
-        raise DatabaseFault(
-            f"the database {shown} needs the Python package {error.name}",
-            hint=install_command("commtune[postgresql]"),
-        ) from error
+        raise location.explain_missing(error, url) from error
     except exc.SQLAlchemyError as error:
         raise location.explain_fault(location.hide_secrets(str(error), url), shown) from error

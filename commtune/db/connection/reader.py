@@ -1,4 +1,4 @@
-"""Opens a database for reading only, of SQLite without SQLAlchemy: ``best`` waits for it.
+"""Opens a database for reading only, without SQLAlchemy: ``best`` waits for it.
 
 And tells whether an SQLite database was written, for who keeps answers.
 """
@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import quote
 
 from commtune.db.connection import location
+from commtune.db.connection.postgresql import TABLES, open_postgresql, read_url
 from commtune.db.connection.read_only import (
     connect_for_reading,
     connect_to_follow,
@@ -42,14 +43,18 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
         yield kept[1]
         return
     path = location.sqlite_path(url)
-    if path is None:
-        # Imported here: SQLite users don't wait for SQLAlchemy.
+    if path is not None:
+        with _sqlite_reader(path, location.shown_url(url)) as rows:
+            yield rows
+    elif (arguments := read_url(url)) is not None:
+        with open_postgresql(arguments, url) as rows:
+            _check_schema(rows, TABLES, location.shown_url(url))
+            yield rows
+    else:
+        # Imported here: nobody else waits for SQLAlchemy.
         from commtune.db.connection.engine import open_reader
 
         with open_reader(url) as rows:
-            yield rows
-    else:
-        with _sqlite_reader(path, location.shown_url(url)) as rows:
             yield rows
 
 
@@ -145,8 +150,9 @@ def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
 @contextmanager
 def _reading(connection: sqlite3.Connection, shown: str) -> Iterator[location.Rows]:
     try:
-        _check_sqlite(connection, shown)
-        yield partial(_ask, connection)
+        rows = partial(_ask, connection)
+        _check_schema(rows, "SELECT name FROM sqlite_master", shown)
+        yield rows
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
 
@@ -160,14 +166,11 @@ def _ask(
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
 
 
-def _check_sqlite(connection: sqlite3.Connection, shown: str) -> None:
-    tables, is_there = "SELECT name FROM sqlite_master", (location.VERSION_TABLE,)
-    revision = None
-    if connection.execute(f"{tables} WHERE name = ?", is_there).fetchone():
-        found = connection.execute(f"SELECT version_num FROM {location.VERSION_TABLE}")
-        revision = found.fetchone()
-    others = () if revision else connection.execute(tables).fetchall()
-    location.check_revision(revision[0] if revision else "", others, shown)
+def _check_schema(rows: location.Rows, tables: str, shown: str) -> None:
+    is_there = rows(f"{tables} WHERE name = :name", {"name": location.VERSION_TABLE})
+    stored = rows(f"SELECT version_num FROM {location.VERSION_TABLE}", {}) if is_there else []
+    others = [] if stored else [row["name"] for row in rows(tables, {})]
+    location.check_revision(stored[0]["version_num"] if stored else "", others, shown)
 
 
 class Changes:

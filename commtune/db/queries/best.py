@@ -1,6 +1,6 @@
 """The best stored profiles for an operation and a size, answered from the profiles' own tables.
 
-The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
+The command line's ``best`` waits for this module, so it imports no SQLAlchemy.
 Where the database can't be read, all raise DatabaseFault.
 """
 

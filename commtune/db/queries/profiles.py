@@ -1,6 +1,6 @@
 """Stored profiles: found and read from the profiles' own tables, never from measurements.
 
-The command line's ``best`` waits for this module, so it imports no SQLAlchemy for an SQLite URL.
+The command line's ``best`` waits for this module, so it imports no SQLAlchemy.
 Each statement is written once, in words that SQLite and PostgreSQL share. Where the database can't
 be read, all raise DatabaseFault.
 """

@@ -1,0 +1,81 @@
+"""Reads a PostgreSQL database through psycopg alone: SQLAlchemy takes longer than the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from typing import Any
+from urllib.parse import parse_qsl, unquote
+
+from commtune.db.connection import location
+
+#: For libpq: seconds until a server that doesn't answer a first call is away, and one that
+#: vanished without a word, with its machine or the network, a minute after it was last heard of.
+TIMEOUTS = {
+    "connect_timeout": 10,
+    "keepalives_idle": 30,
+    "keepalives_interval": 10,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 60_000,  # milliseconds, of what was sent
+}
+_PARTS = ("user", "password", "host", "port", "dbname")
+_URL = re.compile(
+    r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
+    r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
+)
+#: A column of the catalogue, named as SQLite's is.
+TABLES = """SELECT name FROM (
+  SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()) AS tables"""
+
+
+def read_url(url: str) -> dict[str, str] | None:
+    """What psycopg is called with; ``None`` where only SQLAlchemy knows what the URL means.
+
+    That is so for other drivers, several hosts, and passwords that are not percent-encoded.
+    """
+    found = _URL.fullmatch(url)
+    if found is None:
+        return None
+    *parts, query = found.groups(default="")
+    pairs = parse_qsl(query)
+    options = dict(pairs)
+    if len(options) < len(pairs) or ":" in options.get("host", ""):
+        return None
+    return {
+        name: unquote(part) for name, part in zip(_PARTS, parts, strict=True) if part
+    } | options
+
+
+@contextmanager
+def open_postgresql(arguments: Mapping[str, str], url: str) -> Iterator[location.Rows]:
+    """Opens a database for questions, each of which is a transaction.
+
+    Args:
+        arguments: from ``read_url``.
+
+    Raises:
+        DatabaseFault: it can't be reached or read, or psycopg is missing.
+    """
+    try:
+        # Imported here: SQLite users don't wait for it, and may not have it.
+        import psycopg
+        from psycopg.rows import dict_row
+    except ModuleNotFoundError as error:
+        raise location.explain_missing(error, url) from error
+
+    given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": True}
+    try:
+        with closing(psycopg.connect(**given, row_factory=dict_row)) as connection:
+            yield lambda statement, values: connection.execute(
+                write_for_psycopg(statement).encode(), values
+            ).fetchall()
+    except psycopg.Error as error:
+        was_lost = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
+        said = location.hide_secrets(str(error), url)
+        raise location.explain_fault(said, location.shown_url(url), transient=was_lost) from error
+
+
+def write_for_psycopg(statement: str) -> str:
+    """A statement with its parameters, ``:name``, as psycopg writes them."""
+    return re.sub(r":(\w+)", r"%(\1)s", statement.replace("%", "%%"))
