@@ -77,13 +77,9 @@ class Picture:
 
     def svg(self, banner: str) -> str:
         """An SVG element for a page; the page's style sheet gives the colours."""
-        from matplotlib.backends.backend_svg import FigureCanvasSVG
-
         with _drawn(self, heading="", banner=banner) as figure:
             file = io.StringIO()
-            # Not by savefig, which draws everything twice. matplotlib has no types for it.
-            canvas: Any = FigureCanvasSVG(figure)
-            canvas.print_svg(file, metadata={"Date": None})
+            _print(figure, "svg", file, metadata={"Date": None})
         return _inline(file.getvalue(), self)
 
     def write(self, path: Path, *, heading: str, banner: str) -> None:
@@ -94,7 +90,16 @@ class Picture:
         """
         heading = _titled(heading, self.title)
         with _drawn(self, heading=heading, banner=banner) as figure, writing_file(path):
-            figure.savefig(path, dpi=_DPI, facecolor="white")
+            figure.set(dpi=_DPI, facecolor="white")
+            _print(figure, path.suffix.removeprefix("."), path)
+
+
+def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) -> None:
+    """Draws once, where ``savefig`` draws everything twice; kinds are svg, png and pdf."""
+    from matplotlib.backend_bases import get_registered_canvas_class
+
+    canvas: Any = get_registered_canvas_class(kind)(figure)
+    getattr(canvas, f"print_{kind}")(file, **options)
 
 
 @contextmanager
