@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from commtune.cluster.machine.inventory import inspect_machine
 from commtune.systems.detection.recognition import (
@@ -15,8 +16,10 @@ from commtune.systems.detection.recognition import (
     surest_matches,
 )
 from commtune.systems.detection.seen import Clues, SeenMachine
-from commtune.systems.drafting.description import Draft, draft_description
 from commtune.systems.loading import list_systems, load_system
+
+if TYPE_CHECKING:
+    from commtune.systems.drafting.description import Draft
 
 
 @dataclass(frozen=True)
@@ -58,5 +61,8 @@ def detect_system(names: Sequence[str] = (), seen: SeenMachine | None = None) ->
 
 def draft_system(name: str, partition: str = "") -> Draft:
     """Describes this machine as far as it shows itself (see ``draft_description``)."""
+    # Imported here: who only detects a system doesn't wait for templates.
+    from commtune.systems.drafting.description import draft_description
+
     today = datetime.now(UTC).date()
     return draft_description(name, inspect_machine(os.environ), today, partition)

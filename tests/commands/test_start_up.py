@@ -70,6 +70,9 @@ def _fill(url: str) -> None:
             )
         ),
         ("findings list", (*_DATABASE, *_SEARCH, "jinja2", "commtune.campaign.schema")),
+        ("systems show lumi", (*_DATABASE, *_SEARCH, *_CONTROL, "jinja2")),
+        ("systems detect", (*_DATABASE, *_SEARCH, "jinja2", "commtune.campaign.schema")),
+        ("spaces explain NCCL_ALGO", (*_DATABASE, *_SEARCH, *_CONTROL, "jinja2")),
     ],
 )
 def test_no_command_waits_for_what_it_does_not_need(
@@ -77,7 +80,8 @@ def test_no_command_waits_for_what_it_does_not_need(
 ) -> None:
     copy = shutil.copy(database, tmp_path / "copy.db")
     words = command.format(database=database, copy=copy, new=tmp_path / "new")
-    imported = _imported(words, ends_with=0)
+    # This machine may be a described system, or none.
+    imported = _imported(words, ends_with={0, 4} if command == "systems detect" else {0})
     assert not imported & set(heavy)
 
 
@@ -89,18 +93,18 @@ def test_questions_to_a_server_need_no_sqlalchemy(
 ) -> None:
     _fill(postgresql_url)
     imported = _imported(
-        f"{command.format(new=tmp_path / 'new')} --db {postgresql_url}", ends_with=0
+        f"{command.format(new=tmp_path / 'new')} --db {postgresql_url}", ends_with={0}
     )
     assert not imported & {*_DATABASE, *_DOCUMENTS, "scipy", "optuna"}
 
 
 @pytest.mark.parametrize("command", ["cancel mistyped", "delete mistyped", "rename mistyped new"])
 def test_a_mistyped_name_does_not_wait_for_what_writes(command: str, database: Path) -> None:
-    imported = _imported(f"{command} --db {database}", ends_with=2)
+    imported = _imported(f"{command} --db {database}", ends_with={2})
     assert not imported & {*_DATABASE, *_SEARCH, *_DOCUMENTS}
 
 
-def _imported(command: str, ends_with: int) -> set[str]:
+def _imported(command: str, ends_with: set[int]) -> set[str]:
     done = subprocess.run(
         [sys.executable, "-c", _PROGRAM, *command.split()],
         # Without variables of libraries, for which `doctor` reads the catalogue.
@@ -109,7 +113,7 @@ def _imported(command: str, ends_with: int) -> set[str]:
         text=True,
         check=False,
     )
-    assert done.returncode == ends_with, done.stderr
+    assert done.returncode in ends_with, done.stderr
     imported = set(done.stderr.rpartition("imported ")[2].split())
     assert "commtune.cli" in imported
     return imported
