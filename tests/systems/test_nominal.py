@@ -105,7 +105,7 @@ def test_alltoall_inside_a_node() -> None:
 
 
 def test_the_cut_that_the_reference_names() -> None:
-    capacity = dict(LUMI.node_cuts())[frozenset({0, 1, 6, 7})]
+    capacity = dict(LUMI.node_cuts)[frozenset({0, 1, 6, 7})]
     assert capacity / GBIT == 6 * 400
     assert capacity / GBIT / 16 == 150
 

@@ -200,14 +200,14 @@ def _limits(
             mean = sum(fabric.injection(gpu) for gpu in gpus) / n
             yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
         factor = bus_factor(question.operation, n)
-        for part, capacity in fabric.node_cuts():
+        for part, capacity in fabric.node_cuts:
             if 0 < len(part.intersection(gpus)) < n:
                 yield (
                     factor * capacity,
                     f"{fabric.leading_out(part, capacity)}, if switches reduced",
                 )
         return
-    for part, capacity in fabric.node_cuts():
+    for part, capacity in fabric.node_cuts:
         held = len(part.intersection(gpus))
         if 0 < held < n:
             yield (n - 1) * capacity / held, fabric.leading_out(part, capacity)
@@ -217,7 +217,7 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
     """As much as the narrowest cut between the root and another rank lets through."""
     root = {gpus[0]}
     others = set(gpus[1:])
-    cuts = [cut for cut in fabric.node_cuts() if root <= cut[0] and others - cut[0]]
+    cuts = [cut for cut in fabric.node_cuts if root <= cut[0] and others - cut[0]]
     part, capacity = min(cuts, key=lambda cut: cut[1])
     cut = Bound(capacity, "narrowest cut", fabric.leading_out(part, capacity))
     usual = _pair(fabric, *gpus) if len(gpus) == 2 else next(_rings(fabric, gpus), None)

@@ -139,12 +139,14 @@ class Fabric:
                     found[hop] += amount / len(paths)
         return found
 
-    def node_cuts(self) -> Iterator[tuple[frozenset[int], float]]:
+    @cached_property
+    def node_cuts(self) -> tuple[tuple[frozenset[int], float], ...]:
         """Parts of a node, and what leads out of each in one direction: no routing moves more."""
-        vertices = range(self.vertices)
         edges = self.capacity.items()
-        for part in _parts(vertices):
-            yield part, sum(width for (a, b), width in edges if a in part and b not in part)
+        return tuple(
+            (part, sum(width for (a, b), width in edges if a in part and b not in part))
+            for part in _parts(range(self.vertices))
+        )
 
     def pair_bandwidths(self) -> Mapping[Edge, float]:
         """The widest of the shortest paths between each two GPUs, where there is one."""

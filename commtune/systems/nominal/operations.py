@@ -201,7 +201,7 @@ def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
 
 def _cut_limits(fabric: Fabric, traffic: Traffic) -> Iterator[tuple[float, str]]:
     for demands in traffic.inside:
-        for part, capacity in fabric.node_cuts():
+        for part, capacity in fabric.node_cuts:
             leaving = sum(w for a, b, w in demands if a in part and b not in part)
             if leaving:
                 why = fabric.leading_out(part, capacity)
