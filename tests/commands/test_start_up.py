@@ -54,7 +54,7 @@ def _fill(url: str) -> None:
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("plot -o {new}.svg --db {database}", (*_DATABASE, *_DOCUMENTS, "scipy", "optuna")),
-        ("db upgrade --db {database}", (*_SEARCH, *_DOCUMENTS, *_CONTROL, "alembic")),
+        ("db upgrade --db {database}", (*_DATABASE[1:], *_SEARCH, *_DOCUMENTS, *_CONTROL)),
         ("rename shm other --db {copy}", (*_SEARCH, *_DOCUMENTS, *_CONTROL)),
         ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),

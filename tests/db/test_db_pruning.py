@@ -14,7 +14,7 @@ from sqlalchemy import select, update
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
-from commtune.app.setup.database import find_prunable, prune_campaigns
+from commtune.app.setup.pruning import find_prunable, prune_campaigns
 from commtune.commands.setup.database import db_prune_command
 from commtune.db.connection.engine import open_database
 from commtune.db.inspection import find_damage
