@@ -98,8 +98,11 @@ def test_questions_to_a_server_need_no_sqlalchemy(
     assert not imported & {*_DATABASE, *_DOCUMENTS, "scipy", "optuna"}
 
 
-@pytest.mark.parametrize("command", ["cancel mistyped", "delete mistyped", "rename mistyped new"])
-def test_a_mistyped_name_does_not_wait_for_what_writes(command: str, database: Path) -> None:
+@pytest.mark.parametrize(
+    "command",
+    ["cancel mistyped", "delete mistyped", "rename mistyped new", "cancel shm"],  # nobody runs shm
+)
+def test_who_is_refused_does_not_wait_for_what_writes(command: str, database: Path) -> None:
     imported = _imported(f"{command} --db {database}", ends_with={2})
     assert not imported & {*_DATABASE, *_SEARCH, *_DOCUMENTS}
 

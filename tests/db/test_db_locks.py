@@ -14,7 +14,9 @@ from sqlalchemy import text
 from waiting import wait_for
 
 from commtune.db import locks
+from commtune.db.damage import DamagedRows, DamagedRowWarning
 from commtune.db.lock_owner import LockOwner, death_of, start_of
+from commtune.db.queries.description import find_holder
 from commtune.db.storage.store import Store
 from commtune.errors import CampaignLocked
 from commtune.model import Outcome
@@ -245,6 +247,20 @@ def test_a_campaign_that_is_finished_is_nobodys(store: Store) -> None:
     Store(store.database).finish_campaign(theirs.id)  # of one that holds nothing
     assert store.holder(theirs.id) is not None
     assert all(summary.finished for summary in given.summaries_of(store))
+
+
+def test_who_only_asks_hears_of_the_same_holder_and_of_damage(url: str, store: Store) -> None:
+    campaign_id = store.open_campaign(given.campaign()).id
+    assert find_holder(url, campaign_id) is None
+    store.lock(campaign_id, ME)
+    assert find_holder(url, campaign_id) == ME
+    with store.database.write() as connection:
+        connection.execute(text("UPDATE locks SET heartbeat = -1"))
+    with (
+        pytest.warns(DamagedRowWarning, match="heartbeat"),
+        pytest.raises(DamagedRows, match="the lock of campaign"),
+    ):
+        find_holder(url, campaign_id)
 
 
 def test_who_lost_the_lock_does_not_say_how_the_run_ended(store: Store) -> None:

@@ -14,7 +14,7 @@ from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.jobs.cancellation import Cancelled
 from commtune.db.connection.location import database_url
 from commtune.db.lock_owner import LockOwner, death_of
-from commtune.db.queries.description import describe_campaign
+from commtune.db.queries.description import describe_campaign, find_holder
 from commtune.errors import DatabaseFault, NotCancellable
 from commtune.model import JobScheduler
 from commtune.paths import is_folder
@@ -43,18 +43,15 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         return cancel_by_folder(folder, fault)
     if stored.site:
         raise NotCancellable(f"{name} was measured at {stored.site}", hint="only they can end it")
-    # Who named a campaign that isn't there doesn't wait for it.
-    from commtune.db.connection.opening import opened_database, readable_database
-    from commtune.db.storage.store import Store
-
     kind = JobScheduler.find_in(stored.what) or JobScheduler.find_in(stored.settings)
     if kind is None:
-        with readable_database(db) as opened:
-            held = Store(opened).holder(stored.id)
-        return Cancelled(controller=_stop_controller(name, None if held is None else held[0]))
+        holder = find_holder(database_url(db), stored.id)
+        return Cancelled(controller=_stop_controller(name, holder))
     with suppress(OSError):
         if Path(stored.folder).stat().st_uid != os.geteuid():
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
+    # Imported here: what writes is for campaigns with jobs only.
+    from commtune.db.connection.opening import opened_database, readable_database
     from commtune.wiring.slurm_submission import cancel_campaign as cancel_jobs
 
     cancel = partial(cancel_jobs, stored.id, kind, folder)

@@ -7,10 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commtune import formatting as text
-from commtune.app.profiles.nominal_share import Share
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.cluster.job_states import PendingReason
 from commtune.cluster.jobs.job_folder import read_tail
@@ -30,6 +29,9 @@ from commtune.db.settings import node_hours_budget as node_hours_budget
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Interval, JobKind, JobRecord, JobScheduler, JobStage
 from commtune.wiring import submitted_files
+
+if TYPE_CHECKING:
+    from commtune.app.profiles.nominal_share import Share
 
 #: How lines of a controller in a job begin that say why it ended, and why none follows.
 _SIGNS = ("commtune: ", "no job continues: ")

@@ -11,6 +11,7 @@ from typing import Any
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import DamagedRows, read_rows
+from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.profiles import (
     campaign_names,
     closest_names,
@@ -90,6 +91,18 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
         found = rows(_HEADER, {"campaign": campaign_id})
     sound = read_rows(found, "runs")
     return sound[0]["header"] if sound else None
+
+
+def find_holder(url: str, campaign_id: int) -> LockOwner | None:
+    """Who holds a campaign's lock, dead or alive; ``None`` if nobody does."""
+    with open_for_reading(url) as rows:
+        found = rows(
+            "SELECT * FROM locks WHERE campaign_id = :campaign", {"campaign": campaign_id}
+        )
+    sound = read_rows(found, "locks", "campaign_id")
+    if len(sound) < len(found):
+        raise DamagedRows(f"the lock of campaign {campaign_id}")
+    return LockOwner.from_row(sound[0]) if sound else None
 
 
 def _description(row: Mapping[str, Any]) -> CampaignDescription:

@@ -13,7 +13,7 @@ from commtune.db.codec import list_differences, to_json_value
 from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
-from commtune.db.storage.results import StoredJobs
+from commtune.db.storage.jobs import StoredJobs
 from commtune.db.storage.rows import ensure_row
 from commtune.db.tables import (
     CAMPAIGNS,

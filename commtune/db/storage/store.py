@@ -21,7 +21,8 @@ from commtune.db.lock_owner import LockOwner
 from commtune.db.locks import acquire_lock, find_holder, release_lock
 from commtune.db.records import CampaignHandle, CampaignRecord
 from commtune.db.storage.campaigns import open_campaign, update_campaign
-from commtune.db.storage.results import StoredCourse, StoredJobs
+from commtune.db.storage.jobs import StoredJobs
+from commtune.db.storage.results import StoredCourse
 from commtune.db.storage.rows import waits_for_database
 from commtune.db.storage.run_costs import StoredRunCosts
 from commtune.db.storage.runs import StoredRuns

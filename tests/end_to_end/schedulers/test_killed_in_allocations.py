@@ -6,7 +6,7 @@ from campaign_texts import ONE_CANDIDATE
 from cluster_campaigns import Death, OnCluster
 
 _STORE = "commtune.db.storage.store:Store."
-_BOOK = "commtune.db.storage.results:StoredJobs."
+_BOOK = "commtune.db.storage.jobs:StoredJobs."
 #: In the place of the method that submits, which each scheduler has.
 _SUBMIT = "submit"
 _SUCCESSION = "commtune.cluster.jobs.allocation_chain:AllocationChain."
