@@ -22,7 +22,7 @@ from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.postgresql import TIMEOUTS
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
 from commtune.db.damage import ON_DAMAGE, Damage, refuse
-from commtune.errors import DatabaseFault
+from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
@@ -395,6 +395,9 @@ def _faults(url: str) -> Iterator[None]:
             hint="sqlite:////path/commtune.db or postgresql://user@host/name",
         ) from error
     except ModuleNotFoundError as error:
-        raise location.explain_missing(error, url) from error
+        raise DatabaseFault(
+            f"the database {shown} needs the Python package {error.name}",
+            hint=install_command("commtune[postgresql]"),
+        ) from error
     except exc.SQLAlchemyError as error:
         raise location.explain_fault(location.hide_secrets(str(error), url), shown) from error

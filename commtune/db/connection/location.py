@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from commtune.errors import DatabaseFault, NoAnswer, UserError, install_command
+from commtune.errors import DatabaseFault, NoAnswer, UserError
 
 #: Runs a statement with named parameters and returns its rows by column name.
 Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
@@ -333,11 +333,3 @@ def explain_fault(text: str, shown: str, *, transient: bool = False) -> Database
             )
     kind = Away if transient and not shown.startswith("sqlite") else DatabaseFault
     return kind(f"the database {shown} failed: {first}", transient=transient)
-
-
-def explain_missing(error: ModuleNotFoundError, url: str) -> DatabaseFault:
-    """That the driver of a URL is not installed."""
-    return DatabaseFault(
-        f"the database {shown_url(url)} needs the Python package {error.name}",
-        hint=install_command("commtune[postgresql]"),
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
+from importlib.util import find_spec
 from typing import Any
 from urllib.parse import parse_qsl, unquote
 
@@ -24,27 +25,26 @@ _URL = re.compile(
     r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
     r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
 )
-#: A column of the catalogue, named as SQLite's is.
-TABLES = """SELECT name FROM (
-  SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()) AS tables"""
+#: As from SQLite's catalogue.
+TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
 
 
 def read_url(url: str) -> dict[str, str] | None:
     """What psycopg is called with; ``None`` where only SQLAlchemy knows what the URL means.
 
-    That is so for other drivers, several hosts, and passwords that are not percent-encoded.
+    That is so for other drivers, several hosts, and passwords that are not percent-encoded. Where
+    psycopg is missing, SQLAlchemy's way says so.
     """
     found = _URL.fullmatch(url)
-    if found is None:
+    if found is None or find_spec("psycopg") is None:
         return None
     *parts, query = found.groups(default="")
     pairs = parse_qsl(query)
     options = dict(pairs)
     if len(options) < len(pairs) or ":" in options.get("host", ""):
         return None
-    return {
-        name: unquote(part) for name, part in zip(_PARTS, parts, strict=True) if part
-    } | options
+    named = zip(_PARTS, map(unquote, parts), strict=True)
+    return {name: part for name, part in named if part} | options
 
 
 @contextmanager
@@ -55,14 +55,11 @@ def open_postgresql(arguments: Mapping[str, str], url: str) -> Iterator[location
         arguments: from ``read_url``.
 
     Raises:
-        DatabaseFault: it can't be reached or read, or psycopg is missing.
+        DatabaseFault: it can't be reached or read.
     """
-    try:
-        # Imported here: SQLite users don't wait for it, and may not have it.
-        import psycopg
-        from psycopg.rows import dict_row
-    except ModuleNotFoundError as error:
-        raise location.explain_missing(error, url) from error
+    # Imported here: SQLite users don't wait for it, and may not have it.
+    import psycopg
+    from psycopg.rows import dict_row
 
     given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": True}
     try:

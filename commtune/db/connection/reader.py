@@ -167,10 +167,10 @@ def _ask(
 
 
 def _check_schema(rows: location.Rows, tables: str, shown: str) -> None:
-    is_there = rows(f"{tables} WHERE name = :name", {"name": location.VERSION_TABLE})
-    stored = rows(f"SELECT version_num FROM {location.VERSION_TABLE}", {}) if is_there else []
-    others = [] if stored else [row["name"] for row in rows(tables, {})]
-    location.check_revision(stored[0]["version_num"] if stored else "", others, shown)
+    names = {row["name"] for row in rows(tables, {})}
+    asked = f"SELECT version_num FROM {location.VERSION_TABLE}"
+    stored = rows(asked, {}) if location.VERSION_TABLE in names else []
+    location.check_revision(stored[0]["version_num"] if stored else "", names, shown)
 
 
 class Changes:
