@@ -140,11 +140,13 @@ class Campaign:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
-        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s)
+        # First: of thousands of runs, speedups and standings together take much memory.
+        spread = measure_spread(self._search.read_speedups())
+        winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s, spread)
         if any(len(one) > 1 for one in winners) and not count_ablation_runs(
             rest_s / run_s, winners
         ):
-            winners = self._portfolio(rest_s, is_last_test=True)
+            winners = self._portfolio(rest_s, spread, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
         hidden = self._search.find_hidden() if winners else {}
         since = self._confirmation.last_block()
@@ -184,16 +186,15 @@ class Campaign:
         return max(0.0, budget.whole_s - searched_s)
 
     def _portfolio(
-        self, rest_s: float, *, is_last_test: bool = False
+        self, rest_s: float, spread: Mapping[int, float], *, is_last_test: bool = False
     ) -> dict[Configuration, Standing]:
         """The candidates, each as the library really ran it, and none twice.
 
         Args:
+            spread: standard deviation of a pair's log ratio by size (bytes).
             is_last_test: no ablation follows that would leave parameters out.
         """
         runs = int(rest_s / self._confirmation.typical_s())
-        # First: of thousands of runs, speedups and standings together take much memory.
-        spread = measure_spread(self._search.read_speedups())
         standings = self._search.standings(is_last_test=is_last_test)
         for _ in range(_MOST_CHOICES):
             chosen = Prospects(self._plan, standings, self._search.weights, spread).choose(runs)

@@ -168,10 +168,9 @@ class Covariance:
         idle = list(range(len(known)))
         while idle:
             now = Posterior(self, observed)
-            growth = [
-                now.growth_with(*self._of_parameter(observed.alike, n, weight))
-                for n, weight in enumerate(known)
-            ]
+            growth = {
+                n: now.growth_with(*self._of_parameter(observed.alike, n, known[n])) for n in idle
+            }
             idle.sort(key=growth.__getitem__)
             if growth[idle[-1]] < least:
                 break

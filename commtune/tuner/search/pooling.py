@@ -23,7 +23,7 @@ _NEAR = 4
 
 @dataclass(frozen=True)
 class _Pool:
-    """Runs that count as runs of one configuration, and the sizes at which it may be the best."""
+    """Runs that count as runs of one configuration, at the sizes at which it may be the best."""
 
     rows: Rows
     speedups: Matrix
@@ -48,9 +48,9 @@ def find_hidden(
     several = {small: mine for small, mine in made.items() if len(mine) > 1}
     table -= _trend(table, list(several.values()))
     pools = [
-        _Pool(rows[mine], table[mine], sizes[small])
+        _Pool(rows[mine], table[mine][:, sizes[small]], sizes[small])
         for small, mine in several.items()
-        if small in sizes
+        if small in sizes and sizes[small].any()
     ]
     found: dict[str, str] = {}
     for place, parameter in enumerate(model.encoding.space.parameters):
@@ -98,8 +98,8 @@ def _chance(pools: Sequence[_Pool], place: int, value: int) -> float:
         one, other = pool.speedups[of == value], np.sort(pool.speedups[of == 0], axis=0)
         pairs, weight = len(one) * len(other), 1 / (len(one) + len(other) + 1)
         won = np.array([_count_won(*columns) for columns in zip(one.T, other.T, strict=True)])
-        ahead += pool.sizes * weight * (won - pairs / 2)
-        variance += pool.sizes * weight * pairs / 12
+        ahead[pool.sizes] += weight * (won - pairs / 2)
+        variance[pool.sizes] += weight * pairs / 12
     known = variance > 0
     deviations = ahead[known] / np.sqrt(variance[known])
     return float(known.sum() * ndtr(-deviations.max(initial=0.0))) if known.any() else 1.0
