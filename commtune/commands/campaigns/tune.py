@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -12,10 +11,6 @@ import typer
 
 from commtune.commands import options as flags
 from commtune.db.connection.location import shown_url
-from commtune.documents.quantities import QuantityError, format_seconds, parse_seconds
-
-#: A budget that is large for a campaign of flags.
-_LARGER = {"--search": "5min", "--ablate": "2min", "--confirm": "3min"}
 
 
 def tune_command(
@@ -101,35 +96,11 @@ def tune_command(
 
 
 def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:
-    """The command that goes on with a larger budget, with all that was asked for this time."""
+    """The command that goes on, with all that was asked for this time."""
     program = flags.called_as()
     if campaign is not None or replay is not None:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
         return f"{command}{flags.database_flag(db)}   (with a larger 'budget' in the file)"
-    return shlex.join([program, *map(shown_url, _with_budget(sys.argv[1:]))])
-
-
-def _with_budget(arguments: Sequence[str]) -> list[str]:
-    """The arguments of a command line with a larger budget in the place of theirs."""
-    kept: list[str] = []
-    larger = dict(_LARGER)
-    words = iter(arguments)
-    for word in words:
-        option, equals, written = word.partition("=")
-        if option in _LARGER:
-            larger[option] = _larger(written if equals else next(words, ""), _LARGER[option])
-        else:
-            kept.append(word)
-    return [*kept, *(word for option in larger.items() for word in option)]
-
-
-def _larger(written: str, usual: str) -> str:
-    """What is larger than the time that was given: the usual one, or else twice as much."""
-    try:
-        doubled = 2 * parse_seconds(written)
-    except QuantityError:
-        return usual  # nothing was given behind the option
-    if doubled < 2 * parse_seconds(usual):
-        return usual
-    return format_seconds(doubled).replace(" ", "")
+    command = shlex.join([program, *map(shown_url, sys.argv[1:])])
+    return f"{command}   (with a larger --search and --confirm)"
