@@ -90,6 +90,17 @@ def test_a_database_without_our_tables(new_postgresql_url: str) -> None:
         read()
 
 
+def test_tables_are_found_behind_a_schema_of_the_users_own(postgresql_url: str) -> None:
+    plain = postgresql_url.replace("+psycopg", "")
+    with closing(psycopg.connect(plain, autocommit=True)) as other:
+        other.execute("CREATE SCHEMA IF NOT EXISTS commtune")  # as the user: "$user" comes first
+        try:
+            with open_for_reading(postgresql_url) as rows:
+                assert rows("SELECT id FROM campaigns", {}) == []
+        finally:
+            other.execute("DROP SCHEMA commtune")
+
+
 def test_a_server_that_is_lost_while_it_is_read(postgresql_url: str) -> None:
     with (
         pytest.raises(DatabaseFault, match="can't be reached") as refusal,

@@ -25,8 +25,8 @@ _URL = re.compile(
     r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
     r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
 )
-#: As from SQLite's catalogue.
-TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = current_schema()"
+#: As from SQLite's catalogue; a user may have a schema of their own before the one with ours.
+TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = ANY (current_schemas(FALSE))"
 
 
 def read_url(url: str) -> dict[str, str] | None:
