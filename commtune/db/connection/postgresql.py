@@ -48,11 +48,14 @@ def read_url(url: str) -> dict[str, str] | None:
 
 
 @contextmanager
-def open_postgresql(arguments: Mapping[str, str], url: str) -> Iterator[location.Rows]:
-    """Opens a database for questions, each of which is a transaction.
+def open_postgresql(
+    arguments: Mapping[str, str], url: str, *, lasting: bool
+) -> Iterator[location.Rows]:
+    """Opens a database for questions.
 
     Args:
         arguments: from ``read_url``.
+        lasting: each is a transaction; else all are one, which sees one state.
 
     Raises:
         DatabaseFault: it can't be reached or read.
@@ -61,9 +64,10 @@ def open_postgresql(arguments: Mapping[str, str], url: str) -> Iterator[location
     import psycopg
     from psycopg.rows import dict_row
 
-    given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": True}
+    given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": lasting}
     try:
         with closing(psycopg.connect(**given, row_factory=dict_row)) as connection:
+            connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             yield lambda statement, values: connection.execute(
                 write_for_psycopg(statement).encode(), values
             ).fetchall()

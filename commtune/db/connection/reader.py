@@ -31,8 +31,14 @@ _KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default
 
 
 @contextmanager
-def open_for_reading(url: str) -> Iterator[location.Rows]:
+def open_for_reading(url: str, *, lasting: bool = False) -> Iterator[location.Rows]:
     """Opens a database for reading only; it is neither created nor upgraded.
+
+    All questions see it as it was at the first one.
+
+    Args:
+        lasting: each question sees what was stored until then instead. For who reads for minutes,
+            as a writer may have to wait for the end of what sees one state.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -44,10 +50,10 @@ def open_for_reading(url: str) -> Iterator[location.Rows]:
         return
     path = location.sqlite_path(url)
     if path is not None:
-        with _sqlite_reader(path, location.shown_url(url)) as rows:
+        with _sqlite_reader(path, location.shown_url(url), lasting) as rows:
             yield rows
     elif (arguments := read_url(url)) is not None:
-        with open_postgresql(arguments, url) as rows:
+        with open_postgresql(arguments, url, lasting=lasting) as rows:
             _check_schema(rows, TABLES, location.shown_url(url))
             yield rows
     else:
@@ -102,8 +108,6 @@ class OpenConnections:
                 with suppress(NoAnswer):  # empty as yet: what that means, each question knows
                     rows = inside.enter_context(_reading(connection, shown))
                     inside.enter_context(_kept(self._url, rows))
-                    # One look at the file for all questions, and not one for each.
-                    connection.execute("BEGIN")
                 yield
         finally:
             connection.rollback()
@@ -138,18 +142,22 @@ def _look_at(path: Path) -> Hashable | None:
 
 
 @contextmanager
-def _sqlite_reader(path: Path, shown: str) -> Iterator[location.Rows]:
+def _sqlite_reader(path: Path, shown: str, lasting: bool) -> Iterator[location.Rows]:
     try:
         connection = connect_for_reading(path)
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
-    with closing(connection), _reading(connection, shown) as rows:
+    with closing(connection), _reading(connection, shown, lasting) as rows:
         yield rows
 
 
 @contextmanager
-def _reading(connection: sqlite3.Connection, shown: str) -> Iterator[location.Rows]:
+def _reading(
+    connection: sqlite3.Connection, shown: str, lasting: bool = False
+) -> Iterator[location.Rows]:
     try:
+        if not lasting:
+            connection.execute("BEGIN")
         rows = partial(_ask, connection)
         _check_schema(rows, "SELECT name FROM sqlite_master", shown)
         yield rows
