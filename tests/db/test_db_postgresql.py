@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from contextlib import closing
@@ -10,6 +11,7 @@ import psycopg
 import pytest
 from sqlalchemy import create_engine
 from sqlalchemy.engine import make_url
+from waiting import PATIENCE_S, wait_for
 
 from commtune.db.connection.location import database_url
 from commtune.db.connection.postgresql import read_url, write_for_psycopg
@@ -108,6 +110,25 @@ def test_a_server_that_is_lost_while_it_is_read(postgresql_url: str) -> None:
     ):
         rows("SELECT pg_terminate_backend(pg_backend_pid())", {})
     assert refusal.value.transient
+
+
+@pytest.mark.parametrize("password", ["", ":not@encoded"])
+def test_ctrl_c_ends_a_question_that_waits(postgresql_url: str, password: str) -> None:
+    waiting = "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"
+    url = postgresql_url.replace("commtune@", f"commtune{password}@")
+    assert (read_url(url) is None) == bool(password)  # the second is SQLAlchemy's
+    command = [sys.executable, "-m", "commtune.cli", "best", "--op", "allreduce", "--db", url]
+    plain = postgresql_url.replace("+psycopg", "")
+    with closing(psycopg.connect(plain)) as holder, psycopg.connect(plain) as looks:
+        holder.execute("LOCK TABLE profiles")
+        looks.autocommit = True
+        with subprocess.Popen(command, stderr=subprocess.PIPE) as asks:
+            try:
+                wait_for(lambda: looks.execute(waiting).fetchone() is not None, "the question")
+                asks.send_signal(signal.SIGINT)
+                assert asks.wait(PATIENCE_S) == 130
+            finally:
+                asks.kill()
 
 
 def test_psycopg_is_named_where_it_is_missing() -> None:

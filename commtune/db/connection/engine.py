@@ -199,8 +199,12 @@ def open_reader(url: str) -> Iterator[location.Rows]:
         NoAnswer: it is empty.
         DatabaseFault: it can't be read, or has another schema.
     """
-    with closing(open_readable(url)) as database, database.read() as connection:
-        yield _as_rows(connection)
+    with _faults(url):
+        engine, _ = _engine(url, lone=True)
+        # Interrupts end it, unlike Database.read: a question may wait for others for long.
+        with _begin(engine, writes=False) as connection:
+            _require_schema(connection, location.shown_url(url))
+            yield _as_rows(connection)
 
 
 def _as_rows(connection: Connection) -> location.Rows:
