@@ -70,6 +70,8 @@ def test_both_ways_give_the_same_answers(postgresql_url: str, more: str) -> None
         assert rows(asked, {"number": 2**40, "word": "ab", "unused": 1}) == [
             {"number": 2**40, "is_like": True, "plain": [1]}
         ]
+        (isolation,) = rows("SHOW transaction_isolation", {})
+        assert isolation == {"transaction_isolation": "repeatable read"}  # one state is seen
 
 
 def test_a_statement_is_written_for_psycopg() -> None:

@@ -201,6 +201,8 @@ def open_reader(url: str) -> Iterator[location.Rows]:
     """
     with _faults(url):
         engine, _ = _engine(url, lone=True)
+        if engine.dialect.name == "postgresql":  # others show one state by themselves
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
         # Interrupts end it, unlike Database.read: a question may wait for others for long.
         with _begin(engine, writes=False) as connection:
             _require_schema(connection, location.shown_url(url))
