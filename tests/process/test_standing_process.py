@@ -70,7 +70,11 @@ def test_it_is_started_once_and_answers_each_line(standing: StandingProcess, wor
         done = standing.ask(what, PATIENCE_S)
         assert done.ok and done.exit_code == 0
     assert standing.is_running and set(living(word)) == pids
-    assert standing.used_s() > 0
+
+
+def test_its_cpu_time_is_told(standing: StandingProcess) -> None:
+    # The system counts hundredths of a second, and a line takes less.
+    wait_for(lambda: standing.ask("flood", PATIENCE_S).ok and standing.used_s() > 0, "CPU time")
 
 
 def test_of_a_flood_the_end_is_kept(standing: StandingProcess) -> None:
