@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from commtune.commands.campaigns.tune import _again
-from commtune.commands.options import database_flag
+from commtune.commands.options import called_as, database_flag
 
 
-def test_what_was_asked_for_is_proposed_with_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "argv", ["commtune", "tune", "--sizes", "8, 64", "--search=10s"])
-    command, words = _again(None, None, None).split("   ")
-    assert command == "commtune tune --sizes '8, 64' --search=10s"
+def test_what_was_asked_for_is_proposed_with_more_time() -> None:
+    command, words = _again(None, None, None, ["tune", "--sizes", "8, 64"]).split("   ")
+    assert command == f"{called_as()} tune --sizes '8, 64'"
     assert words == "(with a larger --search and --confirm)"
 
 
-def test_no_password_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_password_is_shown() -> None:
     url = "postgresql://ann:secret@host/name"
-    monkeypatch.setattr(sys, "argv", ["commtune", "tune", "--db", url, f"--db={url}"])
-    assert "secret" not in _again(None, None, url)
+    assert "secret" not in _again(None, None, url, ["tune", "--db", url, f"--db={url}"])
     assert database_flag(url) == " --db 'postgresql://ann:***@host/name'"
     assert database_flag(None) == ""

@@ -252,10 +252,10 @@ _CALLS: dict[str, Callable[[Store, int], object]] = {
 }
 
 
+@pytest.mark.slow
 def test_whatever_a_campaign_asks_waits_for_a_server_that_is_away(
-    own_postgresql: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
+    own_postgresql: PostgresqlServer,
 ) -> None:
-    monkeypatch.setattr("commtune.db.connection.busy_retry._FAULT_PAUSE_S", 0.01)
     door, hidden = own_postgresql.socket / ".s.PGSQL.5432", own_postgresql.socket / "hidden"
     said: list[str] = []
 

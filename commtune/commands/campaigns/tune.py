@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -90,17 +91,19 @@ def tune_command(
         learn_from=learn_from or (),
     )  # fmt: skip
     run_campaign(
-        campaign, document, replay, db, again=_again(campaign, replay, db),
+        campaign, document, replay, db, again=_again(campaign, replay, db, sys.argv[1:]),
         json_output=json_output, take_over=take_over,
     )  # fmt: skip
 
 
-def _again(campaign: Path | None, replay: Path | None, db: str | None) -> str:
+def _again(
+    campaign: Path | None, replay: Path | None, db: str | None, arguments: Sequence[str]
+) -> str:
     """The command that goes on, with all that was asked for this time."""
     program = flags.called_as()
     if campaign is not None or replay is not None:
         from_file = ["--replay", str(replay)] if replay else []
         command = shlex.join([program, "tune", str(campaign or "CAMPAIGN.yaml"), *from_file])
         return f"{command}{flags.database_flag(db)}   (with a larger 'budget' in the file)"
-    command = shlex.join([program, *map(shown_url, sys.argv[1:])])
+    command = shlex.join([program, *map(shown_url, arguments)])
     return f"{command}   (with a larger --search and --confirm)"

@@ -49,13 +49,13 @@ def read_url(url: str) -> dict[str, str] | None:
 
 @contextmanager
 def open_postgresql(
-    arguments: Mapping[str, str], url: str, *, lasting: bool
+    arguments: Mapping[str, str], url: str, *, snapshot: bool
 ) -> Iterator[location.Rows]:
     """Opens a database for questions.
 
     Args:
         arguments: from ``read_url``.
-        lasting: each is a transaction; else all are one, which sees one state.
+        snapshot: all see one state, in one transaction; else each is a transaction.
 
     Raises:
         DatabaseFault: it can't be reached or read.
@@ -64,7 +64,7 @@ def open_postgresql(
     import psycopg
     from psycopg.rows import dict_row
 
-    given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": lasting}
+    given: dict[str, Any] = {**TIMEOUTS, **arguments, "autocommit": not snapshot}
     try:
         with closing(psycopg.connect(**given, row_factory=dict_row)) as connection:
             connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ

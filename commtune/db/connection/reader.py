@@ -31,14 +31,12 @@ _KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default
 
 
 @contextmanager
-def open_for_reading(url: str, *, lasting: bool = False) -> Iterator[location.Rows]:
+def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Rows]:
     """Opens a database for reading only; it is neither created nor upgraded.
 
-    All questions see it as it was at the first one.
-
     Args:
-        lasting: each question sees what was stored until then instead. For who reads for minutes,
-            as a writer may have to wait for the end of what sees one state.
+        snapshot: all questions see the database as it was at the first one. Not for readers that
+            take minutes: a writer may have to wait for the end of a snapshot.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -50,10 +48,10 @@ def open_for_reading(url: str, *, lasting: bool = False) -> Iterator[location.Ro
         return
     path = location.sqlite_path(url)
     if path is not None:
-        with _sqlite_reader(path, location.shown_url(url), lasting) as rows:
+        with _sqlite_reader(path, location.shown_url(url), snapshot) as rows:
             yield rows
     elif (arguments := read_url(url)) is not None:
-        with open_postgresql(arguments, url, lasting=lasting) as rows:
+        with open_postgresql(arguments, url, snapshot=snapshot) as rows:
             _check_schema(rows, TABLES, location.shown_url(url))
             yield rows
     else:
@@ -142,21 +140,21 @@ def _look_at(path: Path) -> Hashable | None:
 
 
 @contextmanager
-def _sqlite_reader(path: Path, shown: str, lasting: bool) -> Iterator[location.Rows]:
+def _sqlite_reader(path: Path, shown: str, snapshot: bool) -> Iterator[location.Rows]:
     try:
         connection = connect_for_reading(path)
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), shown) from error
-    with closing(connection), _reading(connection, shown, lasting) as rows:
+    with closing(connection), _reading(connection, shown, snapshot) as rows:
         yield rows
 
 
 @contextmanager
 def _reading(
-    connection: sqlite3.Connection, shown: str, lasting: bool = False
+    connection: sqlite3.Connection, shown: str, snapshot: bool = True
 ) -> Iterator[location.Rows]:
     try:
-        if not lasting:
+        if snapshot:
             connection.execute("BEGIN")
         rows = partial(_ask, connection)
         _check_schema(rows, "SELECT name FROM sqlite_master", shown)

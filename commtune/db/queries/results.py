@@ -87,7 +87,7 @@ class Results:
             yield from filter(None, (self._row(row, ends) for row in page))
 
     def _stored_pages(self) -> Iterator[Iterable[Sequence[Any]]]:
-        with open_for_reading(self.url, lasting=True) as rows:
+        with open_for_reading(self.url, snapshot=False) as rows:
             for number, name in self.campaigns.items():
                 asked = {"campaign": number, "newest": self.newest, "limit": _PAGE_RUNS}
                 after: int | None = 0
