@@ -10,6 +10,7 @@ import ast
 import gc
 import sys
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -230,7 +231,8 @@ def make_app() -> TyperGroup:
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     with plain_streams():
-        _end_in_words()
+        # In a context of its own: who calls this from Python keeps their own ON_STEP and ON_DAMAGE.
+        copy_context().run(_end_in_words)
 
 
 def _end_in_words() -> NoReturn:

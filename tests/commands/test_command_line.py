@@ -50,3 +50,14 @@ def test_shells_complete_the_names_of_commands(
         [sys.executable, "-m", "commtune.cli"], capture_output=True, text=True, check=False
     ).stdout
     assert {"record", "rename", "report"} <= set(said.replace('"', " ").replace(":", " ").split())
+
+
+def test_who_calls_it_from_python_is_told_of_steps_and_damage_as_before() -> None:
+    """It had set its own printers for the rest of the caller's process."""
+    program = (
+        "from commtune.cli import ON_DAMAGE, ON_STEP, main\n"
+        "before = ON_DAMAGE.get(), ON_STEP.get()\n"
+        "try:\n    main()\nexcept SystemExit:\n    pass\n"
+        "assert before == (ON_DAMAGE.get(), ON_STEP.get())\n"
+    )
+    subprocess.run([sys.executable, "-c", program, "--help"], check=True)
