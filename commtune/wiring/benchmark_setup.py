@@ -17,9 +17,9 @@ from commtune.cluster.mpi.discovery import find_launcher, find_mpi
 from commtune.errors import EnvironmentFault, UserError
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import NativeProgram
-from commtune.kernels.build import BuiltBenchmark, backends_of, build_benchmark
+from commtune.kernels.build import backends_of, build_benchmark
 from commtune.kernels.programs import AnyProgram, other_program, watching_program
-from commtune.kernels.toolchains import UNKNOWN, Toolchain
+from commtune.kernels.toolchains import UNKNOWN
 from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
@@ -29,24 +29,12 @@ from commtune.wiring.user_folders import Folders
 _LIMIT_S = 60.0
 
 
-def build_for(
-    mpi: model.MpiInstallation,
-    toolchain: Toolchain | None,
-    log: Path | None = None,
-    *,
-    again: bool = False,
-) -> tuple[BuiltBenchmark, dict[str, str]]:
-    """The benchmark, built if it wasn't, and its backends; see ``backends_of``."""
-    cache = Folders.of_user().cache
-    found = build_benchmark(mpi, cache, toolchain=toolchain, log=log, again=again)
-    return found, backends_of(found.executable)
-
-
 def _native(
     mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str]
 ) -> NativeProgram:
     toolchain = toolchain_for(workload.backend)
-    found, built = build_for(mpi, toolchain)
+    found = build_benchmark(mpi, Folders.of_user().cache, toolchain=toolchain)
+    built = backends_of(found.executable)
     for backend in (workload.backend, *workload.shape.backends):
         require_backend(backend, built)
     xccl = toolchain.xccl if toolchain and workload.backend == model.Backend.XCCL else None

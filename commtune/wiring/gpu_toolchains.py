@@ -13,7 +13,7 @@ from typing import Any
 from commtune import process
 from commtune.cluster.local.launch import HOST_ID
 from commtune.cluster.machine import gpus
-from commtune.cluster.machine.description import Machine, describe_machine
+from commtune.cluster.machine.description import Machine
 from commtune.cluster.machine.doctor import Check, Status
 from commtune.errors import MissingComponent, UserError
 from commtune.kernels.toolchains import (
@@ -34,9 +34,9 @@ _XCCL = {GpuKind.CUDA: "nccl", GpuKind.HIP: "rccl"}
 _VENDORS = {"nvidia": GpuKind.CUDA, "amd": GpuKind.HIP}
 
 
-def _kind_of(machine: Machine) -> GpuKind:
+def _kind_here() -> GpuKind:
     """What GPU code is built for here; CUDA where no GPU says otherwise."""
-    vendors = [gpu.vendor for gpu in machine.gpus]
+    vendors = [gpu.vendor for gpu in _gpus()]
     return _VENDORS[vendors[0]] if vendors else GpuKind.CUDA
 
 
@@ -48,7 +48,7 @@ def toolchain_for(backend: str) -> Toolchain | None:
     """
     if not Backend(backend).uses_gpu:
         return None
-    found = _toolchain(_kind_of(_machine()))
+    found = _toolchain(_kind_here())
     if backend == Backend.XCCL and found.xccl is None:
         raise MissingComponent("the backend xccl can't be built", hint=why_no_xccl(found))
     return found
@@ -70,7 +70,7 @@ def find_user_toolchain(gpu: str, architectures: Sequence[str]) -> tuple[Toolcha
     if gpu != "auto":
         return find_toolchain(GpuKind(gpu), os.environ, named), ""
     is_amd = any(name.startswith("gfx") for name in named)
-    kind = (GpuKind.HIP if is_amd else GpuKind.CUDA) if named else _kind_of(_machine())
+    kind = (GpuKind.HIP if is_amd else GpuKind.CUDA) if named else _kind_here()
     try:
         return find_toolchain(kind, os.environ, named), ""
     except MissingComponent as missing:
@@ -107,8 +107,8 @@ def _named_architectures() -> list[str]:
 
 
 @cache
-def _machine() -> Machine:
-    return describe_machine()
+def _gpus() -> tuple[gpus.Gpu, ...]:
+    return gpus.list_gpus(Path("/"))
 
 
 @cache
@@ -123,7 +123,7 @@ def check_launch(workload: Workload, environment: Mapping[str, str]) -> None:
         MissingComponent, UserError: too few GPUs; or nodes can't be emulated.
     """
     if Backend(workload.backend).uses_gpu:
-        gpus.require_gpus(_machine().gpus, environment, workload.ranks)
+        gpus.require_gpus(_gpus(), environment, workload.ranks)
     if workload.emulated_nodes and HOST_ID in environment:
         raise UserError(
             f"{HOST_ID}={environment[HOST_ID]} is set in this environment, so that nodes can't be "
@@ -155,7 +155,7 @@ def stack_of(backend: str) -> dict[str, Any]:
     versions = {str(found.kind): found.version}
     if backend == Backend.XCCL and found.xccl is not None:
         versions[found.xccl.name.lower()] = found.xccl.version
-    drivers = sorted({gpu.driver for gpu in _machine().gpus})
+    drivers = sorted({gpu.driver for gpu in _gpus()})
     return {"backend": str(backend), **versions, "gpu_drivers": drivers}
 
 

@@ -26,6 +26,8 @@ _SEARCH = ("numpy", "scipy", "optuna", "matplotlib")
 _DOCUMENTS = ("pydantic", "yaml", "jinja2")
 #: What ends processes and jobs.
 _CONTROL = ("psutil", "commtune.cluster.scheduler", "commtune.wiring.campaign_control")
+#: What asks them, and what measures.
+_SCHEDULERS = (*_CONTROL[1:], "commtune.cluster.pbs.client", "commtune.wiring.benchmark_setup")
 
 
 @pytest.fixture(scope="module")
@@ -54,9 +56,9 @@ def _fill(url: str) -> None:
         ("status --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("profiles --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("plot -o {new}.svg --db {database}", (*_DATABASE, *_DOCUMENTS, "scipy", "optuna")),
-        ("db upgrade --db {database}", (*_DATABASE[1:], *_SEARCH, *_DOCUMENTS, *_CONTROL)),
+        ("db upgrade --db {database}", (*_DATABASE, *_SEARCH, *_DOCUMENTS, *_CONTROL)),
         ("rename shm other --db {copy}", (*_SEARCH, *_DOCUMENTS, *_CONTROL)),
-        ("build --help", (*_DATABASE, *_SEARCH, "pydantic")),
+        ("build --help", (*_DATABASE, *_SEARCH, "pydantic", *_SCHEDULERS)),
         ("spaces list", (*_DATABASE, *_SEARCH, *_DOCUMENTS)),
         ("init {new}", (*_DATABASE, *_SEARCH, "pydantic", "commtune.spaces.space")),
         ("doctor", (*_DATABASE, *_SEARCH, "pydantic", "rich", "commtune.wiring.benchmark_setup")),

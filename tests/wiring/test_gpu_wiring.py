@@ -60,7 +60,7 @@ def h200s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Machine]:
     monkeypatch.setenv("NCCL_HOME", str(tmp_path / "nccl"))
     monkeypatch.setenv("COMMTUNE_GPU_ARCHITECTURES", "90")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
-    monkeypatch.setattr(gpu_toolchains, "_machine", machine)
+    monkeypatch.setattr(gpu_toolchains, "_gpus", lambda: machine().gpus)
     gpu_toolchains._toolchain.cache_clear()
     yield machine()
     gpu_toolchains._toolchain.cache_clear()

@@ -10,12 +10,11 @@ from commtune.cluster.mpi.discovery import data_root, find_mpi, install_wheel
 from commtune.cluster.mpi.wheels import WHEELS
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import CommtuneError, UserError
-from commtune.kernels import tuner_build
-from commtune.kernels.build import BuiltBenchmark
+from commtune.kernels import build, tuner_build
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 from commtune.paths import is_file
-from commtune.wiring import benchmark_setup, gpu_toolchains
+from commtune.wiring import gpu_toolchains
 from commtune.wiring.user_folders import Folders
 
 _GPUS = ("auto", *GpuKind)
@@ -27,7 +26,7 @@ class Build:
 
     mpi: MpiInstallation
     toolchain: Toolchain | None
-    built: BuiltBenchmark
+    built: build.BuiltBenchmark
     backends: Sequence[str]
     waived: Mapping[str, str]
 
@@ -51,9 +50,12 @@ def build_benchmark(
         )
     if architectures and gpu == GpuKind.NONE:
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
-    found = benchmark_setup.find_named_mpi(mpi)
+    found = find_mpi(mpi)
     toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(architectures))
-    built, backends = benchmark_setup.build_for(found, toolchain, log, again=again)
+    built = build.build_benchmark(
+        found, Folders.of_user().cache, toolchain=toolchain, log=log, again=again
+    )
+    backends = build.backends_of(built.executable)
     waived = gpu_toolchains.waived_backends(toolchain, why, backends)
     return Build(found, toolchain, built, tuple(backends), waived)
 

@@ -25,8 +25,6 @@ from commtune.cluster.local.launch import LAUNCHER_NAMES
 from commtune.cluster.machine.description import Machine, describe_machine, load_now
 from commtune.cluster.mpi.discovery import data_root, find_mpi
 from commtune.cluster.mpi.wheels import WHEELS, install_command
-from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
-from commtune.cluster.slurm.site import explain_silence
 from commtune.errors import CommtuneError, MissingComponent
 from commtune.filesystems import MOUNTINFO, filesystem_type, is_network
 from commtune.model import PROTECTED_NAMES, MpiInstallation
@@ -217,6 +215,9 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
     if not machine.slurm[0].isdigit():
         what = "sbatch is installed, but reports no version: it may have no cluster"
         return Check("slurm", Status.OK, what)
+    # Schedulers are imported where they are asked: who builds doesn't wait for them.
+    from commtune.cluster.slurm.site import explain_silence
+
     what = f"Slurm {machine.slurm}"
     if silent := explain_silence(environment):
         return Check("slurm", Status.WARNING, f"{what}: {silent}")
@@ -225,6 +226,8 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
 
 def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
     """Nothing is said of it where there is no PBS."""
+    from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
+
     try:
         site = PbsScheduler(environment, timeout_s=10.0).describe_site()
     except MissingComponent:
