@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from commtune import formatting
 from commtune.model import Aggressor, Configuration, Estimand, Operation, Phase, Timing, Workload
-from commtune.spaces.space import Space
+
+if TYPE_CHECKING:  # who reads stored campaigns doesn't wait for it
+    from commtune.spaces.space import Space
 
 #: Fields of a budget by the phases that have one.
 BUDGETS: Mapping[str, str] = {

@@ -7,6 +7,9 @@ from typing import Any
 
 from commtune.model import Configuration
 
+#: Key that holds the name of the system's description.
+DESCRIBED = "described"
+
 
 def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
     """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""

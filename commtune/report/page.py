@@ -12,7 +12,7 @@ import jinja2
 from markupsafe import Markup
 
 from commtune import __version__, formatting
-from commtune.db.settings import learned_configurations
+from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
 from commtune.model import Configuration, Verdict
@@ -23,8 +23,6 @@ from commtune.report.figures import timeline as course_figures
 from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
-from commtune.report.replicated_findings import replicate_findings, replication_lines
-from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
@@ -185,6 +183,9 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
+    # Imported here: of most campaigns' systems nobody published anything.
+    from commtune.report.replicated_findings import replicate_findings, replication_lines
+
     seen = replicate_findings(
         record.conclusion,
         system=system,

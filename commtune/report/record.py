@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from commtune.tuner.statistics.machine_states import MIXED, MachineStates
 
 _Places = npt.NDArray[np.int64]
 _Flags = npt.NDArray[np.bool_]
+_Logs = npt.NDArray[np.float64]
 
 
 class TimedRuns:
@@ -70,9 +72,9 @@ class TimedRuns:
         """Good runs of the default: run, size in bytes, median in seconds, speed."""
         names = (*self.speeds.names, MIXED)  # the last of them is number -1
         rows = self._rows(lambda run: run.configuration.is_default and run.operation == operation)
-        for row in rows.tolist():
-            size, median_s = int(self._bytes[row]), float(self._median_s[row])
-            yield self.runs[self._run[row]], size, median_s, names[self._state[row]]
+        columns = (self._run, self._bytes, self._median_s, self._state)
+        for run, size, median_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
+            yield self.runs[run], size, median_s, names[state]
 
     def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
         """Mean logarithm of each configuration's times in the search, against the default's.
@@ -80,9 +82,17 @@ class TimedRuns:
         A mean over its runs and over sizes from ``low`` to below ``high`` bytes, at each size and
         speed against the default's median there: repeats are no new evidence.
         """
+        tried, number, size, logs = self._searched
+        here = (low <= size) & (size < high)
+        counts = np.bincount(number[here], minlength=len(tried))
+        sums = np.bincount(number[here], logs[here], minlength=len(tried))
+        return {one: float(sums[n] / counts[n]) for n, one in enumerate(tried) if counts[n]}
+
+    @cached_property
+    def _searched(self) -> tuple[Sequence[Configuration], _Places, _Places, _Logs]:
+        """All configurations; by time of the search the place among them, size, logarithm."""
         rows = self._rows(lambda run: run.phase is Phase.SEARCH)
-        size, state = self._bytes[rows], self._state[rows]
-        rows = rows[(low <= size) & (size < high) & (state >= 0)]
+        rows = rows[self._state[rows] >= 0]
         runs, cells = self._run[rows], self._bytes[rows] * 4 + self._state[rows]
         seconds, logs = self._median_s[rows], np.full(len(rows), np.nan)
         is_default = self._flags(lambda run: run.configuration.is_default)[runs]
@@ -94,9 +104,7 @@ class TimedRuns:
         numbers = [number.setdefault(run.configuration, len(number)) for run in self.runs]
         known = ~np.isnan(logs)
         chosen = np.asarray(numbers, dtype=np.int64)[runs[known]]
-        counts = np.bincount(chosen, minlength=len(number))
-        sums = np.bincount(chosen, logs[known], minlength=len(number))
-        return {one: float(sums[n] / counts[n]) for one, n in number.items() if counts[n]}
+        return list(number), chosen, self._bytes[rows][known], logs[known]
 
     def _rows(self, is_meant: Callable[[Run], bool]) -> _Places:
         """Rows of the good runs that are meant."""

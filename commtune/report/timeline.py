@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import NamedTuple
 
 from commtune.campaign.plan import BUDGETS
 from commtune.db.settings import excluded_nodes, node_hours_budget
@@ -63,8 +64,7 @@ class _Failure:
     example: str
 
 
-@dataclass(frozen=True)
-class DefaultRun:
+class DefaultRun(NamedTuple):
     """One size of one run of the default; ``at_s`` is since the campaign's first run."""
 
     run_id: str

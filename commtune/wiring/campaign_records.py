@@ -20,6 +20,7 @@ from commtune.db.records import (
     StackRecord,
     SystemRecord,
 )
+from commtune.db.settings import DESCRIBED
 from commtune.formatting import describe_emulated
 from commtune.kernels.programs import files_of, sources_of
 from commtune.model import (
@@ -30,7 +31,6 @@ from commtune.model import (
 )
 from commtune.replay.recording import Grid
 from commtune.spaces.space import Space
-from commtune.systems.findings import DESCRIBED
 from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpu_toolchains import stack_of

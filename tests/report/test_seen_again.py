@@ -17,6 +17,7 @@ from commtune.commands.campaigns.tuning import _replicated
 from commtune.db.codec import load_model
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.description import describe_campaign
+from commtune.db.settings import DESCRIBED
 from commtune.db.storage.store import Store
 from commtune.model import FEWEST_PAIRS, Configuration
 from commtune.model.conclusion import (
@@ -35,7 +36,7 @@ from commtune.report.replicated_findings import (
     replicate_findings,
     replication_lines,
 )
-from commtune.systems.findings import DESCRIBED, all_findings
+from commtune.systems.findings import all_findings
 from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.statistics.machine_states import MachineStates

@@ -52,9 +52,8 @@ def build_benchmark(
         raise UserError("--arch is for GPUs, and --gpu none asks for none", hint="leave one out")
     found = find_mpi(mpi)
     toolchain, why = gpu_toolchains.find_user_toolchain(gpu, tuple(architectures))
-    built = build.build_benchmark(
-        found, Folders.of_user().cache, toolchain=toolchain, log=log, again=again
-    )
+    cache = Folders.of_user().cache
+    built = build.build_benchmark(found, cache, toolchain=toolchain, log=log, again=again)
     backends = build.backends_of(built.executable)
     waived = gpu_toolchains.waived_backends(toolchain, why, backends)
     return Build(found, toolchain, built, tuple(backends), waived)

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 from contextlib import suppress
 
-from commtune.db.connection.location import (
-    SCHEMA,
-    VERSION_TABLE,
-    OtherSchema,
-    database_url,
-    shown_url,
-    sqlite_path,
-)
+from commtune.db.connection import location
 from commtune.db.connection.reader import open_for_reading
 from commtune.errors import NoAnswer
 from commtune.paths import exists
@@ -23,25 +16,21 @@ def upgrade_database(db: str | None = None) -> str:
     Raises:
         NoAnswer: there is no such file.
     """
-    url = database_url(db)
-    file = sqlite_path(url)
+    url = location.database_url(db)
+    file = location.sqlite_path(url)
     if file is not None and not exists(file):
         raise NoAnswer(
             f"there is no database at {file} yet",
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
         )
-    if not _is_current(url):
-        # Imported here: where nothing is to be done, nobody waits for SQLAlchemy.
-        from commtune.db.connection import engine
+    if _schema_of(url) != location.SCHEMA:
+        from commtune.db.connection import engine  # who has nothing to do is not to wait
 
         engine.upgrade_database(url)
-    return str(file or shown_url(url))
+    return str(file or location.shown_url(url))
 
 
-def _is_current(url: str) -> bool:
-    """Whether a database has this version's schema."""
-    with suppress(NoAnswer, OtherSchema), open_for_reading(url) as rows:
-        return bool(
-            rows(f"SELECT version_num FROM {VERSION_TABLE}", {})[0]["version_num"] == SCHEMA
-        )
-    return False
+def _schema_of(url: str) -> object:
+    with suppress(NoAnswer, location.OtherSchema), open_for_reading(url) as rows:
+        return rows(f"SELECT version_num FROM {location.VERSION_TABLE}", {})[0]["version_num"]
+    return None

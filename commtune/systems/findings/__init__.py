@@ -21,8 +21,6 @@ from commtune.spaces.schema import IN_DIGITS, Model, Text, Truth, VariableName, 
 from commtune.systems.loading import check_sources
 from commtune.systems.schema import Count, Name, Size
 
-#: Key of a campaign's settings that holds the name of its system's description.
-DESCRIBED = "described"
 _FOLDER = "systems/findings"
 
 

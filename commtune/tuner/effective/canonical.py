@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from commtune.model import DEFAULT, Configuration, Execution
 from commtune.model.conclusion import Ablation
-from commtune.spaces.space import Space
 from commtune.tuner.effective.settings import (
     Told,
     at_default,
@@ -16,6 +16,9 @@ from commtune.tuner.effective.settings import (
     settings_of,
 )
 from commtune.tuner.execution.session import Session
+
+if TYPE_CHECKING:  # who reads stored campaigns doesn't wait for it
+    from commtune.spaces.space import Space
 
 
 def as_executed(
