@@ -231,7 +231,7 @@ def make_app() -> TyperGroup:
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     with plain_streams():
-        # In a context of its own: who calls this from Python keeps their own ON_STEP and ON_DAMAGE.
+        # In a context of its own: who calls this from Python keeps ON_STEP and ON_DAMAGE.
         copy_context().run(_end_in_words)
 
 
