@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -57,8 +58,8 @@ class TableModel:
         self._learnt_at = 0
         #: Parameters without which runs are pooled.
         self.idle: tuple[str, ...] = ()
-        #: What was reduced, as long as the same parameters are idle.
-        self._reduced: dict[Configuration, Configuration] = {}
+        #: What was reduced, by the parameters that were idle: these are often found again.
+        self._reduced = defaultdict[tuple[str, ...], dict[Configuration, Configuration]](dict)
         self.forget_all()
 
     def forget_all(self) -> None:
@@ -92,32 +93,32 @@ class TableModel:
         found: Matrix = np.sqrt(self._scatter.diagonal() / self._freedom)
         return found
 
-    def add(self, configuration: Configuration, speedups: Speedups) -> None:
-        """Takes in a run of a configuration, or of what counts of it; the fit follows."""
-        if not speedups:
-            return
-        value = np.maximum(self.at_all_sizes(speedups), _SLOWEST)
-        small = self.reduce(configuration)
-        self.runs += 1
-        mean = self._means.get(small)
-        if mean is None:
-            self._means[small] = _Mean(1, value)
-            return
-        far = _FAR * self.noise
-        off = np.minimum(np.maximum(value - mean.value, -far), far)
-        self._scatter += off[:, None] * off * mean.runs / (mean.runs + 1)
-        self._freedom += 1
-        mean.runs += 1
-        mean.value = mean.value + (value - mean.value) / mean.runs
+    def add(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
+        """Takes in runs of configurations, or of what counts of these; the fit follows."""
+        good = [run for run in runs if run[1]]
+        values = np.maximum([self.at_all_sizes(speedups) for _, speedups in good], _SLOWEST)
+        self.runs += len(good)
+        for (configuration, _), value in zip(good, values, strict=True):
+            small = self.reduce(configuration)
+            mean = self._means.get(small)
+            if mean is None:
+                self._means[small] = _Mean(1, value)
+                continue
+            far, off = _FAR * self.noise, value - mean.value
+            near = np.minimum(np.maximum(off, -far), far)
+            self._scatter += near[:, None] * (near * (mean.runs / (mean.runs + 1)))
+            self._freedom += 1
+            mean.runs += 1
+            mean.value = mean.value + off / mean.runs
 
-    def at_all_sizes(self, speedups: Speedups) -> Matrix:
+    def at_all_sizes(self, speedups: Speedups) -> list[float]:
         """One after the other; what a machine state hid is taken from the sizes beside it."""
         if len(speedups) == len(self._columns):
-            return np.array([speedups[size] for size in self._columns])
+            return [speedups[size] for size in self._columns]
         known = sorted((self._columns[size], value) for size, value in speedups.items())
         places, values = zip(*known, strict=True)
-        found: Matrix = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
-        return found
+        found = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
+        return list(found)
 
     def add_failed(self, configuration: Configuration) -> None:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
@@ -126,7 +127,7 @@ class TableModel:
 
     def count_all(self) -> None:
         """Every parameter counts, in the runs taken in from here on."""
-        self._pool_without(())
+        self.idle = ()
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the parameters that nothing speaks for: runs taken in later are pooled without.
@@ -143,9 +144,9 @@ class TableModel:
         self._learnt_at = 0
         self.fit()
         idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
-        self._pool_without(tuple(self.encoding.space.parameters[n].name for n in idle))
+        self.idle = tuple(self.encoding.space.parameters[n].name for n in idle)
         if all(self.reduce(configuration).is_default for configuration in self.kept):
-            self._pool_without(self.idle[:-1] if is_last_test else ())
+            self.idle = self.idle[:-1] if is_last_test else ()
 
     def may_be_best(self) -> dict[Configuration, Flags]:
         """At which sizes each configuration may be the best, the default among them."""
@@ -154,21 +155,19 @@ class TableModel:
         mean, error = self.predict(self.encoding.rows(known))
         return dict(zip(known, mean + error >= (mean - error).max(axis=0), strict=True))
 
-    def _pool_without(self, idle: tuple[str, ...]) -> None:
-        self.idle, self._reduced = idle, {}
-
     def reduce(self, configuration: Configuration) -> Configuration:
         """A configuration without its idle parameters, but for those that others need."""
         if not self.idle:
             return configuration
-        found = self._reduced.get(configuration)
+        known = self._reduced[self.idle]
+        found = known.get(configuration)
         if found is None:
-            found = self._reduced[configuration] = self._without_idle(configuration)
+            found = known[configuration] = self._without_idle(configuration)
         return found
 
     def _without_idle(self, configuration: Configuration) -> Configuration:
         space = self.encoding.space
-        whole = small = space.assignment(configuration)
+        whole = small = self.encoding.assignment(configuration)
         for name in self.idle:
             if small.get(name) is None:
                 continue

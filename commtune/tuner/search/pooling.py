@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import uniform_filter1d
+from scipy.special import ndtr
 
 from commtune.model import Configuration
 from commtune.spaces.space import Space
@@ -39,7 +41,7 @@ def find_hidden(
     little. But runs that count as one configuration's differ in nothing else.
     """
     sizes = model.may_be_best()
-    good = [(configuration, speedups) for configuration, speedups in runs if speedups]
+    good = [run for run in runs if run[1]]
     rows = model.encoding.rows(configuration for configuration, _ in good)
     table = np.array([model.at_all_sizes(speedups) for _, speedups in good])
     made: defaultdict[Configuration, list[int]] = defaultdict(list)
@@ -69,8 +71,6 @@ def _trend(values: Matrix, pools: Sequence[Sequence[int]]) -> Matrix:
     The machine changes with time, and the search tries a value in runs that follow each other:
     without this, values that do nothing would be taken for those of a good hour.
     """
-    from scipy.ndimage import uniform_filter1d  # only a tuning process needs it
-
     off, known = np.zeros_like(values), np.zeros((len(values), 1))
     for mine in pools:
         off[mine], known[mine] = values[mine] - values[mine].mean(axis=0), 1.0
@@ -90,8 +90,6 @@ def add_values(space: Space, small: Configuration, values: Mapping[str, str]) ->
 
 def _chance(pools: Sequence[_Pool], place: int, value: int) -> float:
     """How likely a value that does nothing looks so good at some size (van Elteren's test)."""
-    from scipy.special import ndtr  # 0.1 s to import; only a tuning process needs it
-
     ahead, variance = np.zeros((2, len(pools[0].sizes) if pools else 0))
     for pool in pools:
         of = pool.rows[:, place]

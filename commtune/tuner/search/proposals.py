@@ -59,7 +59,7 @@ class Search:
 
     def tell(self, configuration: Configuration, speedups: Speedups, session: str) -> set[Item]:
         """A run succeeded, with these log speedups by size (bytes); returns as ``worked``."""
-        self.model.add(configuration, speedups)
+        self.model.add([(configuration, speedups)])
         if not configuration.is_default:
             self._strategy.tell(configuration, speedups)
         return self.worked(configuration, session)
@@ -93,11 +93,10 @@ class Search:
     def rebuild(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
         """Puts all runs so far in the place of what was told."""
         self.model.forget_all()
-        for configuration, speedups in runs:
-            self.model.add(configuration, speedups)
+        self.model.add(runs)
         for failed in self.failures.failed[-_MOST_FAILED:]:
             self.model.add_failed(self.space.configuration(failed))
-        tried = [(one, speedups) for one, speedups in runs if not one.is_default]
+        tried = [run for run in runs if not run[0].is_default]
         self._strategy.rebuild(tried, self.failures.failed)
 
     def leave_out_idle(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from commtune.model import Configuration, Estimand, Phase, Run
 from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
-from commtune.tuner.statistics.machine_states import MachineStates
+from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
 #: Gains of a machine state are scaled by this quantile of them, where there are enough, and
 #: where it is a gain at all.
@@ -60,9 +60,13 @@ class SpeedupReader:
 
     def read(self, run: Run) -> Speedups:
         """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
+        if self._estimand is Estimand.MEDIAN and not self._states.thresholds_s:
+            return {  # most machines: a search asks this of all its runs again
+                m.bytes: math.log(self.default_s[m.bytes, ALL] / m.median_s)
+                for m in run.measurements
+                if (m.bytes, ALL) in self.default_s
+            }
         gains = self._gains(run)
-        if not self._factors:
-            return {size: gain for (size, _), gain in gains.items()}
         return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
 
     def _gains(self, run: Run) -> dict[Cell, float]:

@@ -49,7 +49,7 @@ def find(runs: Runs) -> dict[str, str]:
     model = TableModel(SPACE, SIZES)
     model.idle = tuple(name for name in NAMES if name != "BEST")
     for configuration, speedups in runs:
-        model.add(configuration, speedups)
+        model.add([(configuration, speedups)])
     return find_hidden(model, runs)
 
 

@@ -29,7 +29,7 @@ SIZES = (8, 65536)
 def proposed(count: int, *, gain: float, seed: int) -> list[Configuration]:
     """Proposals of a search in which one value of one variable gains."""
     model = TableModel(SPACE, SIZES)
-    model.add(DEFAULT, dict.fromkeys(SIZES, 0.0))
+    model.add([(DEFAULT, dict.fromkeys(SIZES, 0.0))])
     strategy = TableImprovement(model, np.full(2, 0.5), random.Random(seed))
     found: list[Configuration] = []
     for _ in range(count):
@@ -38,7 +38,7 @@ def proposed(count: int, *, gain: float, seed: int) -> list[Configuration]:
         found.append(proposal.configuration)
         strategy.wait_for(found[-1])
         speedups = dict.fromkeys(SIZES, math.log1p(gain) * (found[-1].get("V3") == "2"))
-        model.add(found[-1], speedups)
+        model.add([(found[-1], speedups)])
         strategy.tell(found[-1], speedups)
     return found
 

@@ -49,10 +49,10 @@ def measured(configuration: Configuration, rng: np.random.Generator) -> dict[int
 def fed(count: int, seed: int = 1) -> TableModel:
     rng, model = np.random.default_rng(seed), TableModel(SPACE, SIZES)
     for _ in range(6):
-        model.add(DEFAULT, measured(DEFAULT, rng))
+        model.add([(DEFAULT, measured(DEFAULT, rng))])
     for number in rng.choice(SPACE.count(), count, replace=False).tolist():
         configuration = SPACE.nth(number)
-        model.add(configuration, measured(configuration, rng))
+        model.add([(configuration, measured(configuration, rng))])
     return model
 
 
@@ -81,8 +81,8 @@ def test_a_run_with_all_sizes_is_taken_as_it_is() -> None:
     whole, part = TableModel(SPACE, SIZES), TableModel(SPACE, SIZES)
     one = Configuration({"V0": "b"})
     speedups = {size: 0.01 * place for place, size in enumerate(SIZES)}
-    whole.add(one, dict(reversed(speedups.items())))
-    part.add(one, {size: gain for size, gain in speedups.items() if size not in SIZES[3:7]})
+    whole.add([(one, dict(reversed(speedups.items())))])
+    part.add([(one, {size: gain for size, gain in speedups.items() if size not in SIZES[3:7]})])
     (wanted,), (found,) = whole.standings(), part.standings()
     assert found.mean == pytest.approx(wanted.mean)
 
@@ -99,10 +99,10 @@ def test_what_was_never_run_is_told_from_its_parts() -> None:
 
 def test_more_runs_make_errors_smaller() -> None:
     rng, model, again = np.random.default_rng(1), fed(30), Configuration({"V0": "b", "V3": "a"})
-    model.add(again, measured(again, rng))
+    model.add([(again, measured(again, rng))])
     (first,) = [s for s in model.standings() if s.configuration == again]
     for _ in range(4):
-        model.add(again, measured(again, rng))
+        model.add([(again, measured(again, rng))])
     (later,) = [s for s in model.standings() if s.configuration == again]
     assert later.runs == 5
     assert all(later.error[size] < first.error[size] for size in SIZES)
@@ -110,8 +110,8 @@ def test_more_runs_make_errors_smaller() -> None:
 
 def test_sizes_that_a_machine_state_hid_are_filled_in() -> None:
     model, tried = fed(10), Configuration({"V7": "a"})
-    model.add(tried, {8: 0.2})
-    model.add(Configuration({"V7": "b"}), {})
+    model.add([(tried, {8: 0.2})])
+    model.add([(Configuration({"V7": "b"}), {})])
     found = {s.configuration: s for s in model.standings()}
     assert set(found[tried].mean) == set(SIZES)
     assert Configuration({"V7": "b"}) not in found
@@ -130,10 +130,10 @@ def test_failures_are_avoided_and_have_no_standing() -> None:
 
 def test_a_lucky_run_is_to_be_made_again() -> None:
     model, lucky = fed(40), Configuration({"V6": "a", "V7": "d"})
-    model.add(lucky, {size: truth(lucky, size) + 1.5 * (size == 64) for size in SIZES})
+    model.add([(lucky, {size: truth(lucky, size) + 1.5 * (size == 64) for size in SIZES})])
     model.fit()
     assert lucky in model.lucky_ones(2.0)
-    model.add(lucky, {size: truth(lucky, size) for size in SIZES})
+    model.add([(lucky, {size: truth(lucky, size) for size in SIZES})])
     assert lucky not in model.lucky_ones(2.0)
 
 
