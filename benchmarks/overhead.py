@@ -6,13 +6,15 @@
 The first prints the share of wall time outside benchmark processes, the controller's processor
 time, which other load doesn't touch, and what the parts of a run cost: the bare launcher starting
 two ranks of /bin/true is the floor. The second runs the whole loop (sampler, database, scores)
-over a made-up benchmark and prints the processor time of a run in each tenth: on average, and the
-most between two runs; and the peak memory. ``--space mpich`` has 10^9 configurations.
+over a made-up benchmark, and looks for garbage as rarely as the command line does. It prints the
+processor time of a run in each tenth: on average, and the most between two runs; and the peak
+memory. ``--space mpich`` has 10^9 configurations.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import resource
 import sys
@@ -31,6 +33,7 @@ from synthetic import SyntheticBenchmark, VirtualClock
 from commtune import process
 from commtune.app.campaigns import tuning
 from commtune.campaign.plan import Budget
+from commtune.cli import _NEW_OBJECTS
 from commtune.cluster.local.launch import _mpi_command, base_environment
 from commtune.commands.campaigns.tuning import quick_campaign
 from commtune.db.connection.engine import open_database
@@ -107,6 +110,8 @@ def trials(count: int, space: str, sizes: int) -> None:
         )  # fmt: skip
         store.lock(handle.id, LockOwner.current())
         runner = Runner(plan, handle.id, benchmark, store, clock=clock)
+        gc.set_threshold(_NEW_OBJECTS)
+        gc.freeze()
         Campaign(plan, runner, QuietReporter()).run()
         opened.close()
     tenth = len(benchmark.asked) // 10
