@@ -8,6 +8,8 @@ from __future__ import annotations
 import os
 import shlex
 import stat
+from collections.abc import Collection
+from contextlib import suppress
 from pathlib import Path
 
 from commtune.errors import UserError
@@ -50,40 +52,49 @@ def make_private_file(file: Path) -> None:
         return
 
 
-def who_else_wrote(file: Path) -> str:
+def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
     """Why others may have written or replaced a file, in words; empty where they can't have.
 
     Only its owner, root, and the owner's own group may: a group called as a user is theirs. Where
     the folder is closed to others, they can't reach it. A file that can't be looked at passes.
+
+    Args:
+        beside: ends of the names of files that are read with it, where they are.
     """
+    us = os.geteuid()
     try:
         # Links count as what they lead to, and by where that is.
         file = file.resolve()
-        of_file, of_folder = file.stat(), file.parent.stat()
-    except OSError:
+        found, of_folder = {"it": file.stat()}, file.parent.stat()
+    except (OSError, RuntimeError):
         return ""
-    us = os.geteuid()
     if of_folder.st_uid == us and not of_folder.st_mode & 0o077:
         return ""
     trusted = os.environ.get(TRUSTED_VARIABLE, "").split(":")
     if any(str(one) in trusted for one in (file, *file.parents)):
         return ""
-    if of_file.st_uid not in (us, 0):
-        return f"it belongs to {name_of_user(of_file.st_uid)}"
-    if _writers(of_file):
-        return f"{_writers(of_file)} can write it"
+    for end in beside:
+        with suppress(OSError):
+            found[f"{file.name}{end} beside it"] = os.lstat(f"{file}{end}")
+    for name, status in found.items():
+        if status.st_uid not in (us, 0):
+            return f"{name} belongs to {name_of_user(status.st_uid)}"
+        if _writers(status):
+            return f"{_writers(status)} can write {name}"
+    if of_folder.st_uid not in (us, 0):
+        return f"its folder belongs to {name_of_user(of_folder.st_uid)}"
     if _writers(of_folder) and not of_folder.st_mode & stat.S_ISVTX:
         return f"{_writers(of_folder)} can write its folder"
     return ""
 
 
-def how_to_trust(file: Path) -> str:
-    """What to type about such a file."""
+def how_to_trust(file: Path, why: str) -> str:
+    """What to type about such a file, of which ``who_else_wrote`` says why it is one."""
     named, folder, real = (shlex.quote(str(one)) for one in (file, file.parent, file.resolve()))
-    return (
-        f"chmod go-w {named} {folder}; or, if you trust who wrote it: "
-        f"export {TRUSTED_VARIABLE}={real}"
-    )
+    mend = f"chmod go-w {named}* {folder}"
+    if "belongs to" in why:
+        mend = "use one in a folder of your own"
+    return f"{mend}; or, if you trust who wrote it: export {TRUSTED_VARIABLE}={real}"
 
 
 def _writers(of: os.stat_result) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commtune.db.connection import location
 from commtune.db.connection.engine import open_database, open_readable
-from commtune.db.connection.read_only import connect_for_reading
+from commtune.db.connection.read_only import FILES_BESIDE, connect_for_reading
 from commtune.db.connection.reader import open_for_reading
 from commtune.db.damage import ON_DAMAGE, Damage, ignore
 from commtune.db.inspection import campaigns_with, find_damage
@@ -144,7 +144,7 @@ def _new_file(target: Path, *, keep: bool = True) -> Iterator[Path]:
             # Never over another file.
             os.link(partial, target)
     finally:
-        for end in ("", "-wal", "-shm", "-journal"):
+        for end in ("", *FILES_BESIDE):
             Path(f"{partial}{end}").unlink(missing_ok=True)
 
 
@@ -261,7 +261,7 @@ def _swap(path: Path, new: Path, side: Path) -> None:
         pass  # too damaged for that: its log moves with it
     with closing(sqlite3.connect(new)) as copy:
         copy.execute("PRAGMA journal_mode=delete")
-    for end in ("", "-wal", "-shm", "-journal"):
+    for end in ("", *FILES_BESIDE):
         if exists(Path(f"{path}{end}")):
             Path(f"{path}{end}").rename(f"{side}{end}")
     new.rename(path)

@@ -108,7 +108,7 @@ def require_private(file: Path, what: str) -> None:
         EnvironmentFault: it is another user's, or others can write it.
     """
     if why := who_else_wrote(file):
-        raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file))
+        raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
 def find_tool(name: str, folder_constant: str) -> str:

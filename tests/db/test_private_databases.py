@@ -75,17 +75,50 @@ def test_a_pipe_is_refused_and_not_waited_for(
         open_(f"sqlite:///{tmp_path}/pipe")
 
 
+def _give_away(path: Path) -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file away")
+    os.chown(path, 65534, 65534)
+
+
+@pytest.mark.parametrize("end", ["-wal", "-shm", "-journal"])
+def test_a_log_that_another_user_laid_beside_a_database_is_not_read(
+    shared: Path, end: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shared.parent.chmod(0o1777)
+    log = Path(f"{shared}{end}")
+    log.write_bytes(b"")
+    log.chmod(0o600)
+    _give_away(log)
+    url = f"sqlite:///{shared}"
+    said = f"is not opened: commtune.db{end} beside it belongs to nobody"
+    for refused in (open_database, open_readable, lambda url: open_for_reading(url).__enter__()):
+        with pytest.raises(DatabaseFault, match=said):
+            refused(url)
+    monkeypatch.setenv(TRUSTED_VARIABLE, str(shared))
+    assert not who_else_wrote(shared, beside=(end,))
+
+
+@pytest.mark.parametrize("mode", [0o755, 0o1777])
+def test_the_owner_of_a_folder_can_replace_what_is_in_it(shared: Path, mode: int) -> None:
+    shared.chmod(0o600)
+    shared.parent.chmod(mode)
+    _give_away(shared.parent)
+    assert who_else_wrote(shared) == "its folder belongs to nobody"
+
+
 def test_a_database_that_another_user_laid_there_is_not_opened(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can give a file away")
-    os.chown(shared, 65534, 65534)
+    _give_away(shared)
     url = f"sqlite:///{shared}"
     for refused in (open_database, open_readable, lambda url: open_for_reading(url).__enter__()):
         with pytest.raises(DatabaseFault, match=r"is not opened: it belongs to nobody") as fault:
             refused(url)
-        assert f"export {TRUSTED_VARIABLE}={shared}" in fault.value.hint
+        assert fault.value.hint == (
+            "use one in a folder of your own; or, if you trust who wrote it: "
+            f"export {TRUSTED_VARIABLE}={shared}"
+        )
     monkeypatch.setenv(TRUSTED_VARIABLE, f"/elsewhere:{shared}")
     open_readable(url).close()
 

@@ -13,6 +13,9 @@ from commtune.errors import DatabaseFault, NoAnswer
 from commtune.paths import exists, is_file
 from commtune.private_files import how_to_trust, who_else_wrote
 
+#: Ends of names: what SQLite reads from these files, the database then says.
+FILES_BESIDE = ("-wal", "-shm", "-journal")
+
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
     """Opens read-only; as a still picture where even the log's index can't be made.
@@ -76,10 +79,10 @@ def require_private(path: Path) -> None:
             f"the database {path} is not opened: it is a pipe or a device, not a regular file",
             hint=location.ELSEWHERE,
         )
-    if why := who_else_wrote(path):
+    if why := who_else_wrote(path, beside=FILES_BESIDE):
         raise DatabaseFault(
             f"the database {path} is not opened: {why}, and 'commtune run' loads what it says",
-            hint=how_to_trust(path),
+            hint=how_to_trust(path, why),
         )
 
 
