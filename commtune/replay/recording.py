@@ -180,7 +180,7 @@ class Grid:
         """Reads a recording's lines.
 
         Raises:
-            ValueError, TypeError, KeyError, IndexError, AttributeError: it is none.
+            ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError: it is none.
         """
         lines = text.splitlines()
         header = _header(json.loads(lines[0]))
@@ -245,9 +245,10 @@ def load_grid(path: Path) -> Grid:
         raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path} is cut short or damaged: {error}") from error
-    except (ValueError, TypeError, KeyError, IndexError, AttributeError) as error:
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
+        why = "nested too deeply" if isinstance(error, RecursionError) else error
         raise UserError(
-            f"{path} is not a recording that this version of commtune reads: {error}",
+            f"{path} is not a recording that this version of commtune reads: {why}",
             hint="recordings are made by 'commtune record'",
         ) from error
 

@@ -123,8 +123,8 @@ _ATTACKS: dict[str, tuple[Callable[[Lines], Any], str]] = {
     "large": (put("runs", "block", 2**40), "too large"),
     "very large": (put("campaigns", "seed", 2**70), "too large"),
     "digits": (put("campaigns", "seed", 10**4000), "too large"),
-    "no number": (put("measurements", "median_s", float("nan")), "ValueError"),
-    "endless": (put("measurements", "median_s", float("inf")), "ValueError"),
+    "no number": (put("measurements", "median_s", float("nan")), "not JSON"),
+    "endless": (put("measurements", "median_s", float("inf")), "not JSON"),
     "a time": (put("measurements", "median_s", -1.0), "time"),
     "a moment": (put("campaigns", "created", 1e300), "moment"),
     "NUL": (put("runs", "detail", "a\0b"), "no text"),
@@ -149,6 +149,11 @@ def test_an_attack_is_refused_with_its_place(name: str, lines: Lines) -> None:
     change(attacked)
     with pytest.raises(UserError, match=words):
         sharing.read_packed(pack(attacked), "the bundle")
+
+
+def test_a_line_that_nests_too_deeply_is_said_in_words() -> None:
+    with pytest.raises(UserError, match="reads: line 1: nested too deeply"):
+        sharing.read_packed(gzip.compress(b'{"a":' * 100_000 + b"\n"), "the bundle")
 
 
 @pytest.mark.parametrize(

@@ -131,6 +131,12 @@ def test_a_damaged_recording_is_refused_by_name(tmp_path: Path, damage: object) 
         load_grid(tmp_path / "bad.gz")
 
 
+def test_a_recording_that_nests_too_deeply_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "deep.gz").write_bytes(gzip.compress(b'{"a":' * 100_000 + b"\n"))
+    with pytest.raises(UserError, match=r"deep\.gz is not a recording .*: nested too deeply"):
+        load_grid(tmp_path / "deep.gz")
+
+
 def test_a_missing_recording_is_said_to_be_missing(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file"):
         load_grid(tmp_path / "nothing.gz")

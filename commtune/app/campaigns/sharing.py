@@ -222,7 +222,9 @@ def _lines(packed: bytes) -> Iterator[Any]:
             try:
                 yield json.loads(line, parse_constant=_refuse_constant)
             except (ValueError, RecursionError) as error:
-                raise BadRow(f"line {number}: {type(error).__name__}") from error
+                deep = isinstance(error, RecursionError)
+                why = "nested too deeply" if deep else "not JSON"
+                raise BadRow(f"line {number}: {why}") from error
 
 
 def _refuse_constant(written: str) -> None:
