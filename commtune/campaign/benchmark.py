@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
 import shutil
 from collections.abc import Sequence
@@ -80,7 +81,7 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
         return OwnBenchmark(command=command, output=part.output, folder=where)
     written, kind = _split(part.python)
     with document.placing("benchmark", "python"):
-        path = resolve_path(written, folder).resolve()
+        path = Path(os.path.realpath(resolve_path(written, folder)))
         is_there = is_file(path)
     if not is_there:
         raise document.error(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -305,7 +306,7 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
     if not written:
         return None
     with document.placing(key, "templates"):
-        path = resolve_path(written, folder).resolve()
+        path = Path(os.path.realpath(resolve_path(written, folder)))
         is_there = is_folder(path)
     if not is_there:
         raise document.error(
@@ -318,7 +319,7 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
 
 def _image(written: str, folder: Path) -> str:
     # A bare word may be anything that the container command knows by name.
-    return str((folder / written).resolve()) if written.startswith(("./", "../")) else written
+    return os.path.realpath(folder / written) if written.startswith(("./", "../")) else written
 
 
 def _place(section: str, key: str) -> tuple[Any, ...]:

@@ -45,7 +45,8 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     Raises:
         OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
     """
-    noted, name = _noted.get(), str(path.resolve())
+    # Not Path.resolve(), which raises at a link that leads to itself. Opening it says so in words.
+    noted, name = _noted.get(), os.path.realpath(path)
     if noted is not None and name in noted:
         return noted[name]
     with open(path, "rb", opener=_open_regular) as file:  # takes an opener
@@ -59,7 +60,7 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
 
 def is_there(path: Path) -> bool:
     """Whether there is such a file, or a copy that is read in its place."""
-    return str(path.resolve()) in (_noted.get() or {}) or exists(path)
+    return os.path.realpath(path) in (_noted.get() or {}) or exists(path)
 
 
 def _open_regular(path: str, flags: int) -> int:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.campaign.loading import parse_campaign
+from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.documents.files import read_file
 from commtune.documents.yaml_document import load_document, parse_document
 from commtune.errors import CommtuneError, DocumentError, SpaceError, UserError
@@ -137,6 +137,25 @@ def test_only_regular_files_of_a_sensible_size_are_read(name: str, tmp_path: Pat
     if name != "large":
         with pytest.raises(UserError, match=words):
             load_grid(file)
+
+
+def test_a_link_that_leads_to_itself_is_said_in_words(tmp_path: Path) -> None:
+    loop = tmp_path / "loop.yaml"
+    loop.symlink_to(loop)
+    words = "many levels of symbolic links"
+    with pytest.raises(DocumentError, match=words):
+        load_document(loop)
+    with pytest.raises(UserError, match=words):
+        load_grid(loop)
+    for named in (
+        "benchmark: {python: 'loop.yaml:X'}\n", "slurm: {partition: p, templates: loop.yaml}\n",
+        "space: loop.yaml\n", "system: loop.yaml\n",
+    ):  # fmt: skip
+        key = named.partition(":")[0]
+        rest = "".join(line for line in CAMPAIGN.splitlines(True) if not line.startswith(key))
+        (tmp_path / "campaign.yaml").write_text(rest + named)
+        with pytest.raises(CommtuneError, match=r"loop\.yaml"):
+            load_campaign(tmp_path / "campaign.yaml")
 
 
 def test_a_recording_is_unpacked_no_further_than_it_is_read(tmp_path: Path) -> None:

@@ -340,6 +340,7 @@ def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: Comm
     [
         (["--out", "a.json"], "recordings are compressed"),
         (["--out", "nowhere/a.gz"], "there is no folder nowhere"),
+        (["--out", "loop.gz"], "the link leads to no file"),
         (["--out", "a.gz", "--runs", "0"], "at least one run"),
         (["--out", "a.gz", "--limit", "soon"], "--limit soon"),
     ],
@@ -349,6 +350,7 @@ def test_what_can_not_be_recorded_is_said(
 ) -> None:
     line = CommandLine(tmp_path)
     line.write(SMALL)
+    (line.folder / "loop.gz").symlink_to("loop.gz")
     said = line("record", "campaign.yaml", *arguments)
     assert said.code == 2
     assert words in said.err

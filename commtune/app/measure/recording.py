@@ -21,7 +21,7 @@ from commtune.cluster.machine.description import describe_machine
 from commtune.errors import CampaignChanged, EnvironmentFault, InvalidKey, UserError
 from commtune.kernels.build import digest_of_sources
 from commtune.model import DEFAULT, Configuration, MpiInstallation, Outcome, RunRequest, RunResult
-from commtune.paths import is_folder
+from commtune.paths import exists, is_folder
 from commtune.replay.recording import Grid, GridHeader, RecordedRun, Recorder
 from commtune.tuner.execution.runner import first_limit, time_limit
 from commtune.tuner.ports import Progress, Reporter
@@ -81,6 +81,8 @@ def _check_target(file: Path, runs: int) -> None:
         raise InvalidKey("file", f"{file}: recordings are compressed", "end its name in .jsonl.gz")
     if not is_folder(file.parent):
         raise InvalidKey("file", f"{file}: there is no folder {file.parent}", "create it first")
+    if file.is_symlink() and not exists(file):
+        raise InvalidKey("file", f"{file}: the link leads to no file", "name the file itself")
     if runs < 1:
         raise InvalidKey("runs", f"{runs}: every configuration needs at least one run", "")
 
