@@ -180,7 +180,7 @@ class Grid:
         """Reads a recording's lines.
 
         Raises:
-            ValueError, TypeError, KeyError, IndexError, AttributeError, RecursionError: it is none.
+            ValueError, TypeError, LookupError, AttributeError, RecursionError: it is none.
         """
         lines = text.splitlines()
         header = _header(json.loads(lines[0]))
