@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -70,6 +71,20 @@ def test_a_wheel_is_installed_once_and_whole(offline: Path) -> None:
         install_wheel("mpich", offline) == made == find_mpi("wheel:mpich", project_mpi=[offline])
     )
     assert (made.prefix / "mine").exists()  # nothing was made again
+
+
+def test_under_any_umask_nobody_else_can_write_what_is_installed(
+    offline: Path, tmp_path: Path
+) -> None:
+    tmp_path.chmod(0o755)
+    offline.mkdir(0o755)
+    before = os.umask(0)
+    try:
+        made = install_wheel("mpich", offline)
+        assert os.umask(0) == 0
+    finally:
+        os.umask(before)
+    assert find_mpi("wheel:mpich", project_mpi=[offline]) == made
 
 
 @pytest.mark.usefixtures("links")
