@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -212,24 +212,32 @@ def _read_imb(text: str) -> Reading:
     return replace(reading, ended=ended)
 
 
-def _read_json_lines(text: str) -> Reading:
+def read_json_lines(text: str, asked: Container[int] | None = None) -> Reading:
     """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
 
     ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
     with ``"wrong": 3`` where results were wrong.
+
+    Args:
+        asked: sizes; others are passed over where nothing is wrong, and there may be very many.
     """
+    is_there = False
     found: list[Measurement] = []
     problems: list[str] = []
     for line in _lines(text):
         record = _object(line)
         if record is None or "bytes" not in record:
             continue
+        is_there, size = True, record["bytes"]
+        is_other = asked is not None and type(size) is int and size not in asked
+        if is_other and not record.get("wrong"):
+            continue
         try:
             found.append(_of_record(record))
         except ValueError as error:
             problems.append(f"{line.strip()[:80]}: {error}")
     nothing = 'there is no line like {"bytes": 8, "time_s": 1e-6} in the output'
-    return _reading(found, problems, nothing)
+    return _reading(found, problems, "" if is_there else nothing)
 
 
 _BEYOND_ANY_TIME = 1e9
@@ -319,8 +327,19 @@ def _of_one_time(
     size: int, time_s: float, *, bus_factor: float = 1.0, wrong: int = 0
 ) -> Measurement:
     """A size of which a program says one time, an average as a rule; samples are not known."""
-    measurement = _of_samples(size, [time_s], bus_factor=bus_factor, wrong=wrong)
-    return replace(measurement, samples_s=())
+    # A time of nothing, by a printed one that is too small for a float, is refused later on.
+    bandwidth = size / time_s if time_s else 0.0
+    return Measurement(
+        bytes=size,
+        median_s=time_s,
+        min_s=time_s,
+        mean_s=time_s,
+        p95_s=time_s,
+        max_s=time_s,
+        algbw=bandwidth,
+        busbw=bandwidth * bus_factor,
+        wrong=wrong,
+    )
 
 
 def _of_samples(
@@ -375,5 +394,5 @@ OUTPUTS: Mapping[str, Callable[[str], Reading]] = {
     "nccl-tests-in-place": partial(_read_table, in_place=True),
     "osu": _read_osu,
     "imb": _read_imb,
-    "json-line": _read_json_lines,
+    "json-line": read_json_lines,
 }

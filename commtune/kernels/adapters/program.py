@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.documents.packed_files import read_kept
-from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
+from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json, read_json_lines
 from commtune.kernels.records import beyond_the_run
 from commtune.model import RunRequest
 from commtune.tuner.ports import Records
@@ -88,9 +88,9 @@ class CommandProgram:
         if text is None:
             return Records()
         ended = _END.search(text)
-        reading = self._reading(records, text)
-        status = int(ended[1]) if ended else None
         asked = set(request.workload.sizes)
+        reading = self._reading(records, text, asked)
+        status = int(ended[1]) if ended else None
         measurements = tuple(m for m in reading.measurements if m.bytes in asked)
         wrong = reading.is_wrong or any(m.wrong for m in reading.measurements)
         footer = None
@@ -103,10 +103,12 @@ class CommandProgram:
             problems += tuple(beyond_the_run(measurements, footer["elapsed_s"]))
         return Records(self._header(request), measurements, footer, problems)
 
-    def _reading(self, records: Path, text: str) -> Reading:
+    def _reading(self, records: Path, text: str, asked: set[int]) -> Reading:
         as_json = _text(_json_of(records)) if self.output.startswith("nccl-tests") else None
         if as_json is not None:
             return read_json(as_json, in_place=self.output.endswith("in-place"))
+        if self.output == "json-line":
+            return read_json_lines(text, asked)
         return OUTPUTS[self.output](text)
 
     def _header(self, request: RunRequest) -> dict[str, Any]:

@@ -16,10 +16,10 @@ from commtune.kernels.adapters.formats import (
     OUTPUTS,
     Reading,
     _read_imb,
-    _read_json_lines,
     _read_osu,
     _read_table,
     read_json,
+    read_json_lines,
 )
 
 _RECORDED = Path(__file__).parent / "recorded"
@@ -243,7 +243,7 @@ _LINES: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("line", "is_sound"), _LINES)
 def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> None:
-    reading = _read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
+    reading = read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
     assert bool(reading.measurements) is is_sound
     assert bool(reading.problems) is not is_sound
     validator = Draft202012Validator(_SCHEMA)
@@ -262,7 +262,7 @@ def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> N
     ],
 )
 def test_times_that_are_none_are_problems_and_nothing_is_measured(line: str, problem: str) -> None:
-    reading = _read_json_lines(line)
+    reading = read_json_lines(line)
     assert reading.measurements == ()
     assert problem in reading.problems[0]
 
@@ -274,12 +274,21 @@ def test_a_table_with_times_that_are_none_is_a_problem(time_us: str) -> None:
     assert (reading.measurements, len(reading.problems)) == ((), 1)
 
 
+def test_lines_of_sizes_that_nobody_asked_for_are_passed_over() -> None:
+    other, wrong = '{"bytes": 3, "time_s": "soon"}\n', '{"bytes": 4, "time_s": 1e-6, "wrong": 1}\n'
+    reading = read_json_lines(f'{other}{wrong}{{"bytes": 8, "time_s": 1e-6}}\n', {8})
+    assert reading.problems == ()
+    assert [(m.bytes, m.wrong) for m in reading.measurements] == [(4, 1), (8, 0)]
+    assert read_json_lines(other, {8}) == Reading()
+    assert read_json_lines(other).problems
+
+
 def test_lines_of_json() -> None:
     text = (
         'step 1\n{"loss": 2.5}\n{"bytes": 8, "times_s": [4e-6, 1e-6, 2e-6]}\n'
         '{"bytes": 64, "time_s": 5e-6, "wrong": 2}\n{"bytes": broken\n'
     )
-    reading = _read_json_lines(text)
+    reading = read_json_lines(text)
     assert reading.problems == ()
     first, second = reading.measurements
     assert (first.median_s, first.min_s, first.max_s) == (2e-6, 1e-6, 4e-6)
