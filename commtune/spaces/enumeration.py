@@ -21,8 +21,8 @@ _Assignment = dict[str, Value]
 _State = tuple[object, ...]
 #: The values that a parameter may have in a state, each with its completions and the next state.
 _Options = tuple[tuple[Value, int, _State], ...]
-#: Values tried in all states together: some seconds.
-_MOST_STEPS = 200_000
+#: Values tried in all states, times the names that rules then look up: a second or two.
+_MOST_WORK = 1_500_000
 
 
 class Enumeration:
@@ -94,15 +94,17 @@ class Enumeration:
 
     def _reachable(self) -> Iterator[dict[_State, list[tuple[Value, _State]]]]:
         before: dict[_State, _Assignment] = {self._first_state: {}}
-        steps = 0
-        for index in range(len(self._parameters)):
+        work = 0
+        for index, parameter in enumerate(self._parameters):
             after: dict[_State, _Assignment] = {}
             found = {}
+            looked_up = sum(len(check.names) for check in self._checks[index + 1])
+            looked_up += sum(len(names) for _, names in self._begun[index + 1])
             for state, chosen in before.items():
-                found[state] = self._ways(index, chosen, after)
-                steps += len(found[state])
-                if steps > _MOST_STEPS:
+                work += len(parameter.values) * (1 + looked_up)
+                if work > _MOST_WORK:
                     raise _too_entangled(self._begun[index])
+                found[state] = self._ways(index, chosen, after)
             yield found
             before = after
 
@@ -147,7 +149,7 @@ class Enumeration:
 def _too_entangled(begun: Sequence[_Begun]) -> SpaceError:
     names = sorted({name for constraint, _ in begun for name in constraint.names})
     return SpaceError(
-        f"rules between {list_first(names)} leave more than {_MOST_STEPS:,} cases to count",
+        f"rules between {list_first(names)} leave too many cases to count",
         hint="give these fewer values, or relate fewer of them",
     )
 

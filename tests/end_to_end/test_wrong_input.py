@@ -290,6 +290,16 @@ def test_a_wrong_space_file(quick: OwnProcess, kind: str) -> None:
     assert validated == f"wrong-space.yaml:{message}"
 
 
+def test_a_space_that_takes_too_long_to_count_is_named(quick: OwnProcess) -> None:
+    names = [f"V{i}" for i in range(30)]
+    lines = [f"- {{name: {n}, kind: integer, range: [1, 60]}}\n" for n in names]
+    rules = [f"- {{at_most: [{a}, {b}], why: w}}\n" for b in names for a in names if a < b]
+    text = f"space: 1\nname: x\nlibrary: own\nparameters:\n{''.join(lines)}"
+    quick.write(f"{text}relations:\n{''.join(rules)}", "large.yaml")
+    said = refused(quick("spaces", "validate", "large.yaml"))
+    assert said.startswith("large.yaml: rules between V0, V1, ")
+
+
 def test_a_wrong_space_of_a_campaign_is_named_itself(quick: OwnProcess) -> None:
     text, message = _SPACES["an empty range"]
     quick.write(_SPACE + text, "wrong-space.yaml")

@@ -117,8 +117,12 @@ def spaces_validate_command(
     json_output: JsonOption = False,
 ) -> None:
     """Check space files."""
-    validate_files(
-        files,
-        lambda file: f", {format_many(_space_of(file).count())} configurations",
-        json_output=json_output,
-    )
+    validate_files(files, _counted, json_output=json_output)
+
+
+def _counted(file: Path) -> str:
+    space = _space_of(file)
+    try:
+        return f", {format_many(space.count())} configurations"
+    except SpaceError as error:
+        raise SpaceError(error.problem, file=file, hint=error.hint) from error
