@@ -25,6 +25,8 @@ from commtune.spaces.parameter import (
 #: Words of conditions; no value may be spelled like them.
 _SET, UNSET = "set", "unset"
 _MOST_VALUES = 10_000  # of a parameter
+#: Of NAME=VALUE with a NUL behind it: Linux starts no program with a longer one.
+_MOST_BYTES = 128 * 1024
 
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
 
@@ -62,6 +64,20 @@ def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
     return parameter
 
 
+def refuse_long(setting: Mapping[str, str], at: Place) -> None:
+    """Refuses variables that no program can be started with.
+
+    Raises:
+        DocumentError: one is too long.
+    """
+    for name, value in setting.items():
+        if len(f"{name}={value}".encode()) >= _MOST_BYTES:
+            raise at.error(
+                f"{quote_value(name)} and its value have more bytes than Linux takes",
+                hint=f"fewer than {format_size(_MOST_BYTES)} together",
+            )
+
+
 def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple[Value, ...]:
     restricted = {r.value for r in model.restricted}
     values = [value for value in settings if value not in restricted]
@@ -75,6 +91,8 @@ def _check_parameter(parameter: Parameter, model: schema.ParameterDocument, at: 
                 f"{parameter.name}: the value {quote_value(word)} is a word of conditions",
                 hint="choose another name",
             )
+    for setting in parameter.settings.values():
+        refuse_long(setting, at)
     needing = [risk for risk in parameter.risks if risk.needs_opt_in]
     if needing and not parameter.opt_in:
         raise (at / "risks").error(

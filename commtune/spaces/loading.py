@@ -21,7 +21,7 @@ from commtune.documents.yaml_document import (
     parse_document,
 )
 from commtune.errors import SpaceError, UnknownName
-from commtune.spaces.building import build_constraints
+from commtune.spaces.building import build_constraints, refuse_long
 from commtune.spaces.catalogue_facts import add_conditions, complete_document, facts_of
 from commtune.spaces.customizing import SpaceEditor, in_order
 from commtune.spaces.parameter import Parameter, Size
@@ -156,6 +156,7 @@ class _Building:
             pinned=pinned,
         )
         for document, model in self._models:
+            refuse_long(model.pin, Place(document) / "pin")
             work = SpaceEditor(space, Place(document))
             work.add(model.parameters, Place(document) / "parameters")
             found = build_constraints(

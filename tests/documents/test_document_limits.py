@@ -118,6 +118,21 @@ def test_spaces_with_odd_values_are_refused_at_their_line(text: str) -> None:
     assert "x.yaml:" in refused.value.message or "too long" in refused.value.message
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("parameters:\n- {name: V, kind: bool}\n- {name: W, kind: choice, values: [%s]}\n", 6),
+        ("parameters:\n- {name: %s, kind: bool}\n", 5),
+        ("parameters:\n- name: G\n  kind: group\n  choices: {a: {V: '%s'}}\n", 5),
+        ("pin: {V: '%s'}\nparameters:\n- {name: W, kind: bool}\n", 4),
+    ],
+)
+def test_a_variable_that_no_program_can_be_started_with_is_refused(text: str, line: int) -> None:
+    words = rf"x\.yaml:{line}: '.*' and its value have more bytes than Linux takes"
+    with pytest.raises(SpaceError, match=words):
+        build_space(parse_document(SPACE + text % ("A" * 300_000), Path("x.yaml"), SpaceError))
+
+
 def test_digits_of_other_scripts_are_words() -> None:
     space = space_of("- {name: V, kind: integer, values: [1], also: ['²', --5, '٣']}\n")
     assert space.by_name["V"].numbers == {"1": 1}
