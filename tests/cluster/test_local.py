@@ -9,13 +9,15 @@ import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from components import require_component
 from left_over import living, wait_until_living
 from machine_faults import MACHINE_FAULTS
+from small_disks import SMALL, fill, small_disk
 from waiting import PATIENCE_S
 
 from commtune import process, process_trees
@@ -246,6 +248,59 @@ def test_what_the_machine_lacks_is_no_fault_of_the_configuration(
     result = laboratory.benchmark(script).measure(request(), PATIENCE_S)
     assert re.fullmatch(said, result.detail), (result.detail, result.output_tail)
     assert result.outcome is Outcome.NODE_FAILURE
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "detail"),
+    [
+        # As Open MPI 5.0.11 and 4.1.4 say under limits of 1 to 6 processes.
+        (
+            213,
+            "[n:7] PMIX ERROR: PMIX_ERROR in file src/pmix_progress_threads.c at line 274\n"
+            "  pmix_progress_thread_start failed\n  --> Returned value -1\n",
+            "no process can be started: pmix_progress_thread_start failed",
+        ),
+        (
+            213,
+            "[prterun-n-7@0,0] Unable to start listen thread\n",
+            "no process can be started: [prterun-n-7@0,0] Unable to start listen thread",
+        ),
+        (
+            185,
+            "PRTE ERROR: Unknown error in file odls/default/odls_default_module.c at line 579\n",
+            "no process can be started: PRTE ERROR: Unknown error in file "
+            "odls/default/odls_default_module.c at line 579",
+        ),
+        (
+            137,
+            "Error: system limit exceeded on number of processes that can be started\n",
+            "no process can be started: Error: system limit exceeded on number of processes that "
+            "can be started",
+        ),
+        (
+            127,
+            f"{'-' * 74}\nprterun was unable to find the specified executable file.\n{'-' * 74}\n",
+            "a program is missing (status 127): "
+            "prterun was unable to find the specified executable file.",
+        ),
+    ],
+)
+def test_what_a_launcher_lacks_is_no_fault_of_the_configuration(
+    code: int, output: str, detail: str
+) -> None:
+    judged = judge_run(Records(), completed(code, output), 2.5)
+    assert judged == (Outcome.NODE_FAILURE, detail)
+
+
+def test_a_full_disk_is_named(laboratory: _Laboratory) -> None:
+    with small_disk(laboratory.folder):
+        disk = laboratory.folder / SMALL
+        require_component("rights to mount", disk.is_mount())
+        benchmark = replace(laboratory.benchmark("head -c9 /dev/zero >/dev/full"), folder=disk)
+        fill(disk)
+        result = benchmark.measure(request(), PATIENCE_S)
+    assert result.outcome is Outcome.NODE_FAILURE
+    assert re.fullmatch(f"a disk is full: {disk}; .*: No space left on device", result.detail)
 
 
 def test_a_bus_error_names_shared_memory(laboratory: _Laboratory) -> None:
