@@ -163,17 +163,19 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
     except UnicodeDecodeError as e:
         raise error_class("not UTF-8 text", file=path, hint="save it as UTF-8") from e
     except OSError as e:
-        raise error_class(f"can't be read: {os_reason(e)}", file=path, hint=_beside(path)) from e
+        is_missing = isinstance(e, FileNotFoundError)
+        hint = _beside(path) if is_missing else explain_os_error(e).hint or "check the path"
+        raise error_class(f"can't be read: {os_reason(e)}", file=path, hint=hint) from e
     return parse_document(text, path, error_class)
 
 
 def _beside(path: Path) -> str:
-    """The hint where a file can't be read: another one in its folder that is called nearly so."""
+    """The hint where there is no such file: another one in its folder that is called nearly so."""
     try:
         others = [other.name for other in path.parent.iterdir() if other.suffix in _ENDINGS]
     except OSError:  # there is no such folder, or it isn't ours to look into
         others = []
-    found = find_nearest(path.name, [other for other in others if other != path.name], cutoff=0.8)
+    found = find_nearest(path.name, others, cutoff=0.8)
     return f"nearest: {path.parent / found}" if found else "check the path"
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from commtune.app.profiles.reporting import _places
 from commtune.app.profiles.use import write_text
 from commtune.app.progress import LineReporter
 from commtune.campaign.loading import load_campaign, parse_campaign
+from commtune.db.codec import list_differences
 from commtune.documents.nearest import find_nearest
 from commtune.errors import CampaignError, UserError
 from commtune.model import Operation
@@ -51,6 +53,22 @@ def test_a_file_that_is_called_nearly_so_is_named(tmp_path: Path) -> None:
     with pytest.raises(CampaignError) as raised:
         load_campaign(tmp_path / "other.yaml")
     assert raised.value.hint == "check the path"
+
+
+def test_beside_a_file_that_is_there_no_other_is_named(tmp_path: Path) -> None:
+    (tmp_path / "campaign.yaml").write_text("")
+    os.mkfifo(tmp_path / "campaign2.yaml")
+    with pytest.raises(CampaignError, match="it is a pipe") as raised:
+        load_campaign(tmp_path / "campaign2.yaml")
+    assert raised.value.hint == "check the path"
+
+
+def test_changes_of_long_lists_fit_a_screen() -> None:
+    sizes = list(range(8, 240_000, 8))
+    (line,) = list_differences({"sizes": sizes}, {"sizes": [*sizes, 7]})
+    assert line.startswith("sizes: [8, 16, ") and line.endswith(", 239992, 7]")
+    assert len(line) < 500
+    assert list_differences({"sizes": [8]}, {"sizes": [8, 16]}) == ["sizes: [8] -> [8, 16]"]
 
 
 def test_a_report_is_no_pdf_and_no_folder_of_that_name(tmp_path: Path) -> None:

@@ -52,6 +52,15 @@ def lines(url: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
     return [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
 
 
+def test_where_no_campaigns_are_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "typo.db"
+    said = [f"no campaigns yet in {file}; start one with: commtune tune"]
+    assert lines(str(file), capsys) == said
+    assert not file.exists()
+
+
 def test_what_was_lost_is_no_failure(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -88,6 +88,25 @@ def test_a_url_without_its_slashes_is_no_file(url: str) -> None:
     assert database_url(f"./{url}").startswith("sqlite:///")
 
 
+@pytest.mark.parametrize(
+    ("url", "form"), [("sqlite:/x.db", "sqlite:////x.db"), ("sqlite:x.db", "sqlite:///x.db")]
+)
+def test_the_form_of_an_sqlite_url_that_is_hinted_at_is_right(url: str, form: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        database_url(url)
+    assert refusal.value.hint.startswith(f"write {form}, or ")
+    assert sqlite_path(database_url(form)) == Path(url.partition(":")[2]).absolute()
+
+
+@pytest.mark.parametrize("written", ["host=h password=s3cret dbname=y", " dbname = 'y'"])
+def test_keywords_of_libpq_are_no_file(written: str) -> None:
+    with pytest.raises(UserError, match="a list of keywords") as refusal:
+        database_url(written)
+    assert "postgresql://USER@HOST:PORT/NAME" in refusal.value.hint
+    assert "s3cret" not in refusal.value.message + refusal.value.hint
+    assert database_url(f"./{written}").startswith("sqlite:///")
+
+
 def test_a_name_that_is_no_text_is_refused() -> None:
     with pytest.raises(UserError, match="is no plain text"):
         database_url("/tmp/\udcff.db")

@@ -214,7 +214,7 @@ def test_what_is_no_text_file(quick: OwnProcess) -> None:
     (quick.folder / "folder.yaml").mkdir()
     (quick.folder / "binary.yaml").write_bytes(bytes(range(256)))
     assert refused(quick("tune", "folder.yaml")) == (
-        "commtune: folder.yaml: can't be read: is a directory\n  check the path\n"
+        "commtune: folder.yaml: can't be read: is a directory\n  name a file\n"
     )
     assert refused(quick("tune", "binary.yaml")) == (
         "commtune: binary.yaml: not UTF-8 text\n  save it as UTF-8\n"

@@ -19,7 +19,7 @@ from commtune.commands.campaigns.state import (
     describe_speedup,
     describe_state,
 )
-from commtune.commands.options import DbOption, JsonOption
+from commtune.commands.options import DbOption, JsonOption, shown_database
 from commtune.model import Aggressor, JobRecord
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
@@ -48,7 +48,7 @@ def status_command(
         print(json.dumps(plain, indent=2, default=dict))
         return
     if not listed:
-        print("no campaigns yet; start one with: commtune tune")
+        print(f"no campaigns yet in {shown_database(db)}; start one with: commtune tune")
         return
     rows = [_row(*both) for both in shared]
     print(text.format_rows(rows, right="trials,runs,failed,lost"))

@@ -44,6 +44,8 @@ _MOST_CHARACTERS = 4096
 _REVISION = re.compile(r"r\d{4}")
 #: ``postgresql:/user@host``: a slash too few.
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
+#: As libpq takes it besides URLs: ``host=db password=x dbname=y``.
+_KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
 _SECRET = re.compile(
     r"([?&](?:options|password|sslpassword|passwd|pwd|token)=)([^&]*)", re.IGNORECASE
@@ -73,10 +75,19 @@ def database_url(option: str | None) -> str:
     if chosen.startswith("unix:") and "://" not in chosen:
         return f"unix://{Path(chosen.removeprefix('unix:')).expanduser().absolute()}"
     if "://" not in chosen:
+        if _KEYWORDS.match(chosen):
+            raise UserError(
+                "the database's name is a list of keywords, which only libpq reads",
+                hint="write postgresql://USER@HOST:PORT/NAME, with the password in ~/.pgpass; "
+                "or a path in front for a file: ./...",
+            )
         if scheme := _NEARLY_URL.match(chosen):
+            form = f"{scheme[1]}://..."
+            if scheme[1] == "sqlite":
+                form = f"sqlite:///{chosen.partition(':')[2]}"
             raise UserError(
                 f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
-                hint=f"write {scheme[1]}://..., or a path in front for a file: ./{scheme[0]}...",
+                hint=f"write {form}, or a path in front for a file: ./{scheme[0]}...",
             )
         return f"sqlite:///{Path(chosen).expanduser().absolute()}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)
