@@ -19,8 +19,9 @@ from command_line import SMALL, CommandLine, Process, has_footer, wait_until
 from slurm_campaigns import OnSlurm
 
 _CAMPAIGNS = list(product(["local", "jobs", "allocations"], ["sqlite", "postgresql"]))
-#: COMMTUNE_KILLS counts the kills of all campaigns; in a night they are 1,000.
-_WANTED = -(-int(os.environ.get("COMMTUNE_KILLS", "40")) // len(_CAMPAIGNS))
+#: COMMTUNE_KILLS counts the kills of all campaigns; in a night they are 1,000. Fewer than seven of
+#: a campaign would leave a phase out, so they are seven at least.
+_WANTED = max(7, -(-int(os.environ.get("COMMTUNE_KILLS", "40")) // len(_CAMPAIGNS)))
 _ROUNDS = -(-_WANTED // 20)
 _KILLS = -(-_WANTED // _ROUNDS)
 _LATE_KILLS = max(2, _KILLS // 5)
