@@ -57,9 +57,7 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
 
     Only its owner, root, and the owner's own group may: a group called as a user is theirs. Where
     the folder is closed to others, they can't reach it. A file that can't be looked at passes.
-
-    Args:
-        beside: ends of the names of files that are read with it, where they are.
+    With ``beside``, ends of names, it is also about the files beside it that are read with it.
     """
     us = os.geteuid()
     try:
@@ -91,9 +89,8 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
 def how_to_trust(file: Path, why: str) -> str:
     """What to type about such a file, of which ``who_else_wrote`` says why it is one."""
     named, folder, real = (shlex.quote(str(one)) for one in (file, file.parent, file.resolve()))
-    mend = f"chmod go-w {named}* {folder}"
-    if "belongs to" in why:
-        mend = "use one in a folder of your own"
+    chmod = f"chmod go-w {named}* {folder}"
+    mend = "use one in a folder of your own" if " belongs to " in why else chmod
     return f"{mend}; or, if you trust who wrote it: export {TRUSTED_VARIABLE}={real}"
 
 

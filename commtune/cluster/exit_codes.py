@@ -27,25 +27,24 @@ _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(
 
 #: What the C library, shells, Open MPI and our benchmark print when the machine has no room or no
 #: process left, and when a shell can't start a program that is there otherwise.
-_NO_ROOM = re.compile(r".*(?:No space left on device|Disk quota exceeded|can't write a record).*")
-_NO_PROCESS = re.compile(
-    r".*(?:fork|clone|spawn|thread|process|exec).*Resource temporarily unavailable.*"
-    r"|.*(?:can't start new thread|[Cc]annot fork).*"
-    r"|.*(?:pmix_progress_thread_start failed|Unable to start listen thread"
-    r"|system limit exceeded on number of processes|ERROR: .*odls_default_module).*"
-)
-#: Shells, Python and Perl that can't read the script they were given, with statuses of their own.
-_NO_SCRIPT = re.compile(r".*[Cc]an(?:not|'t) open .*No such file.*")
+_MACHINE_FAULTS = {
+    "a disk is full": r"No space left on device|Disk quota exceeded|can't write a record",
+    "no process can be started": (
+        r"(?:fork|clone|spawn|thread|process|exec).*Resource temporarily unavailable"
+        r"|can't start new thread|[Cc]annot fork|pmix_progress_thread_start failed"
+        r"|Unable to start listen thread|system limit exceeded on number of processes"
+        r"|ERROR: .*odls_default_module"
+    ),
+    # Shells, Python and Perl have statuses of their own for a script that they can't read.
+    "a program is missing": r"[Cc]an(?:not|'t) open .*No such file",
+}
 _CANT_START = {126: "a program can't be executed", 127: "a program is missing"}
-#: The first words in a frame of dashes, as Open MPI says what is wrong.
-_FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)
+_FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # as Open MPI says what is wrong
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
 )
 
-#: How the detail of a run begins that found no room.
-DISK_FULL = "a disk is full: "
 #: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
 #: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
 JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
@@ -75,16 +74,13 @@ def judge_run(
 
 def _find_machine_fault(completed: process.Completed) -> str:
     """What the machine lacked for a moment, in words; empty where no sign of that is there."""
-    if found := _NO_ROOM.search(completed.output):
-        return f"{DISK_FULL}{found[0].strip()}"
-    if found := _NO_PROCESS.search(completed.output):
-        return f"no process can be started: {found[0].strip()}"
-    if found := _NO_SCRIPT.search(completed.output):
-        return f"a program is missing: {found[0].strip()}"
+    for fault, words in _MACHINE_FAULTS.items():
+        if said := re.search(f".*(?:{words}).*", completed.output):
+            return f"{fault}: {said[0].strip()}"
     if why := _CANT_START.get(completed.exit_code or 0):
         framed = _FRAMED.search(completed.output)
-        said = framed[1] if framed else completed.output.strip().rpartition("\n")[2]
-        return f"{why} (status {completed.exit_code}): {said}".removesuffix(": ")
+        shown = framed[1] if framed else completed.output.strip().rpartition("\n")[2]
+        return f"{why} (status {completed.exit_code}): {shown}".removesuffix(": ")
     return ""
 
 

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Characters of a value in a list of changes.
-_LONGEST_SHOWN = 200
 #: Making one takes milliseconds.
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
@@ -131,5 +129,4 @@ def list_differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
 
 def _show(value: Any) -> str:
     text = "(none)" if value is _ABSENT else json.dumps(value)
-    # Of a long list, both ends: more often than not a change shows there.
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[:90]} ... {text[-90:]}"
+    return text if len(text) <= 200 else f"{text[:90]} ... {text[-90:]}"

@@ -45,8 +45,7 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     Raises:
         OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
     """
-    # Not Path.resolve(), which raises at a link that leads to itself. Opening it says so in words.
-    noted, name = _noted.get(), os.path.realpath(path)
+    noted, name = _noted.get(), os.path.realpath(path)  # resolve() raises at a link to itself
     if noted is not None and name in noted:
         return noted[name]
     with open(path, "rb", opener=_open_regular) as file:  # takes an opener

@@ -25,8 +25,7 @@ from commtune.spaces.parameter import (
 #: Words of conditions; no value may be spelled like them.
 _SET, UNSET = "set", "unset"
 _MOST_VALUES = 10_000  # of a parameter
-#: Of NAME=VALUE with a NUL behind it: Linux starts no program with a longer one.
-_MOST_BYTES = 128 * 1024
+_MOST_BYTES = 128 * 1024  # of NAME=VALUE and a NUL, for Linux to start a program with it
 
 _Spelled = dict[str, int | None]  # a value as the library reads it, and its number
 
@@ -65,17 +64,11 @@ def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
 
 
 def refuse_long(setting: Mapping[str, str], at: Place) -> None:
-    """Refuses variables that no program can be started with.
-
-    Raises:
-        DocumentError: one is too long.
-    """
+    """Refuses variables that no program can be started with, as a DocumentError."""
     for name, value in setting.items():
         if len(f"{name}={value}".encode()) >= _MOST_BYTES:
-            raise at.error(
-                f"{quote_value(name)} and its value have more bytes than Linux takes",
-                hint=f"fewer than {format_size(_MOST_BYTES)} together",
-            )
+            problem = f"{quote_value(name)} and its value have more bytes than Linux takes"
+            raise at.error(problem, hint=f"fewer than {format_size(_MOST_BYTES)} together")
 
 
 def _searched(model: schema.ParameterDocument, settings: Iterable[str]) -> tuple[Value, ...]:

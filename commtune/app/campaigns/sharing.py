@@ -222,8 +222,7 @@ def _lines(packed: bytes) -> Iterator[Any]:
             try:
                 yield json.loads(line, parse_constant=_refuse_constant)
             except (ValueError, RecursionError) as error:
-                deep = isinstance(error, RecursionError)
-                why = "nested too deeply" if deep else "not JSON"
+                why = "nested too deeply" if isinstance(error, RecursionError) else "not JSON"
                 raise BadRow(f"line {number}: {why}") from error
 
 

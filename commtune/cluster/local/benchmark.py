@@ -13,14 +13,7 @@ from typing import TypeVar
 
 from commtune import model, process, process_trees
 from commtune.cluster.environment_padding import pad_variables, padding_facts
-from commtune.cluster.exit_codes import (
-    DISK_FULL,
-    OVER_TIME,
-    WRONG_RESULT,
-    judge_run,
-    judge_whole,
-    result_of,
-)
+from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import LoadSnapshot, load_between, read_load
 from commtune.cluster.local.launch import Launcher, local_launcher
 from commtune.cluster.local.shared_launch import INPUT_OF_FIRST, LONGEST_S, SIGN, SharedLaunch
@@ -83,10 +76,11 @@ class LocalBenchmark:
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
-        is_full = result.outcome.blames_configuration or result.detail.startswith(DISK_FULL)
+        said = result.detail.rpartition("a disk is full: ")[2]
+        is_full = said != result.detail or result.outcome.blames_configuration
         if is_full and (full := self.full_disk()):
             # Programs say it each in their own words, and seldom where.
-            why = f"{DISK_FULL}{full}; {result.detail.removeprefix(DISK_FULL)}"
+            why = f"a disk is full: {full}; {said}"
             result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
         if not self._launcher.is_local:  # other machines' load, and their clocks
             return result

@@ -74,7 +74,7 @@ def install_prefix(name: str, root: Path) -> Path:
 
 
 def _install(name: str, root: Path, prefix: Path) -> None:
-    with _scratch(root) as scratch, _closed_to_writers():
+    with _scratch(root) as scratch:
         made = scratch / prefix.name
         by_hand = install_command(name, root)
         _run([sys.executable, "-m", "venv", "--without-pip", str(made)], name, by_hand)
@@ -94,21 +94,12 @@ def _scratch(root: Path) -> Iterator[Path]:
             f"can't write to {root}: {error.strerror}",
             hint="name another folder for MPI wheels",
         ) from error
+    before = os.umask(0o022)  # an MPI that others can write is not started
     try:
         yield Path(scratch)
     finally:
-        shutil.rmtree(scratch, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _closed_to_writers() -> Iterator[None]:
-    """Inside, nobody else may write what is made: an MPI that others can write is not started."""
-    before = os.umask(0o022)
-    os.umask(before | 0o022)
-    try:
-        yield
-    finally:
         os.umask(before)
+        shutil.rmtree(scratch, ignore_errors=True)
 
 
 def _put_in_place(made: Path, prefix: Path, wheel: _Wheel) -> None:

@@ -78,16 +78,13 @@ def database_url(option: str | None) -> str:
         if _KEYWORDS.match(chosen):
             raise UserError(
                 "the database's name is a list of keywords, which only libpq reads",
-                hint="write postgresql://USER@HOST:PORT/NAME, with the password in ~/.pgpass; "
-                "or a path in front for a file: ./...",
+                hint="write postgresql://USER@HOST:PORT/NAME, with the password in ~/.pgpass",
             )
         if scheme := _NEARLY_URL.match(chosen):
-            form = f"{scheme[1]}://..."
-            if scheme[1] == "sqlite":
-                form = f"sqlite:///{chosen.partition(':')[2]}"
+            rest = f"/{chosen.partition(':')[2]}" if scheme[1] == "sqlite" else "..."
             raise UserError(
                 f"the database URL begins with {scheme[0]} and not with {scheme[1]}://",
-                hint=f"write {form}, or a path in front for a file: ./{scheme[0]}...",
+                hint=f"write {scheme[1]}://{rest}, or for a file: ./{scheme[0]}...",
             )
         return f"sqlite:///{Path(chosen).expanduser().absolute()}"
     return re.sub(r"^postgres(ql)?://", "postgresql+psycopg://", chosen)

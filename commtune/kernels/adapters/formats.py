@@ -216,10 +216,7 @@ def read_json_lines(text: str, asked: Container[int] | None = None) -> Reading:
     """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
 
     ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
-    with ``"wrong": 3`` where results were wrong.
-
-    Args:
-        asked: sizes; others are passed over where nothing is wrong, and there may be very many.
+    with ``"wrong": 3`` where they were wrong. Right ones that were not ``asked`` for are left out.
     """
     is_there = False
     found: list[Measurement] = []
@@ -327,19 +324,8 @@ def _of_one_time(
     size: int, time_s: float, *, bus_factor: float = 1.0, wrong: int = 0
 ) -> Measurement:
     """A size of which a program says one time, an average as a rule; samples are not known."""
-    # A time of nothing, by a printed one that is too small for a float, is refused later on.
-    bandwidth = size / time_s if time_s else 0.0
-    return Measurement(
-        bytes=size,
-        median_s=time_s,
-        min_s=time_s,
-        mean_s=time_s,
-        p95_s=time_s,
-        max_s=time_s,
-        algbw=bandwidth,
-        busbw=bandwidth * bus_factor,
-        wrong=wrong,
-    )
+    measurement = _of_samples(size, [time_s], bus_factor=bus_factor, wrong=wrong)
+    return replace(measurement, samples_s=())
 
 
 def _of_samples(
