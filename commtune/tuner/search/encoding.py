@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from commtune.model import Configuration
-from commtune.spaces.parameter import Parameter
+from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
 
 #: One row a configuration, one column a parameter: 0 for unset, else the place of its value.
@@ -64,13 +65,23 @@ class Encoding:
 
 
 def _likeness(parameter: Parameter) -> Matrix:
-    """1 for equal values, less for neighbours in an order, 0 for all else.
+    """How alike two values are: 1 for equal ones, 0 for all else but neighbours in an order.
 
-    Unset is unlike itself too: what a variable does is told from leaving it unset.
+    Choices of a group are alike as far as they set the same variables to like values. Unset is
+    unlike itself too: what a variable does is told from leaving it unset.
     """
-    places = np.arange(len([value for value in parameter.values if value is not None]))
-    apart = np.abs(places[:, None] - places[None, :])
-    alike = np.exp(-3.0 * apart / max(3, len(places))) if parameter.ordered else apart == 0
-    found = np.zeros((len(places) + 1, len(places) + 1))
-    found[1:, 1:] = alike
-    return found
+    settings = [parameter.settings[value] for value in parameter.values if value is not None]
+    found = np.zeros((len(settings) + 1, len(settings) + 1))
+    for name in parameter.variables:
+        texts = [setting.get(name) for setting in settings]
+        known = list(dict.fromkeys(text for text in texts if text is not None))
+        ordered = parameter.ordered
+        if parameter.kind is Kind.GROUP and all(map(str.isdigit, known)):
+            known, ordered = sorted(known, key=int), True
+        places = np.array([math.nan if text is None else known.index(text) for text in texts])
+        apart = np.abs(np.subtract.outer(places, places))
+        alike = np.exp(-3.0 * apart / max(3, len(known))) if ordered else 1.0 * (apart == 0)
+        found[1:, 1:] += np.nan_to_num(alike)
+    counts = np.array([1, *map(len, settings)])
+    even: Matrix = found / np.sqrt(np.outer(counts, counts))
+    return even

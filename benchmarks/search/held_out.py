@@ -1,0 +1,112 @@
+"""How well the search's model foretells configurations that it never saw, in a wide space.
+
+    python -m benchmarks.search.held_out --runs 40 80 150
+
+590 random configurations of NCCL over sockets between two H200, one run each, from three sittings
+(results/gpu-h200/random-beside-campaign*.jsonl.gz). The model takes in some of them, drawn at
+random, and foretells the others. Printed are means over draws, for sizes below 64 KiB, below
+8 MiB and from there on: the share of variance that is foretold, the correlation of ranks, and the
+mean log speedup of the five that are foretold to be the best at each size. The last one's standard
+error is beside it; draws overlap.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import math
+import os
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # before numpy is there
+    os.environ.setdefault(_name, "1")
+
+import numpy as np  # noqa: E402
+from scipy.stats import rankdata  # noqa: E402
+
+from commtune.model import Configuration  # noqa: E402
+from commtune.spaces.loading import load_space  # noqa: E402
+from commtune.tuner.search.model import TableModel  # noqa: E402
+
+from .halves import Floats  # noqa: E402
+
+_RESULTS = Path(__file__).parent.parent / "results/gpu-h200"
+_FILES = [f"random-beside-campaign{number}.jsonl.gz" for number in ("", "-2", "-3")]
+_SPACE = "nccl-sockets-quick"
+#: Where groups of sizes begin (bytes); the model counts what is slower than this as this.
+_BORDERS, _SLOWEST = (64 << 10, 8 << 20), -0.7
+_TOP = 5
+
+
+def load_runs() -> list[tuple[Configuration, dict[int, float]]]:
+    """Random configurations, with log speedups by size (bytes) over the default of the sitting."""
+    found = []
+    for name in _FILES:
+        lines = map(json.loads, gzip.decompress((_RESULTS / name).read_bytes()).splitlines())
+        runs = [(line, _times(line)) for line in lines if line["kind"] == "random"]
+        defaults = [times for line, times in runs if line["who"] == "default" and times]
+        default = {size: median(times[size] for times in defaults) for size in defaults[0]}
+        found += [
+            (Configuration(line["env"]), {s: math.log(default[s] / t) for s, t in times.items()})
+            for line, times in runs
+            if line["env"] and len(times) == len(default)
+        ]
+    return found
+
+
+def _times(line: dict[str, Any]) -> dict[int, float]:
+    """Times by size, all in the same unit within a sitting; nothing of a run that failed."""
+    if line.get("outcome", "ok") != "ok":
+        return {}
+    if "us" in line:
+        return {int(size): float(time) for size, time in line["us"].items()}
+    return {int(size): float(times[0]) for size, times in line.get("ns", {}).items()}
+
+
+def foretell(runs: list[tuple[Configuration, dict[int, float]]], count: int, seed: int) -> Floats:
+    """Of one draw: a row for each group of sizes (share of variance, ranks, the best five)."""
+    order = np.random.default_rng(seed).permutation(len(runs)).tolist()
+    sizes = tuple(runs[0][1])
+    model = TableModel(load_space(_SPACE), sizes)
+    model.add([runs[place] for place in order[:count]])
+    model.fit()
+    others = [runs[place] for place in order[count:]]
+    found, _ = model.predict(model.encoding.rows(one for one, _ in others))
+    seen = np.array([[speedups[size] for size in sizes] for _, speedups in others])
+    group = np.searchsorted(_BORDERS, sizes, side="right")
+    return np.array([_score(found[:, group == n], seen[:, group == n]) for n in range(3)])
+
+
+def _score(found: Floats, seen: Floats) -> tuple[float, float, float]:
+    cut = np.maximum(seen, _SLOWEST)
+    left = ((cut - found) ** 2).sum() / ((cut - cut.mean(axis=0)) ** 2).sum()
+    ranks = [
+        np.corrcoef(rankdata(one), rankdata(other))[0, 1]
+        for one, other in zip(found.T, seen.T, strict=True)
+    ]
+    best = np.argsort(-found, axis=0)[:_TOP]
+    return 1 - left, float(np.mean(ranks)), float(np.take_along_axis(seen, best, axis=0).mean())
+
+
+def main() -> None:
+    """Prints a line for each number of runs."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--runs", type=int, nargs="+", default=[40, 80, 150], help="[40 80 150]")
+    parser.add_argument("--draws", type=int, default=20, help="of each, two at least [20]")
+    options = parser.parse_args()
+    runs = load_runs()
+    for count in options.runs:
+        scores = np.array([foretell(runs, count, seed) for seed in range(options.draws)])
+        error = scores[:, :, 2].std(axis=0, ddof=1) / math.sqrt(options.draws)
+        cells = [
+            f"{share:.2f} {ranks:.2f} {best:+.2f} ±{off:.2f}"
+            for (share, ranks, best), off in zip(scores.mean(axis=0), error, strict=True)
+        ]
+        print(f"{count:4} runs of {len(runs)}: " + " | ".join(cells), flush=True)
+
+
+if __name__ == "__main__":
+    main()
