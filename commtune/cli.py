@@ -20,7 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from commtune.db.damage import ON_DAMAGE, WHAT_TO_DO, Damage
-from commtune.errors import CommtuneError, explain_os_error
+from commtune.errors import CommtuneError, UserError, explain_os_error
 from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
 from commtune.streams import drop_output, flush_output, plain_streams, unescaped
@@ -251,6 +251,10 @@ def _end_in_words() -> NoReturn:
     except OSError as error:
         drop_output(sys.stdout)
         _fail(explain_os_error(error))
+    except UnicodeEncodeError as error:  # a file may be called by any bytes, and nothing else
+        _fail(
+            UserError(f"{ascii(error.object)[:80]} is not UTF-8 text", hint="name it in letters")
+        )
     except Exception as error:
         _usage_or_bug(error)
 

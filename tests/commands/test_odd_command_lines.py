@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import io
 import os
+import subprocess
 import sys
-from contextlib import redirect_stderr, redirect_stdout
+from contextlib import closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 
+import database_values as values
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commtune import cli
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
 from commtune.errors import CommtuneError
 
 _EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "60"))
@@ -49,10 +53,31 @@ _LINES = st.tuples(
 ).map(lambda line: [*line[0].split(), *(word for words in line[1] for word in words)])
 
 
+def _filled_database(folder: Path) -> Path:
+    """With a campaign of one profile: of names, an empty one asks nothing."""
+    file = folder / "commtune.db"
+    with closing(open_database(f"sqlite:///{file}")) as opened:
+        store = Store(opened)
+        campaign_id = store.open_campaign(values.campaign()).id
+        store.add_trial(campaign_id, 1, values.TUNED, "user")
+        store.save_profiles(campaign_id, [values.profile()])
+    return file
+
+
+@pytest.mark.parametrize("words", ["show", "verify", "best --op allreduce --system"])
+def test_a_name_of_bytes_that_are_no_text_is_refused_in_words(words: str, tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "commtune.cli", *words.split(), os.fsdecode(b"\xff")]
+    environment = {**os.environ, "COMMTUNE_DB": str(_filled_database(tmp_path))}
+    said = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert said.returncode == 2
+    assert said.stderr.startswith("commtune: '\\udcff' is not UTF-8 text\n")
+
+
 def test_odd_command_lines_end_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COMMTUNE_DB", str(_filled_database(tmp_path)))
     application = cli.make_app()
 
     @settings(max_examples=_EXAMPLES)
@@ -67,7 +92,12 @@ def test_odd_command_lines_end_in_words(tmp_path: Path, monkeypatch: pytest.Monk
         with redirect_stdout(out), redirect_stderr(out):
             try:
                 application(words, standalone_mode=False)
-            except (CommtuneError, OSError, SystemExit):
+            except (
+                CommtuneError,
+                OSError,
+                UnicodeEncodeError,
+                SystemExit,
+            ):  # as cli has words for
                 pass
             except Exception as error:
                 # Errors of usage know how they are shown.
