@@ -252,9 +252,7 @@ def _end_in_words() -> NoReturn:
         drop_output(sys.stdout)
         _fail(explain_os_error(error))
     except UnicodeEncodeError as error:  # a file may be called by any bytes, and nothing else
-        _fail(
-            UserError(f"{ascii(error.object)[:80]} is not UTF-8 text", hint="name it in letters")
-        )
+        _fail(UserError(f"{ascii(error.object)[:80]} is not UTF-8 text", hint="write it in UTF-8"))
     except Exception as error:
         _usage_or_bug(error)
 

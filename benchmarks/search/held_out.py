@@ -1,13 +1,13 @@
-"""How well the search's model foretells configurations that it never saw, in a wide space.
+"""How well the search's model predicts configurations that it has not seen, in a wide space.
 
     python -m benchmarks.search.held_out --runs 40 80 150
 
 590 random configurations of NCCL over sockets between two H200, one run each, from three sittings
 (results/gpu-h200/random-beside-campaign*.jsonl.gz). The model takes in some of them, drawn at
-random, and foretells the others. Printed are means over draws, for sizes below 64 KiB, below
-8 MiB and from there on: the share of variance that is foretold, the correlation of ranks, and the
-mean log speedup of the five that are foretold to be the best at each size. The last one's standard
-error is beside it; draws overlap.
+random, and predicts the others. Printed are means over draws, for sizes below 64 KiB, below
+8 MiB and from there on: the share of variance explained, the rank correlation, and the mean log
+speedup of the five that are predicted to be the best at each size, with its standard error. Draws
+overlap.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from scipy.stats import rankdata  # noqa: E402
 
 from commtune.model import Configuration  # noqa: E402
 from commtune.spaces.loading import load_space  # noqa: E402
-from commtune.tuner.search.model import TableModel  # noqa: E402
+from commtune.tuner.search.model import _SLOWEST, TableModel  # noqa: E402
 
 from .halves import Floats  # noqa: E402
 
 _RESULTS = Path(__file__).parent.parent / "results/gpu-h200"
 _FILES = [f"random-beside-campaign{number}.jsonl.gz" for number in ("", "-2", "-3")]
 _SPACE = "nccl-sockets-quick"
-#: Where groups of sizes begin (bytes); the model counts what is slower than this as this.
-_BORDERS, _SLOWEST = (64 << 10, 8 << 20), -0.7
+#: Where groups of sizes begin (bytes).
+_BORDERS = (64 << 10, 8 << 20)
 _TOP = 5
 
 
@@ -66,7 +66,9 @@ def _times(line: dict[str, Any]) -> dict[int, float]:
     return {int(size): float(times[0]) for size, times in line.get("ns", {}).items()}
 
 
-def foretell(runs: list[tuple[Configuration, dict[int, float]]], count: int, seed: int) -> Floats:
+def predict_held_out(
+    runs: list[tuple[Configuration, dict[int, float]]], count: int, seed: int
+) -> Floats:
     """Of one draw: a row for each group of sizes (share of variance, ranks, the best five)."""
     order = np.random.default_rng(seed).permutation(len(runs)).tolist()
     sizes = tuple(runs[0][1])
@@ -99,7 +101,7 @@ def main() -> None:
     options = parser.parse_args()
     runs = load_runs()
     for count in options.runs:
-        scores = np.array([foretell(runs, count, seed) for seed in range(options.draws)])
+        scores = np.array([predict_held_out(runs, count, seed) for seed in range(options.draws)])
         error = scores[:, :, 2].std(axis=0, ddof=1) / math.sqrt(options.draws)
         cells = [
             f"{share:.2f} {ranks:.2f} {best:+.2f} ±{off:.2f}"

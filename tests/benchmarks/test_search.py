@@ -12,7 +12,7 @@ from search.earlier import list_right, list_wrong
 from search.early_sizes import measure_savings
 from search.fresh import FreshReplay
 from search.halves import Halves, Recording, split_grid
-from search.held_out import foretell, load_runs
+from search.held_out import load_runs, predict_held_out
 from search.idle_variables import WithIdle, play
 from search.methods import KNOWN, play_method
 from search.ours import run_whole_campaign
@@ -206,10 +206,10 @@ def test_what_is_tried_first_is_run_before_anything_else(halves: Halves) -> None
     assert tuple(runner.trials)[1:4] == wrong
 
 
-def test_the_model_foretells_runs_that_it_never_saw() -> None:
+def test_the_model_predicts_runs_that_it_has_not_seen() -> None:
     runs = load_runs()
     assert len(runs) == 590
-    share, ranks, best = foretell(runs, 80, seed=1).T
+    share, ranks, best = predict_held_out(runs, 80, seed=1).T
     assert (share > 0.2).all()
     assert (ranks > 0.4).all()
     assert best[-1] > 0.8  # from 8 MiB on, where the median run has 0.6

@@ -9,7 +9,7 @@ import io
 import os
 import subprocess
 import sys
-from contextlib import closing, redirect_stderr, redirect_stdout
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 import database_values as values
@@ -18,10 +18,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from commtune import cli
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.errors import CommtuneError
 
+#: What ``cli.main`` turns into words.
+_IN_WORDS = (CommtuneError, OSError, UnicodeEncodeError, SystemExit)
 _EXAMPLES = int(os.environ.get("COMMTUNE_EXAMPLES", "60"))
 
 #: Those that only read: others measure, build, or change what they are told to.
@@ -54,13 +54,9 @@ _LINES = st.tuples(
 
 
 def _filled_database(folder: Path) -> Path:
-    """With a campaign of one profile: of names, an empty one asks nothing."""
+    """With a campaign of one profile: in an empty one, no name is looked up."""
     file = folder / "commtune.db"
-    with closing(open_database(f"sqlite:///{file}")) as opened:
-        store = Store(opened)
-        campaign_id = store.open_campaign(values.campaign()).id
-        store.add_trial(campaign_id, 1, values.TUNED, "user")
-        store.save_profiles(campaign_id, [values.profile()])
+    values.fill_database(f"sqlite:///{file}")
     return file
 
 
@@ -92,12 +88,7 @@ def test_odd_command_lines_end_in_words(tmp_path: Path, monkeypatch: pytest.Monk
         with redirect_stdout(out), redirect_stderr(out):
             try:
                 application(words, standalone_mode=False)
-            except (
-                CommtuneError,
-                OSError,
-                UnicodeEncodeError,
-                SystemExit,
-            ):  # as cli has words for
+            except _IN_WORDS:
                 pass
             except Exception as error:
                 # Errors of usage know how they are shown.

@@ -6,14 +6,10 @@ import os
 import shutil
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 import database_values as given
 import pytest
-
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 
 _PROGRAM = """
 import atexit, sys
@@ -34,16 +30,8 @@ _SCHEDULERS = (*_CONTROL[1:], "commtune.cluster.pbs.client", "commtune.wiring.be
 def database(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """With a campaign of one trial and one profile."""
     file = tmp_path_factory.mktemp("stored") / "commtune.db"
-    _fill(f"sqlite:///{file}")
+    given.fill_database(f"sqlite:///{file}")
     return file
-
-
-def _fill(url: str) -> None:
-    with closing(open_database(url)) as opened:
-        store = Store(opened)
-        campaign_id = store.open_campaign(given.campaign()).id
-        store.add_trial(campaign_id, 1, given.TUNED, "user")
-        store.save_profiles(campaign_id, [given.profile()])
 
 
 @pytest.mark.parametrize(
@@ -93,7 +81,7 @@ def test_no_command_waits_for_what_it_does_not_need(
 def test_questions_to_a_server_need_no_sqlalchemy(
     command: str, postgresql_url: str, tmp_path: Path
 ) -> None:
-    _fill(postgresql_url)
+    given.fill_database(postgresql_url)
     imported = _imported(
         f"{command.format(new=tmp_path / 'new')} --db {postgresql_url}", ends_with={0}
     )

@@ -24,7 +24,7 @@ def upgrade_database(db: str | None = None) -> str:
             hint="commtune tune makes one; another one is named with --db or COMMTUNE_DB",
         )
     if _schema_of(url) != location.SCHEMA:
-        from commtune.db.connection import engine  # who has nothing to do is not to wait
+        from commtune.db.connection import engine  # slow to import
 
         engine.upgrade_database(url)
     return str(file or location.shown_url(url))

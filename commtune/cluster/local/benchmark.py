@@ -76,10 +76,10 @@ class LocalBenchmark:
         found = self.program.read(records, request)
         _shorten(records)
         result = self._result(request, found, completed, started_at, time_limit_s)
-        said = result.detail.rpartition("a disk is full: ")[2]
-        is_full = said != result.detail or result.outcome.blames_configuration
-        if is_full and (full := self.full_disk()):
-            # Programs say it each in their own words, and seldom where.
+        said = result.detail.removeprefix("a disk is full: ")
+        may_be_full = said != result.detail or result.outcome.blames_configuration
+        if may_be_full and (full := self.full_disk()):
+            # Programs say it each in their own words, and seldom which disk.
             why = f"a disk is full: {full}; {said}"
             result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
         if not self._launcher.is_local:  # other machines' load, and their clocks

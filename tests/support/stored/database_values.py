@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from sqlalchemy import text
 
 from commtune.db.codec import unpack_samples
-from commtune.db.connection.engine import _as_rows
+from commtune.db.connection.engine import _as_rows, open_database
 from commtune.db.queries import profiles
 from commtune.db.queries.summaries import list_summaries
 from commtune.db.records import (
@@ -212,3 +213,12 @@ def profile(name: str = "allreduce-large", **changes: Any) -> Profile:
         ),
         **changes,
     )
+
+
+def fill_database(url: str) -> None:
+    """Makes a database with a campaign of one trial and one profile."""
+    with closing(open_database(url)) as opened:
+        store = Store(opened)
+        campaign_id = store.open_campaign(campaign()).id
+        store.add_trial(campaign_id, 1, TUNED, "user")
+        store.save_profiles(campaign_id, [profile()])

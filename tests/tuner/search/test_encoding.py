@@ -7,54 +7,32 @@ import math
 import numpy as np
 import pytest
 
-from commtune.documents.yaml_document import parse_document
-from commtune.spaces.loading import build_space, list_presets, load_space
+from commtune.spaces.loading import list_presets, load_space
 from commtune.tuner.search.encoding import Encoding, Matrix
 
-SPACE = build_space(
-    parse_document(
-        """
-space: 1
-name: made-up
-version: 1
-library: made-up
-parameters:
-  - {name: WORD, kind: choice, values: [a, b, c], source: made up}
-  - {name: NUMBER, kind: integer, values: [1, 2, 4, 8], source: made up}
-  - name: channels
-    kind: group
-    source: made up
-    choices:
-      exactly-4: {LEAST: 4, MOST: 4}
-      exactly-8: {LEAST: 8, MOST: 8}
-      at-least-4: {LEAST: 4}
-      at-most-8: {MOST: 8}
-      by-name: {HOW: ring}
-"""
-    )
-)
+SPACE = load_space("nccl-sockets")
 
 
-def _alike(name: str) -> Matrix:
-    """Of a parameter's values, unset left out."""
+def _alike(name: str, *values: str) -> Matrix:
+    """How alike values of a parameter are."""
     encoding = Encoding(SPACE)
-    names = [parameter.name for parameter in SPACE.parameters]
-    return encoding.alike[names.index(name)][1:, 1:]
+    number = [parameter.name for parameter in SPACE.parameters].index(name)
+    places = [encoding.values[number].index(value) for value in values]
+    return encoding.alike[number][np.ix_(places, places)]
 
 
 def test_words_are_like_themselves_and_numbers_like_their_neighbours() -> None:
-    assert (_alike("WORD") == np.eye(3)).all()
-    assert _alike("NUMBER")[0].tolist() == pytest.approx([math.exp(-0.75 * n) for n in range(4)])
+    assert (_alike("NCCL_PROTO", "Simple", "LL", "^LL128") == np.eye(3)).all()
+    found = _alike("NCCL_NTHREADS", "64", "128", "256", "512")
+    assert found[0].tolist() == pytest.approx([math.exp(-0.75 * n) for n in range(4)])
 
 
 def test_choices_of_a_group_are_alike_as_far_as_they_set_the_same() -> None:
-    found = _alike("channels")
-    exactly_4, exactly_8, at_least_4, at_most_8, by_name = range(5)
+    found = _alike("channels", "exactly-4", "exactly-8", "at-least-4", "at-most-8")
     assert np.diag(found) == pytest.approx(1)
-    assert found[exactly_4, exactly_8] == pytest.approx(math.exp(-1))
-    assert found[exactly_4, at_least_4] == pytest.approx(math.sqrt(0.5))
-    assert found[at_least_4, at_most_8] == 0
-    assert found[by_name].tolist() == [0, 0, 0, 0, 1]
+    assert found[0, 1] == pytest.approx(math.exp(-0.6))  # neighbours of five in both variables
+    assert found[0, 2] == pytest.approx(math.sqrt(0.5))
+    assert found[2, 3] == 0
 
 
 @pytest.mark.parametrize("name", list_presets())
