@@ -98,12 +98,8 @@ class OnPbs(OnCluster):
         super().check_whole(name=name, lost=lost)
 
     def queue(self) -> list[Seen]:
-        asked = self.cluster.call("qselect", "-x").split()
-        printed = self.cluster.call("qstat", "-x", "-f", "-F", "dsv", "-D", "~", *asked)
         found = []
-        for line in printed.splitlines():
-            if not line.startswith("Job Id: "):  # a word about a job that is just gone
-                continue
+        for line in self.cluster.call("qstat", "-x", "-f", "-F", "dsv", "-D", "~").splitlines():
             said = dict(word.partition("=")[::2] for word in line.split("~"))
             number = line.partition(".")[0].removeprefix("Job Id: ")
             word = _STATES[said["job_state"]]

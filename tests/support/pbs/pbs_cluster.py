@@ -91,16 +91,17 @@ class Cluster:
         return self._call([*self.inside, *arguments], environment(Path(self.conf)))
 
     def _call(self, arguments: list[str], variables: dict[str, str]) -> str:
+        # Each call takes one of 512 reserved ports for a minute: whoever asks in a loop waits.
+        time.sleep(0.25)
         done = subprocess.run(
             arguments,
             env=variables,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
+            capture_output=True,
             text=True,
             timeout=120,
             check=False,
         )
-        assert done.returncode == 0, f"{arguments}: {done.stdout}"
+        assert done.returncode == 0, f"{arguments}: {done.stdout}{done.stderr}"
         return done.stdout
 
     def stop_controller(self) -> None:
