@@ -94,7 +94,7 @@ class Campaign:
             return self._run()
 
     def _run(self) -> CampaignResult:
-        clock = self.runner.clock
+        clock = self.runner.now_s
         started = clock()
         self.runner.recover()
         self.runner.load()

@@ -66,6 +66,7 @@ def test_a_write_waits_for_another_program_and_says_so_once(
 
     store = Store(file, say=say)
     campaign_id = store.open_campaign(given.campaign()).id
+    assert store.clock(lambda: 9.0) < 9.0  # no budget pays for the wait
     child.communicate()
     store.conclude(campaign_id, Conclusion())
     assert [summary.name for summary in given.summaries_of(store)] == ["shm"]

@@ -173,6 +173,16 @@ def test_a_passing_fault_of_the_machine_costs_no_value(
     assert {request.configuration for request in failed} <= again
 
 
+def test_no_budget_pays_for_waiting_until_a_fault_passes(laboratory: Laboratory) -> None:
+    laboratory.benchmark.machine = _failing(range(12, 15), Outcome.NODE_FAILURE)
+    laboratory.benchmark.simulated = False  # of which nobody waits for the machine
+    campaign, reporter = laboratory.session()
+    report = campaign.run()
+    assert len([line for line in reporter.said if line.startswith("waiting ")]) == 2
+    # By a clock that stands still between runs; 1 and 2 s were waited.
+    assert laboratory.benchmark.clock.now - report.wall_s == pytest.approx(3.0)
+
+
 @pytest.mark.parametrize(
     ("outcome", "said"),
     [

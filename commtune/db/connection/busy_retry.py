@@ -30,7 +30,7 @@ class BusyRetry:
         wait_s: how long it tries again, seconds; one attempt is always made.
         say: told once in every wait.
         away_s: the same as ``wait_s`` for a server that can't be reached.
-        waited_s: seconds of all waits for room and for servers so far.
+        waited_s: seconds that it waited so far.
         is_spent: a wait ended without success, by its limit or by Ctrl-C: what is written on the
             way out waits no more.
     """
@@ -68,6 +68,8 @@ class BusyRetry:
                     raise _given_up(error, shown, waited_s) from error
             else:
                 self.is_spent = False
+                if not is_first:
+                    self.waited_s += time.monotonic() - began
                 return done
             if is_first:
                 self._announce(

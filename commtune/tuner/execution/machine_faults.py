@@ -20,8 +20,13 @@ def blames_machine(run: Run) -> bool:
 
 @dataclass
 class FailingRuns:
-    """Runs in a row that failed where they were made one by one, whatever they were runs of."""
+    """Runs in a row that failed where they were made one by one, whatever they were runs of.
 
+    Attributes:
+        waited_s: seconds that were waited so far, for faults to pass.
+    """
+
+    waited_s: float = 0.0
     _ever_worked: bool = False
     _failing: list[Run] = field(default_factory=list)
 

@@ -101,8 +101,12 @@ class Runner:
         self.batches: Batches = (
             self.benchmark
             if isinstance(self.benchmark, Batches)
-            else LocalBatches(self.benchmark, self.clock, self.most_left_s)
+            else LocalBatches(self.benchmark, self.now_s, self.most_left_s)
         )
+
+    def now_s(self) -> float:
+        """The clock of budgets, seconds: no budget pays for waiting until a fault passes."""
+        return self.clock() - self.failing.waited_s
 
     @property
     def has_room(self) -> bool:

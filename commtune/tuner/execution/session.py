@@ -116,6 +116,7 @@ class Session:
         if pause_s:
             self.reporter.say(f"waiting {pause_s:.0f} s for the machine: {run.detail}")
             time.sleep(pause_s)
+            self.runner.failing.waited_s += pause_s
 
     def trace(self, configuration: Configuration) -> Execution | None:
         """What the library does under a configuration; stored, and not asked for twice."""
