@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Container, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -35,14 +35,32 @@ class Reading:
     is_wrong: bool = False
 
 
-def _read_table(text: str, *, in_place: bool = False) -> Reading:
+#: Sizes in bytes; all where ``None``.
+_Asked = Container[int] | None
+
+
+@dataclass
+class _Found:
+    """What a reader finds. Of sizes that nobody asked for there may be very many."""
+
+    asked: _Asked
+    measurements: list[Measurement] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+    is_there: bool = False  # any size, asked for or not
+
+    def wants(self, size: Any, wrong: Any) -> bool:
+        """Whether a size becomes a measurement: others do only where results were wrong."""
+        self.is_there = True
+        return self.asked is None or bool(wrong) or type(size) is not int or size in self.asked
+
+
+def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> Reading:
     """Reads the table of nccl-tests or rccl-tests: out of place, or in place.
 
     Where the output has no times of the one kind, those of the other are taken.
     """
     columns: list[str] = []
-    found: list[Measurement] = []
-    problems: list[str] = []
+    found = _Found(asked)
     out_of_bounds: int | None = None
     factor = 1.0
     for line in (line.strip() for line in _lines(text)):
@@ -56,14 +74,18 @@ def _read_table(text: str, *, in_place: bool = False) -> Reading:
                 out_of_bounds = int(bounds[1])
         elif columns and words and (size := _whole(words[0])):
             row = _table_row(columns, words, in_place=in_place)
-            if row is None:
-                problems.append(_not_understood(line))
+            factor = (row and _bus_factor(row)) or factor
+            wrong = row["wrong"] if row else 0
+            if not found.wants(size, wrong):
                 continue
-            factor = _bus_factor(row) or factor
-            found.append(_of_range(size, row["time_us"], row, "i_min", "i_max", row["wrong"]))
+            if row:
+                one = _of_range(size, row["time_us"], row, "i_min", "i_max", wrong)
+                found.measurements.append(one)
+            else:
+                found.problems.append(_not_understood(line))
     # Small sizes print bandwidths that are rounded to nothing, so large ones say the factor.
-    found = [replace(m, busbw=m.algbw * factor) for m in found]
-    reading = _reading(found, problems, "there is no table of nccl-tests in the output")
+    found.measurements = [replace(m, busbw=m.algbw * factor) for m in found.measurements]
+    reading = _reading(found, "there is no table of nccl-tests in the output")
     return replace(reading, ended=out_of_bounds is not None, is_wrong=bool(out_of_bounds))
 
 
@@ -104,24 +126,27 @@ _NOT_UNDERSTOOD = (
 )  # fmt: skip
 
 
-def read_json(text: str, *, in_place: bool = False) -> Reading:
+def read_json(text: str, asked: _Asked = None, *, in_place: bool = False) -> Reading:
     """Reads what ``-J`` of nccl-tests writes."""
+    found = _Found(asked)
     try:
         report = json.loads(text)
-        found = [_of_result(result, in_place=in_place) for result in report["results"]]
+        for result in report["results"]:
+            if one := _of_result(result, found, in_place=in_place):
+                found.measurements.append(one)
     except _NOT_UNDERSTOOD as error:
         return Reading(problems=(f"the JSON of nccl-tests is not understood: {error!r}",))
     bounds = report.get("out_of_bounds")
     wrong = isinstance(bounds, dict) and bool(bounds.get("count"))
-    return replace(_reading(filter(None, found)), ended="end_time" in report, is_wrong=wrong)
+    return replace(_reading(found), ended="end_time" in report, is_wrong=wrong)
 
 
-def _of_result(result: Mapping[str, Any], *, in_place: bool) -> Measurement | None:
+def _of_result(result: Mapping[str, Any], found: _Found, *, in_place: bool) -> Measurement | None:
     names = ("in_place", "out_of_place") if in_place else ("out_of_place", "in_place")
     placed = [(name, result[name]) for name in names if isinstance(result.get(name), dict)]
     wrong = int(sum(block.get("nwrong") or 0 for _, block in placed))
     size = _member({"size": int(result["size"])}, "size", 0)
-    for name, block in placed:
+    for name, block in placed if found.wants(size, wrong) else ():
         time_us = float(block.get("time", block.get("cpu_time")))
         if time_us <= 0:
             continue
@@ -136,7 +161,7 @@ def _of_result(result: Mapping[str, Any], *, in_place: bool) -> Measurement | No
     return None
 
 
-def _read_osu(text: str) -> Reading:
+def _read_osu(text: str, asked: _Asked = None) -> Reading:
     """Reads a table of the OSU micro-benchmarks. A bandwidth becomes the time of one message.
 
     The time is the average over ranks, as OSU prints it always; ``-f`` adds the shortest and the
@@ -144,8 +169,7 @@ def _read_osu(text: str) -> Reading:
     """
     columns: list[str] = []
     title = ""
-    found: list[Measurement] = []
-    problems: list[str] = []
+    found = _Found(asked)
     for line in _lines(text):
         if line.startswith("# OSU"):
             title, columns = line, []
@@ -154,17 +178,17 @@ def _read_osu(text: str) -> Reading:
         elif columns and line[:1].isdigit():
             row = dict(zip(columns, line.split(), strict=False))
             size = _whole(row.get("Size", ""))
-            if size == 0:
-                # A message of nothing has no bandwidth, and no size of a campaign is 0.
+            wrong = int(row.get("Validation", "").casefold() == "fail")
+            # A message of nothing has no bandwidth, and no size of a campaign is 0.
+            if size == 0 or not found.wants(size, wrong):
                 continue
             time_us = _osu_time_us(row, size, both_ways="Bi-Directional" in title) if size else 0
             if size and time_us:
-                wrong = int(row.get("Validation", "").casefold() == "fail")
                 ends = ("Min Latency(us)", "Max Latency(us)")
-                found.append(_of_range(size, time_us, row, *ends, wrong))
+                found.measurements.append(_of_range(size, time_us, row, *ends, wrong))
             else:
-                problems.append(_not_understood(line))
-    return _reading(found, problems, "there is no table of OSU's in the output")
+                found.problems.append(_not_understood(line))
+    return _reading(found, "there is no table of OSU's in the output")
 
 
 #: Names of columns have single blanks inside, and two or more between them.
@@ -184,14 +208,13 @@ def _osu_time_us(row: Mapping[str, str], size: int, *, both_ways: bool) -> float
     return None
 
 
-def _read_imb(text: str) -> Reading:
+def _read_imb(text: str, asked: _Asked = None) -> Reading:
     """Reads a table of IMB-MPI1 or its kin.
 
     The time is that of the slowest rank, from which IMB gets its bandwidths.
     """
     columns: list[str] = []
-    found: list[Measurement] = []
-    problems: list[str] = []
+    found = _Found(asked)
     ended = False
     for line in _lines(text):
         words = line.split()
@@ -202,39 +225,37 @@ def _read_imb(text: str) -> Reading:
             ended = ended or line.strip() == "# All processes entering MPI_Finalize"
         elif columns and words and (size := _whole(words[0])):  # nothing of a size of 0
             row = dict(zip(columns, words, strict=False))
+            wrong = int((_number(row.get("defects", "0")) or 0) > 0)
+            if not found.wants(size, wrong):
+                continue
             longest = "t_max[usec]" if "t_max[usec]" in row else "t[usec]"
             if time_us := _number(row.get(longest, "")):
-                wrong = int((_number(row.get("defects", "0")) or 0) > 0)
-                found.append(_of_range(size, time_us, row, "t_min[usec]", longest, wrong))
+                one = _of_range(size, time_us, row, "t_min[usec]", longest, wrong)
+                found.measurements.append(one)
             else:
-                problems.append(_not_understood(line))
-    reading = _reading(found, problems, "there is no table of IMB's in the output")
+                found.problems.append(_not_understood(line))
+    reading = _reading(found, "there is no table of IMB's in the output")
     return replace(reading, ended=ended)
 
 
-def read_json_lines(text: str, asked: Container[int] | None = None) -> Reading:
+def _read_json_lines(text: str, asked: _Asked = None) -> Reading:
     """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
 
     ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
-    with ``"wrong": 3`` where they were wrong. Right ones that were not ``asked`` for are left out.
+    with ``"wrong": 3`` where they were wrong.
     """
-    is_there = False
-    found: list[Measurement] = []
-    problems: list[str] = []
+    found = _Found(asked)
     for line in _lines(text):
         record = _object(line)
         if record is None or "bytes" not in record:
             continue
-        is_there, size = True, record["bytes"]
-        is_other = asked is not None and type(size) is int and size not in asked
-        if is_other and not record.get("wrong"):
+        if not found.wants(record["bytes"], record.get("wrong")):
             continue
         try:
-            found.append(_of_record(record))
+            found.measurements.append(_of_record(record))
         except ValueError as error:
-            problems.append(f"{line.strip()[:80]}: {error}")
-    nothing = 'there is no line like {"bytes": 8, "time_s": 1e-6} in the output'
-    return _reading(found, problems, "" if is_there else nothing)
+            found.problems.append(f"{line.strip()[:80]}: {error}")
+    return _reading(found, 'there is no line like {"bytes": 8, "time_s": 1e-6} in the output')
 
 
 _BEYOND_ANY_TIME = 1e9
@@ -349,20 +370,18 @@ def _of_samples(
     )
 
 
-def _reading(
-    found: Iterable[Measurement], problems: Sequence[str] = (), nothing: str = ""
-) -> Reading:
+def _reading(found: _Found, nothing: str = "") -> Reading:
     """Each size once: of several, nobody knows which is meant. ``nothing``: there was none."""
     by_size: dict[int, Measurement] = {}
     counts: Counter[int] = Counter()
-    said = list(problems)
-    for measurement in found:
+    said = list(found.problems)
+    for measurement in found.measurements:
         counts[measurement.bytes] += 1
         if problem := _problem(measurement):
             said.append(f"{measurement.bytes} bytes: {problem}")
         else:
             by_size.setdefault(measurement.bytes, measurement)
-    if not (counts or said) and nothing:
+    if not found.is_there and nothing:
         said.append(nothing)
     if twice := min((size for size, times in counts.items() if times > 1), default=None):
         said.append(f"{twice} bytes are printed {counts[twice]} times; run one benchmark, once")
@@ -374,11 +393,11 @@ def _problem(measurement: Measurement) -> str:
     return next(filter(None, (problem_of_time(one, measurement.bytes) for one in times)), "")
 
 
-#: Words of ``benchmark: output:``, and what reads them.
-OUTPUTS: Mapping[str, Callable[[str], Reading]] = {
+#: Words of ``benchmark: output:``, and what reads them: a text, and the sizes that are asked for.
+OUTPUTS: Mapping[str, Callable[..., Reading]] = {
     "nccl-tests": _read_table,
     "nccl-tests-in-place": partial(_read_table, in_place=True),
     "osu": _read_osu,
     "imb": _read_imb,
-    "json-line": read_json_lines,
+    "json-line": _read_json_lines,
 }

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from commtune.documents.packed_files import read_kept
-from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json, read_json_lines
+from commtune.kernels.adapters.formats import OUTPUTS, Reading, read_json
 from commtune.kernels.records import beyond_the_run
 from commtune.model import RunRequest
 from commtune.tuner.ports import Records
@@ -106,10 +106,8 @@ class CommandProgram:
     def _reading(self, records: Path, text: str, asked: set[int]) -> Reading:
         as_json = _text(_json_of(records)) if self.output.startswith("nccl-tests") else None
         if as_json is not None:
-            return read_json(as_json, in_place=self.output.endswith("in-place"))
-        if self.output == "json-line":
-            return read_json_lines(text, asked)
-        return OUTPUTS[self.output](text)
+            return read_json(as_json, asked, in_place=self.output.endswith("in-place"))
+        return OUTPUTS[self.output](text, asked)
 
     def _header(self, request: RunRequest) -> dict[str, Any]:
         workload = request.workload

@@ -16,10 +16,10 @@ from commtune.kernels.adapters.formats import (
     OUTPUTS,
     Reading,
     _read_imb,
+    _read_json_lines,
     _read_osu,
     _read_table,
     read_json,
-    read_json_lines,
 )
 
 _RECORDED = Path(__file__).parent / "recorded"
@@ -243,7 +243,7 @@ _LINES: list[tuple[dict[str, Any], bool]] = [
 
 @pytest.mark.parametrize(("line", "is_sound"), _LINES)
 def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> None:
-    reading = read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
+    reading = _read_json_lines(f"epoch 1\n{json.dumps(line)}\n")
     assert bool(reading.measurements) is is_sound
     assert bool(reading.problems) is not is_sound
     validator = Draft202012Validator(_SCHEMA)
@@ -263,7 +263,7 @@ def test_lines_and_their_schema_agree(line: dict[str, Any], is_sound: bool) -> N
     ],
 )
 def test_times_that_are_none_are_problems_and_nothing_is_measured(line: str, problem: str) -> None:
-    reading = read_json_lines(line)
+    reading = _read_json_lines(line)
     assert reading.measurements == ()
     assert problem in reading.problems[0]
 
@@ -275,13 +275,39 @@ def test_a_table_with_times_that_are_none_is_a_problem(time_us: str) -> None:
     assert (reading.measurements, len(reading.problems)) == ((), 1)
 
 
-def test_lines_of_sizes_that_nobody_asked_for_are_passed_over() -> None:
-    other, wrong = '{"bytes": 3, "time_s": "soon"}\n', '{"bytes": 4, "time_s": 1e-6, "wrong": 1}\n'
-    reading = read_json_lines(f'{other}{wrong}{{"bytes": 8, "time_s": 1e-6}}\n', {8})
+_NCCL = "# size count type redop root time algbw busbw #wrong\n"
+#: By reader: a head, and lines of a size without a time, of one with wrong results, and of one.
+_THREE_SIZES = {
+    "json-line": (
+        "", '{"bytes": 3, "time_s": "soon"}\n', '{"bytes": 4, "time_s": 1e-6, "wrong": 1}\n',
+        '{"bytes": 8, "time_s": 1e-6}\n',
+    ),
+    "osu": (
+        "# OSU MPI Allreduce Latency Test\n# Size  Avg Latency(us)  Validation\n",
+        "3 soon Pass\n", "4 1.0 Fail\n", "8 1.0 Pass\n",
+    ),
+    "imb": ("#bytes t[usec] defects\n", "3 soon 0\n", "4 1.0 7\n", "8 1.0 0\n"),
+    "nccl-tests": (
+        _NCCL, "3 1 float sum -1 soon 0 0 0\n", "4 1 float sum -1 1.0 0 0 1\n",
+        "8 2 float sum -1 1.0 0 0 0\n",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("output", sorted(_THREE_SIZES))
+def test_sizes_that_nobody_asked_for_are_passed_over(output: str) -> None:
+    read, (head, other, wrong, asked) = OUTPUTS[output], _THREE_SIZES[output]
+    reading = read(head + other + wrong + asked, {8})
     assert reading.problems == ()
     assert [(m.bytes, m.wrong) for m in reading.measurements] == [(4, 1), (8, 0)]
-    assert read_json_lines(other, {8}) == Reading()
-    assert read_json_lines(other).problems
+    passed = read(head + other, {8})
+    assert (passed.measurements, passed.problems) == ((), ())
+    assert read(head + other).problems
+
+
+def test_sizes_in_json_of_nccl_tests_that_nobody_asked_for_are_passed_over() -> None:
+    assert read_json(_nccl_json(), {16}).measurements == ()
+    assert [m.wrong for m in read_json(_nccl_json(nwrong="1"), {16}).measurements] == [1]
 
 
 def test_lines_of_json() -> None:
@@ -289,7 +315,7 @@ def test_lines_of_json() -> None:
         'step 1\n{"loss": 2.5}\n{"bytes": 8, "times_s": [4e-6, 1e-6, 2e-6]}\n'
         '{"bytes": 64, "time_s": 5e-6, "wrong": 2}\n{"bytes": broken\n'
     )
-    reading = read_json_lines(text)
+    reading = _read_json_lines(text)
     assert reading.problems == ()
     first, second = reading.measurements
     assert (first.median_s, first.min_s, first.max_s) == (2e-6, 1e-6, 4e-6)
