@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Any
 
 from commtune import process
+from commtune.formatting import format_count, list_first
 from commtune.model import Operation, Outcome, RunRequest, RunResult
 from commtune.tuner.ports import Records
 
@@ -146,9 +147,9 @@ def _judge_content(
     for operation in request.workload.operations:
         missing = set(request.workload.sizes) - _measured(request, operation, found)
         if missing:
-            sizes = ", ".join(str(size) for size in sorted(missing))
             named = f" of {operation}" if request.workload.then else ""
-            return Outcome.MALFORMED, f"no record{named} for these sizes: {sizes} bytes"
+            sizes = f"{format_count(len(missing), 'size')}: {list_first(sorted(missing))} bytes"
+            return Outcome.MALFORMED, f"no record{named} for {sizes}"
     strange = _strange_environment(found.header or {}, expected, watched)
     if strange:
         return Outcome.FAILED, strange

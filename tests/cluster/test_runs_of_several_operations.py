@@ -36,8 +36,14 @@ def test_a_run_with_all_operations_and_sizes_is_whole() -> None:
 def test_sizes_of_one_operation_do_not_stand_for_those_of_another() -> None:
     for place, (name, size) in enumerate(_ALL):
         found = _records(_ALL[:place] + _ALL[place + 1 :])
-        words = f"no record of {name or 'broadcast'} for these sizes: {size} bytes"
+        words = f"no record of {name or 'broadcast'} for 1 size: {size} bytes"
         assert _judge_content(_SEVERAL, found, {}, ()) == (Outcome.MALFORMED, words)
+
+
+def test_of_many_missing_sizes_the_first_and_their_number_are_said() -> None:
+    request = replace(_ALONE, workload=Workload(Operation.BROADCAST, tuple(range(1, 1001))))
+    said = "no record for 1000 sizes: 1, 2, 3, 4, ... bytes"
+    assert _judge_content(request, _records([]), {}, ()) == (Outcome.MALFORMED, said)
 
 
 @pytest.mark.parametrize(

@@ -121,7 +121,7 @@ def test_imb_itself(mpi: MpiInstallation, tmp_path: Path) -> None:
         ("import os; os.kill(os.getpid(), 11)", Outcome.CRASHED, "signal"),
         ("import time; time.sleep(900)", Outcome.TIMED_OUT, "0 sizes finished"),
         ("print('nothing of use')", Outcome.MALFORMED, "there is no line like"),
-        ('print(\'{"bytes": 16, "time_s": 1e-6}\')', Outcome.MALFORMED, "no record for these"),
+        ('print(\'{"bytes": 16, "time_s": 1e-6}\')', Outcome.MALFORMED, "no record for 1 size: "),
         ('print(\'{"bytes": 8, "time_s": 0}\')', Outcome.MALFORMED, "not a time in seconds"),
         ("raise SystemExit(3)", Outcome.FAILED, "exit status 1"),
         ("print('last words'); raise SystemExit(5)", Outcome.FAILED, "exit status 5"),
