@@ -8,6 +8,7 @@ from pathlib import Path
 import database_values as given
 import pytest
 from command_line import SMALL, CommandLine
+from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
 
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
@@ -59,9 +60,16 @@ def test_names_as_options(here: CommandLine) -> None:
     assert "tried first" not in none.err
 
 
-def test_an_unknown_name_in_a_file_has_its_line(here: CommandLine) -> None:
-    here.write(SMALL + "learn_from: [nigth]\n")
+def test_an_unknown_name_in_a_file_is_refused_with_its_line_before_any_run(
+    here: CommandLine,
+) -> None:
+    here.write("touch measured\n" + STEP_PROGRAM, "step.sh")
+    here.write(MODES_SPACE, "space.yaml")
+    # Runs tell what one costs where no budget is named.
+    lines = [line for line in STEP_CAMPAIGN.splitlines() if not line.startswith("budget")]
+    here.write("\n".join([*lines, "learn_from: [nigth]\n"]))
     said = here("tune", "campaign.yaml")
     assert said.code == 2
-    line = SMALL.count("\n") + 1
-    assert f"campaign.yaml:{line}: there is no campaign 'nigth' to learn from" in said.err
+    words = f"campaign.yaml:{len(lines) + 1}: there is no campaign 'nigth' to learn from"
+    assert words in said.err
+    assert not (here.folder / "measured").exists()

@@ -64,8 +64,9 @@ def prepare_campaign(
     Raises:
         CampaignError: with the line of what is wrong.
     """
-    # First: nothing is built or measured for a strategy that can't be had.
+    # First: nothing is built or measured for a strategy, or an earlier campaign, that isn't there.
     _check_strategy(spec)
+    propose_from_earlier(spec, url)  # anew below: how many there are follows from sizes and budget
     try:
         mpi = find_named_mpi(spec.mpi, spec.plan.workload)
     except UserError as error:
