@@ -189,11 +189,12 @@ def _as_begun(
     sizes = begun.what.get("workload", {}).get("sizes")
     if lacks_sizes and sizes:
         spec = _with_sizes(spec, sizes)
-    chosen = begun.settings.get("timing_choice")
-    if chosen and not spec.timing_named:
-        timing = asdict(spec.plan.timing)
+    if lacks_timing(spec):
         ways = {key: word for key, word in begun.what.get("timing", {}).items() if key in WAYS}
-        spec = with_choice(spec, Timing(**{**timing, **ways}), TimingChoice(**chosen))
+        spec = _with_timing(spec, Timing(**{**asdict(spec.plan.timing), **ways}))
+        # None where nothing chose it, or it was named meanwhile.
+        if chosen := begun.settings.get("timing_choice"):
+            spec = with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
     if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
         return _less_choice(spec)
