@@ -143,6 +143,7 @@ def read_rows(
     key: str = "id",
     *,
     are_shared: bool = False,
+    tell: Callable[[Damage], None] | None = None,
 ) -> list[dict[str, Any]]:
     """The rows that are sound, as plain values; damaged ones are told and left out.
 
@@ -150,6 +151,7 @@ def read_rows(
         table: the one that rows are named after.
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
+        tell: in the place of ``ON_DAMAGE``; ``refuse`` for rows without which there is no answer.
     """
     stored = [dict(row) for row in rows]
     damaged: dict[int, tuple[str, str]] = {}
@@ -166,5 +168,5 @@ def read_rows(
             if place not in damaged and (problem := interval_problem(row)):
                 damaged[place] = "ratio", problem
     for place in sorted(damaged):
-        ON_DAMAGE.get()(Damage(table, name_row(stored[place][key]), *damaged[place]))
+        (tell or ON_DAMAGE.get())(Damage(table, name_row(stored[place][key]), *damaged[place]))
     return [row for n, row in enumerate(stored) if n not in damaged] if damaged else stored

@@ -181,8 +181,12 @@ def test_what_is_damaged_is_named_and_the_rest_is_answered(
 ) -> None:
     _damage(path, "campaigns", "settings", "{")
     assert _names(path) == ["second"]
-    assert [str(one) for one in told] == ["campaigns 1: settings: broken JSON: '{'"]
-    assert _run("show first", path) == "the database is damaged: campaign first"
+    damage = "campaigns 1: settings: broken JSON: '{'"
+    assert [str(one) for one in told] == [damage]
+    told.clear()
+    for command in ("show first", "report first", "cancel first"):
+        assert _run(command, path) == f"the database is damaged: {damage}"
+    assert told == []  # what an error says is not told beside it
     assert _run("show second", path) == ""
     assert "second: allreduce" in capsys.readouterr().out
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import DamagedRows, read_rows
+from commtune.db.damage import read_rows, refuse
 from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.profiles import (
     campaign_names,
@@ -55,10 +55,7 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise unknown_campaign(rows, name)
-    sound = read_rows(found, "campaigns")
-    if not sound:
-        raise DamagedRows(f"campaign {name}")
-    return _description(sound[0])
+    return _description(read_rows(found, "campaigns", tell=refuse)[0])
 
 
 def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
@@ -99,9 +96,7 @@ def find_holder(url: str, campaign_id: int) -> LockOwner | None:
         found = rows(
             "SELECT * FROM locks WHERE campaign_id = :campaign", {"campaign": campaign_id}
         )
-    sound = read_rows(found, "locks", "campaign_id")
-    if len(sound) < len(found):
-        raise DamagedRows(f"the lock of campaign {campaign_id}")
+    sound = read_rows(found, "locks", "campaign_id", tell=refuse)
     return LockOwner.from_row(sound[0]) if sound else None
 
 

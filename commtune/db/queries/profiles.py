@@ -13,7 +13,7 @@ from typing import Any
 
 from commtune.db.connection.location import Rows, is_service
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows, read_rows
+from commtune.db.damage import Damage, DamagedRows, read_rows
 from commtune.db.records import ProfileAnswer, StackRecord, StoredProfile, SystemRecord
 from commtune.errors import DatabaseFault, UnknownName
 from commtune.model import Conditions, Configuration, Interval, PointEvidence, Profile, Verdict
@@ -190,7 +190,6 @@ def _details(row: Mapping[str, Any]) -> dict[str, Any]:
         }
     except DatabaseFault as error:
         damage = Damage("profiles", str(row["id"]), "details", error.message)
-        ON_DAMAGE.get()(damage)
         raise DamagedRows(str(damage)) from error
 
 
