@@ -55,9 +55,16 @@ _SHORTEST_RUN_S = 0.05
 
 
 def prepare_slurm_campaign(
-    spec: CampaignSpec, mpi: MpiInstallation, say: Callable[[str], None]
+    spec: CampaignSpec,
+    mpi: MpiInstallation,
+    say: Callable[[str], None],
+    *,
+    again: bool = False,
 ) -> SlurmCampaign:
     """A campaign on Slurm from where we are, a login node or an allocation; builds its benchmark.
+
+    Args:
+        again: what it measured is measured again, so its file has to stay as it is.
 
     Raises:
         UserError: its file has no 'slurm'.
@@ -76,7 +83,7 @@ def prepare_slurm_campaign(
         request=spec.slurm,
         mpi=mpi,
         program=program,
-        site=_describe_site(spec),
+        site=_describe_site(spec, again=again),
         folder=Folders.of_user().runs(spec.plan.name).parent,
         allocation=allocation_here(spec.slurm.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
@@ -85,7 +92,8 @@ def prepare_slurm_campaign(
     on = _with_nodes_of_one_kind(on) if is_slurm else on
     if not on.key:  # ``submit`` said it
         _say_what_node_hours_decide(on)
-        _say_which_system_it_is(on)
+        if not again:
+            _say_which_system_it_is(on)
     return on
 
 
@@ -145,24 +153,26 @@ def _say_which_system_it_is(on: SlurmCampaign) -> None:
         on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
 
 
-def _describe_site(spec: CampaignSpec) -> Site:
+def _describe_site(spec: CampaignSpec, *, again: bool) -> Site:
     """What the scheduler says of where we are; its silence is told in words of the campaign."""
     kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
         return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
-        if spec.system is None:
-            raise
         is_there = isinstance(error, SchedulerFault)
+        if spec.system is None and (is_there or not again):
+            raise
         state = "does not answer here" if is_there else "is not on this machine"
         ping = "scontrol ping" if kind is JobScheduler.SLURM else "qstat -B"
         ask = f" ('{ping}' asks whether it is there)" if is_there else ""
         # A system alone brings its scheduler as well, without a key of its own in the file.
         keys = "'system'" if kind not in spec.lines else f"'system' and '{kind}'"
+        whose = f"s on {spec.system.name} go" if spec.system else f" {spec.plan.name} goes"
+        place = f" of {spec.system.name}" if spec.system else ""
+        here = f";\nto measure on this machine instead, leave {keys} out of the campaign file"
         raise EnvironmentFault(
-            f"campaigns on {spec.system.name} go through {kind.label}, and {kind.label} {state}",
-            hint=f"start it on a login node of {spec.system.name}{ask};\n"
-            f"to measure on this machine instead, leave {keys} out of the campaign file",
+            f"campaign{whose} through {kind.label}, and {kind.label} {state}",
+            hint=f"start it on a login node{place}{ask}{'' if again else here}",
             transient=error.transient,
         ) from error
 
