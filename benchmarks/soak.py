@@ -6,7 +6,8 @@ Each round makes simulated campaigns in compressed time, whose controllers die a
 the store, in this process; and a real one under MPICH with ``commtune tune``, of a program that
 meets a full disk, a limit on processes, missing programs and scripts, while the controller is
 killed and its database is held by another program. The faults are those that the tests inject.
-Exit code 1: a run was lost or stored twice, or something was left. The first rounds warm up. The
+Exit code 1: a run was lost or stored twice, or something was left. The first rounds warm up; of
+fewer, what is left can't be told. A round that has begun is ended, which can take a minute. The
 namespace is for a /dev/shm that nobody else uses.
 """
 
@@ -33,6 +34,8 @@ from command_line import CommandLine, wait_until
 from killed_campaigns import assert_sound, campaign
 from machine_faults import MACHINE_FAULTS
 from step_program import MODES_SPACE, STEP_CAMPAIGN, STEP_PROGRAM
+
+from commtune.formatting import format_count
 
 _WARM_UP = 3
 #: Bytes that this process may grow after it: what the allocator doesn't give back.
@@ -116,7 +119,7 @@ def main() -> int:
     counts: dict[str, int] = {}
     first: dict[str, float] = {}
     rounds = 0
-    while time.monotonic() < end or rounds <= _WARM_UP:
+    while time.monotonic() < end or not rounds:
         for _ in range(5):
             simulate(rng)
         with tempfile.TemporaryDirectory() as folder:
@@ -130,8 +133,12 @@ def main() -> int:
         rounds += 1
         if rounds == _WARM_UP:
             first = measure_left()
+    done = f"{format_count(rounds, 'round')}, {5 * rounds} simulated campaigns"
+    print(f"{done}; faults: {counts}")
+    if rounds <= _WARM_UP:
+        print(f"what is left can be told of more than {_WARM_UP} rounds only")
+        return 0
     last = measure_left()
-    print(f"{rounds} rounds, {5 * rounds} simulated campaigns; faults: {counts}")
     for name, value in last.items():
         print(f"{name}: {first[name]:.0f} after {_WARM_UP} rounds, {value:.0f} at the end")
     grown = last.pop("memory, MiB") - first.pop("memory, MiB")
