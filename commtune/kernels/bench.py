@@ -123,6 +123,23 @@ def aggressor_arguments(
     return [*command, f"--stop-file={stop_file}"] if stop_file else command
 
 
+def read_traffic(records: Path) -> dict[str, float]:
+    """What an aggressor sent so far, all its ranks together; empty where it sent nothing.
+
+    Bytes, each message counted once; seconds without pauses; rates in 10^9 bits a second of these.
+    """
+    sent = read_records(records).traffic
+    if not sent or not sent["bytes_moved"]:
+        return {}
+    bits_per_byte_s = 8e-9 / sent["active_s"] if sent["active_s"] > 0 else 0.0
+    return {
+        "bytes_moved": sent["bytes_moved"],
+        "active_s": sent["active_s"],
+        "gigabits_per_s": sent["bytes_moved"] * bits_per_byte_s,
+        "gigabits_per_s_between_nodes": sent["bytes_between_nodes"] * bits_per_byte_s,
+    }
+
+
 def _backend(backend: str) -> list[str]:
     if not model.Backend(backend).uses_gpu:
         return []

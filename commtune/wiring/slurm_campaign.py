@@ -44,8 +44,12 @@ from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
 from commtune.kernels.adapters.program import CommandProgram
-from commtune.kernels.aggressor import AggressorReport
-from commtune.kernels.bench import AGGRESSOR_SIGN, NativeProgram, aggressor_arguments
+from commtune.kernels.bench import (
+    AGGRESSOR_SIGN,
+    NativeProgram,
+    aggressor_arguments,
+    read_traffic,
+)
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
 from commtune.slurm_templates.job_request import JobRequest
@@ -381,7 +385,7 @@ class SlurmCampaign:
             mpi_launcher=str(self.mpi.launcher),
             arguments=partial(aggressor_arguments, self.program.executable, aggressor),
             sign=AGGRESSOR_SIGN,
-            read=AggressorReport.read,
+            read=read_traffic,
         )
 
     def _submitter(self, book: JobBook) -> Submitter:

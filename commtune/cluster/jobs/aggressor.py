@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from commtune.cluster.jobs.job_folder import read_tail
 from commtune.model import Aggressor, Outcome, RunResult
@@ -20,9 +20,6 @@ from commtune.systems.schema import System
 _BEGINS_S = 60
 #: Seconds that its end may take: asked by a file, by a signal, killed.
 _ENDS_S = 20.0
-
-#: What of its report is kept with a run.
-_FACTS = ("bytes_moved", "active_s", "gigabits_per_s", "gigabits_per_s_between_nodes")
 
 
 @dataclass(frozen=True)
@@ -65,10 +62,10 @@ class AggressorLaunch:
     libraries: Collection[str]
     mpi_launcher: str
     #: arguments, read: ``kernels.bench.aggressor_arguments`` for this aggressor, and
-    #: ``kernels.aggressor.AggressorReport.read``.
+    #: ``kernels.bench.read_traffic``.
     arguments: Callable[..., Sequence[str]]
     sign: str  # text that it prints as soon as it sends
-    read: Callable[[Path], Any]
+    read: Callable[[Path], Mapping[str, float]]
 
     def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
         """What starts it beside a run that may take ``limit_s`` seconds."""
@@ -121,10 +118,9 @@ class AggressorLaunch:
         there = self.presence(place)
         if there.was_there:
             traffic = self.read(place.records)
-            if result.header is None or not traffic.bytes_moved:
+            if result.header is None or not traffic:
                 return result
-            facts = {name: getattr(traffic, name) for name in _FACTS}
-            return replace(result, header={**result.header, "beside": facts})
+            return replace(result, header={**result.header, "beside": traffic})
         if result.outcome.is_lost:
             return result
         return replace(

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
-from commtune.kernels.aggressor import AggressorReport
-from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments
+from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.slurm_templates.rendering import Step
@@ -31,7 +30,7 @@ def beside(request: JobRequest = REQUEST, aggressor: Aggressor = AGGRESSOR) -> A
         mpi_launcher="mpirun",
         arguments=partial(aggressor_arguments, Path("/bench"), aggressor),
         sign=AGGRESSOR_SIGN,
-        read=AggressorReport.read,
+        read=read_traffic,
     )
 
 
@@ -108,17 +107,12 @@ def test_a_run_beside_it_counts_and_keeps_what_it_sent(
     place = AggressorFiles(tmp_path / "out")
     place.output.write_text(f"commtune-bench: sending\n{last}\n")
     assert beside().checked(result(outcome), place) == result(outcome)  # no records
-    said = AggressorReport(bytes_moved=10**9, bytes_between_nodes=5 * 10**8, active_s=2.0)
-    one = replace(beside(), read=lambda _: said)
+    sent = {"bytes_moved": 10**9, "active_s": 2.0, "gigabits_per_s": 4.0}
+    one = replace(beside(), read=lambda _: sent)
     found = one.checked(result(outcome), place)
     assert found.outcome is outcome
     assert found.header == {
         "ranks": 8,
-        "beside": {
-            "bytes_moved": 10**9,
-            "active_s": 2.0,
-            "gigabits_per_s": 4.0,
-            "gigabits_per_s_between_nodes": 2.0,
-        },
+        "beside": sent,
     }
     assert one.checked(result(outcome, header=None), place).header is None
