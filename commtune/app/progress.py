@@ -40,9 +40,6 @@ class LineReporter:
     def say(self, message: str) -> None:
         self.write(message)
 
-    def close(self) -> None:
-        """Nothing to take away."""
-
 
 def describe_progress(progress: Progress, time: str) -> str:
     """``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.

@@ -61,11 +61,6 @@ class JobState(StrEnum):
     def policy(self) -> Policy:
         return _POLICIES[self]
 
-    @property
-    def blames_configuration(self) -> bool:
-        """Whether the environment variables of the run may be the cause."""
-        return self.policy is Policy.BLAME
-
 
 _POLICIES: Mapping[JobState, Policy] = {
     JobState.PENDING: Policy.WAIT,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import ClassVar, Protocol
 
 from commtune.cluster.job_states import JobState, ObservedState
-from commtune.cluster.placement import Topology, expand_readable_hosts, find_distance
+from commtune.cluster.placement import Topology, find_distance
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
 
@@ -119,11 +119,6 @@ class AccountedJob:
     ended_at: float | None  # seconds since 1970, or ``None``
     user: str
     name: str
-
-    @property
-    def nodes(self) -> tuple[str, ...]:
-        """Names of its nodes; none where the list can't be read."""
-        return expand_readable_hosts(self.node_list)
 
     @property
     def node_hours(self) -> float:

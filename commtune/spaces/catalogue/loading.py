@@ -95,7 +95,6 @@ class NotRead:
     """A name that a library doesn't read, or not any more, with the truth about it."""
 
     catalogue: Catalogue
-    pattern: str
     entry: NotVariable
 
 
@@ -125,7 +124,7 @@ def look_up(name: str) -> LookupResult:
     files = [load_catalogue(library) for library in list_libraries() if _may_hold(library, name)]
     known = tuple(entry for file in files for entry in _known(file, name))
     not_read = tuple(
-        NotRead(file, pattern, entry)
+        NotRead(file, entry)
         for file in files
         for pattern, entry in file.not_variables.items()
         if _matches_pattern(name, pattern)

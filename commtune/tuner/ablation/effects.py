@@ -126,12 +126,10 @@ class VariableJudgement:
 
     Attributes:
         needed: those that surely bring something.
-        idle: those that surely bring nothing worth having.
-        unclear: the others, the most promising first.
+        unclear: those of which neither that nor the opposite is sure, the most promising first.
     """
 
     needed: frozenset[str]
-    idle: frozenset[str]
     unclear: tuple[str, ...]
 
 
@@ -160,7 +158,7 @@ def judge_variables(
     a handful of blocks is too few to know it for each.
     """
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
-        return VariableJudgement(frozenset(), frozenset(), tuple(lost))
+        return VariableJudgement(frozenset(), tuple(lost))
     comparisons = max(1, len(lost) * len(sizes))
     needed, idle, best = set(), set(), {}
     for name, effect in lost.items():
@@ -180,7 +178,7 @@ def judge_variables(
         elif high:
             idle.add(name)
     unclear = sorted(lost.keys() - needed - idle, key=lambda name: -best[name])
-    return VariableJudgement(frozenset(needed), frozenset(idle), tuple(unclear))
+    return VariableJudgement(frozenset(needed), tuple(unclear))
 
 
 def _pooled(found: Sequence[Estimate]) -> tuple[float, float]:

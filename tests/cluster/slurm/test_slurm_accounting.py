@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from commtune.cluster.job_states import JobState, ObservedState
+from commtune.cluster.placement import expand_readable_hosts
 from commtune.cluster.scheduler import AccountedJob, state_in_accounts, sum_node_hours
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.slurm.command_output import FIELD, read_accounts
@@ -44,13 +45,14 @@ def test_fields_of_a_job() -> None:
     assert job.observed.state is JobState.CANCELLED
     assert (job.observed.cancelled_by, job.observed.started_at) == (0, 1000)
     assert (job.exit_code, job.signal) == (1, 9)
-    assert (job.elapsed_s, job.node_count, job.nodes) == (90, 2, ("n1", "n2"))
+    assert (job.elapsed_s, job.node_count, job.node_list) == (90, 2, "n[1-2]")
     assert (job.ended_at, job.name) == (1090, "a\x1fb")
 
 
 def test_a_job_that_never_ran() -> None:
     (job,) = read_accounts(line("7", "PENDING"))
-    assert (job.node_count, job.nodes, job.ended_at) == (0, (), None)
+    assert (job.node_count, job.ended_at) == (0, None)
+    assert not expand_readable_hosts(job.node_list)
     assert job.node_hours == 0
     assert sum_node_hours([job]) == 0
 
@@ -76,7 +78,7 @@ def test_any_text_can_be_read(text: str) -> None:
 @given(st.lists(st.text(alphabet="7_+:[]-n\u0663"), min_size=12, max_size=12))
 def test_any_fields_can_be_read(fields: list[str]) -> None:
     for job in read_accounts(FIELD.join(["7", *fields[1:]]) + "\n"):
-        assert job.nodes is not None
+        assert expand_readable_hosts(job.node_list) is not None
         assert sum_node_hours([job]) >= 0
 
 

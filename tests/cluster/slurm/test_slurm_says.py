@@ -85,7 +85,7 @@ def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -
     assert (by_name["failed"].exit_code, by_name["failed"].signal) == (3, None)
     assert (by_name["killed"].exit_code, by_name["killed"].signal) == (0, 11)
     assert by_name["cancelled"].observed.cancelled_by == 0
-    assert by_name["node-failure"].nodes == ("n3",)
+    assert by_name["node-failure"].node_list == "n3"
     assert by_name["completed"].node_count == 2
     assert by_name["cancelled-before"].node_count == 0
     back = state_in_accounts(records, jobs["put-back"])

@@ -152,7 +152,7 @@ def test_policies() -> None:
         JobState.NODE_FAILURE,
         JobState.PREEMPTED,
     }
-    assert {s for s in JobState if s.blames_configuration} == {
+    assert {s for s in JobState if s.policy is Policy.BLAME} == {
         JobState.FAILED,
         JobState.TIMED_OUT,
         JobState.OUT_OF_MEMORY,
