@@ -5,6 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
+#: Options that a hint lists.
+_MOST_SHOWN = 12
+
 
 def find_nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
     """The option most like the word, whatever their case; ``None`` where none is like it.
@@ -34,14 +37,14 @@ def _shortens(word: str, option: str) -> bool:
     return all(letter in letters for letter in word)
 
 
-def suggest(word: str, options: Iterable[str], *, limit: int = 12) -> str:
+def suggest(word: str, options: Iterable[str]) -> str:
     """A hint: the nearest option, or else all of them where they are few."""
     known = list(options)
     found = find_nearest(word, known)
     if found is not None:
         return f"nearest: {found}"
-    shown = ", ".join(known[:limit])
-    more = f", ... ({len(known)} in all)" if len(known) > limit else ""
+    shown = ", ".join(known[:_MOST_SHOWN])
+    more = f", ... ({len(known)} in all)" if len(known) > _MOST_SHOWN else ""
     return f"known: {shown}{more}" if known else ""
 
 

@@ -29,10 +29,10 @@ _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 _GROUP_ROWS = 50_000
 
 
-def in_groups(rows: _Rows, size: int = _GROUP_ROWS) -> Iterator[list[Sequence[Any]]]:
-    """The rows in lists of this length; the last one may be shorter."""
+def in_groups(rows: _Rows) -> Iterator[list[Sequence[Any]]]:
+    """The rows in lists as long as a row group; the last one may be shorter."""
     remaining = iter(rows)
-    while group := list(islice(remaining, size)):
+    while group := list(islice(remaining, _GROUP_ROWS)):
         yield group
 
 

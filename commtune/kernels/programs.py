@@ -46,7 +46,6 @@ class PythonProgram:
     libmpi: str
     pattern: str = ""
     env_names: Sequence[str] = ()
-    python: str = sys.executable
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
         workload, timing = request.workload, request.timing
@@ -70,7 +69,7 @@ class PythonProgram:
             "libmpi": self.libmpi,
         }
         # -P: the folder that it is started in is no place to import from.
-        command = [self.python, "-P", "-m", "commtune.kernels.python_bench"]
+        command = [sys.executable, "-P", "-m", "commtune.kernels.python_bench"]
         return [*command, *(f"--{name}={value}" for name, value in options.items() if value != "")]
 
     def read(self, records: Path, request: model.RunRequest) -> Records:

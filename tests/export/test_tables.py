@@ -78,7 +78,7 @@ def test_json_lines_are_exact_and_nest_configurations() -> None:
 
 
 def test_parquet_has_typed_columns_in_several_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables.in_groups, "__defaults__", (2,))
+    monkeypatch.setattr(tables, "_GROUP_ROWS", 2)
     out = io.BytesIO()
     rows = [row(), row("=1\n", bytes=None, started=None), row("r3", env_A=None)]
     assert tables.write_parquet(COLUMNS, iter(rows), out) == 3

@@ -130,12 +130,6 @@ class SlurmScheduler:
     shared_queue: SharedAnswer | None = None
     shared_accounts: SharedAnswer | None = None
     timeout_s: float = 60.0  # seconds that a call may take
-    sbatch: str = "sbatch"
-    scancel: str = "scancel"
-    squeue: str = "squeue"
-    sacct: str = "sacct"
-    sinfo: str = "sinfo"
-    scontrol: str = "scontrol"
 
     @property
     def name(self) -> str:
@@ -150,17 +144,17 @@ class SlurmScheduler:
         numbers: list[str] = _ACCEPTED.findall(done.output)
         if numbers:
             return numbers[-1]
-        raise fault_of_submission(self.sbatch, done, self.timeout_s)
+        raise fault_of_submission("sbatch", done, self.timeout_s)
 
     def end_submission(self, script: Path) -> None:
-        process_trees.end_running(Path(self.sbatch).name, str(script.absolute()))
+        process_trees.end_running("sbatch", str(script.absolute()))
 
     def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
         """What Slurm says, asked whether it would take the job; a ``SlurmFault`` if not."""
         done = self._run_sbatch(["--test-only", *options], script, folder)
         if not done.ok:
             error = classify_submission_error(done.output)
-            raise fault_of_program(self.sbatch, done, error, self.timeout_s)
+            raise fault_of_program("sbatch", done, error, self.timeout_s)
         said = " ".join(done.output.replace("sbatch: ", "").split())
         return said or "Slurm would accept the job"
 
@@ -229,7 +223,7 @@ class SlurmScheduler:
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
         if not nodes:
             return frozenset()
-        question = [self.sinfo, "--Node", "--noheader", f"--format={NODE_FORMAT}"]
+        question = ["sinfo", "--Node", "--noheader", f"--format={NODE_FORMAT}"]
         question += [f"--nodes={','.join(sorted(nodes))}"]
         said = ask_slurm(question, self.environment, self.timeout_s)
         return read_failed_nodes(said) & set(nodes)
@@ -238,7 +232,7 @@ class SlurmScheduler:
         return f"scontrol release {job}"
 
     def _question_queue(self, which: list[str]) -> str:
-        question = [self.squeue, "--noheader", "--array", "--all", "--states=all"]
+        question = ["squeue", "--noheader", "--array", "--all", "--states=all"]
         question += [f"--user={self.user}", f"--format={QUEUE_FORMAT}"]
         return ask_slurm([*question, *which], self.environment, self.timeout_s)
 
@@ -252,23 +246,23 @@ class SlurmScheduler:
             raise
 
     def _ask_scontrol(self, *words: str) -> None:
-        ask_slurm([self.scontrol, *words], self.environment, self.timeout_s)
+        ask_slurm(["scontrol", *words], self.environment, self.timeout_s)
 
     def _ask_accounts_of_user(self, since: float) -> str:
         return self._ask_accounts([f"--user={self.user}", *_period(since)])
 
     def _ask_accounts(self, which: Sequence[str]) -> str:
-        question = [self.sacct, "--allocations", "--duplicates", "--noheader", "--parsable2"]
+        question = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
         said = ask_slurm(question, self.environment, self.timeout_s)
         if failed := _NO_RECORDS.search(said):  # with status 0: it would say that jobs are gone
             error = SlurmError.ACCOUNTING_DOWN
-            raise SlurmFault(f"{self.sacct}: {error.value}: {failed[0]}", error)
+            raise SlurmFault(f"sacct: {error.value}: {failed[0]}", error)
         return said
 
     def _run_scancel(self, jobs: Sequence[str]) -> None:
         done = process.run_process(
-            [self.scancel, *jobs],
+            ["scancel", *jobs],
             environment=_asking_environment(clean_environment(self.environment)),
             timeout_s=self.timeout_s,
             whole_output=True,
@@ -277,12 +271,12 @@ class SlurmScheduler:
         said = "\n".join(line for line in lines if not _GONE.search(line))
         # Its exit status is an error number's last byte: zero proves nothing, other things little.
         if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
-            raise fault_of_program(self.scancel, done, classify_error(said), self.timeout_s)
+            raise fault_of_program("scancel", done, classify_error(said), self.timeout_s)
 
     def _run_sbatch(self, options: Sequence[str], script: Path, folder: Path) -> process.Completed:
         chdir = f"--chdir={folder.absolute()}"
         return process.run_process(
-            [self.sbatch, chdir, *options, script.absolute()],
+            ["sbatch", chdir, *options, script.absolute()],
             environment=clean_environment(self.environment),
             timeout_s=self.timeout_s,
             cwd=folder,

@@ -62,7 +62,7 @@ class Importance:
 
 
 def variable_importance(
-    assignments: Sequence[_Assignment], log_times: Sequence[float], *, seed: int = 0
+    assignments: Sequence[_Assignment], log_times: Sequence[float]
 ) -> list[Importance]:
     """Importance of every variable with two values that were tried often enough.
 
@@ -70,7 +70,6 @@ def variable_importance(
         assignments: one for each configuration that was tried.
         log_times: logarithm of the time of each, in the same order: its mean over runs and
             sizes, the common level of a machine state or a size taken off.
-        seed: of the shuffles.
 
     Returns:
         The variables, by falling spread; empty where there is too little to fit.
@@ -83,7 +82,7 @@ def variable_importance(
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
     effects, residuals = _robust(design, observed)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(0)
     shuffled = np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)], axis=1)
     noise = _fit(design, shuffled)
     found = [

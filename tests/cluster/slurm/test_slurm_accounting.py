@@ -126,11 +126,12 @@ def test_order_and_repetition_do_not_matter(seen: list[AccountedJob], chance: ob
     assert sum_node_hours(shuffled) == pytest.approx(sum_node_hours(seen))
 
 
-def sacct(folder: Path, text: str) -> str:
+def sacct(folder: Path, text: str) -> SlurmScheduler:
+    """Asks a sacct that does this."""
     file = folder / "sacct"
     file.write_text("#!/bin/sh\n" + text)
     file.chmod(0o755)
-    return str(file)
+    return SlurmScheduler({"PATH": f"{folder}:{os.environ['PATH']}"})
 
 
 @pytest.mark.parametrize(
@@ -146,12 +147,11 @@ def sacct(folder: Path, text: str) -> str:
     ],
 )
 def test_whether_accounts_are_kept(tmp_path: Path, says: str, kept: bool) -> None:
-    accounting = SlurmScheduler({"PATH": os.environ["PATH"]}, sacct=sacct(tmp_path, says + "\n"))
-    assert accounting.has_accounts() is kept
+    assert sacct(tmp_path, says + "\n").has_accounts() is kept
 
 
 def test_no_sacct_no_accounts(tmp_path: Path) -> None:
-    assert not SlurmScheduler({}, sacct=str(tmp_path / "nothing")).has_accounts()
+    assert not SlurmScheduler({"PATH": str(tmp_path)}).has_accounts()
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,5 @@ def test_no_sacct_no_accounts(tmp_path: Path) -> None:
 )
 def test_accounts_that_do_not_answer_are_no_answer(tmp_path: Path, says: str) -> None:
     with pytest.raises(SlurmFault) as caught:
-        SlurmScheduler({"PATH": os.environ["PATH"]}, sacct=sacct(tmp_path, says)).account(
-            ["7"], 1e9
-        )
+        sacct(tmp_path, says).account(["7"], 1e9)
     assert caught.value.error is SlurmError.ACCOUNTING_DOWN

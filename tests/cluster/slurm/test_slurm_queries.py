@@ -218,16 +218,16 @@ def test_waits_grow_while_nothing_happens_and_differ_by_chance() -> None:
     assert PollBackoff(1).wait_s(3, 0) != PollBackoff(2).wait_s(3, 0)
 
 
-def program(folder: Path, name: str, text: str) -> str:
-    """A program that says this."""
-    file = folder / name
+def squeue(folder: Path, text: str) -> dict[str, str]:
+    """An environment whose squeue does this."""
+    file = folder / "squeue"
     file.write_text("#!/bin/sh\n" + text)
     file.chmod(0o755)
-    return str(file)
+    return {"PATH": f"{folder}:{BIN['PATH']}"}
 
 
 def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
-    queue = SlurmScheduler(BIN, timeout_s=0.3, squeue=program(tmp_path, "squeue", "sleep 60\n"))
+    queue = SlurmScheduler(squeue(tmp_path, "sleep 60\n"), timeout_s=0.3)
     with pytest.raises(SlurmFault) as caught:
         queue.poll(["7"])
     assert caught.value.error is SlurmError.CONTROLLER_DOWN
@@ -236,13 +236,12 @@ def test_a_controller_that_never_answers_is_given_up(tmp_path: Path) -> None:
 
 def test_a_missing_squeue_is_no_passing_fault(tmp_path: Path) -> None:
     with pytest.raises(MissingComponent):
-        SlurmScheduler(BIN, squeue=str(tmp_path / "nothing")).poll(["7"])
+        SlurmScheduler({"PATH": str(tmp_path)}).poll(["7"])
 
 
 def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
     calls = tmp_path / "calls"
-    squeue = program(tmp_path, "squeue", f'echo "$@" >> {calls}\n')
-    queue = SlurmScheduler(BIN, user=7, squeue=squeue)
+    queue = SlurmScheduler(squeue(tmp_path, f'echo "$@" >> {calls}\n'), user=7)
     assert queue.poll([]) == QueueSnapshot()
     assert not calls.exists()
     assert queue.poll([str(n) for n in range(5000)]) == QueueSnapshot()
@@ -251,7 +250,7 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
 
 
 def test_a_failure_says_which_program_said_what(tmp_path: Path) -> None:
-    squeue = program(tmp_path, "squeue", "echo strange things >&2\nexit 3\n")
-    with pytest.raises(SlurmFault, match=rf"^{squeue}: .*: strange things$") as caught:
-        SlurmScheduler(BIN, squeue=squeue).poll()
+    environment = squeue(tmp_path, "echo strange things >&2\nexit 3\n")
+    with pytest.raises(SlurmFault, match=r"^squeue: .*: strange things$") as caught:
+        SlurmScheduler(environment).poll()
     assert caught.value.error is SlurmError.OTHER

@@ -39,17 +39,17 @@ def test_nothing_of_a_job_that_the_controller_runs_in_is_passed_on() -> None:
     assert clean_environment(given) == kept
 
 
-def program(folder: Path, name: str, text: str) -> str:
+def program(folder: Path, name: str, text: str) -> None:
     """A program that writes its arguments to a file beside it, then does this."""
     file = folder / name
     file.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" "" >> {file}.calls\n{text}\n')
     file.chmod(0o755)
-    return str(file)
 
 
 def submission(folder: Path, text: str = "echo 7") -> SlurmScheduler:
-    sbatch, scancel = program(folder, "sbatch", text), program(folder, "scancel", text)
-    return SlurmScheduler(BIN, timeout_s=PATIENCE_S, sbatch=sbatch, scancel=scancel)
+    program(folder, "sbatch", text)
+    program(folder, "scancel", text)
+    return SlurmScheduler({"PATH": f"{folder}:{BIN['PATH']}"}, timeout_s=PATIENCE_S)
 
 
 def calls(folder: Path, name: str) -> list[list[str]]:
@@ -117,7 +117,7 @@ def test_a_number_counts_even_if_sbatch_does_not_end(
 
 def test_no_sbatch_or_no_folder_is_no_passing_fault(tmp_path: Path) -> None:
     with pytest.raises(MissingComponent):
-        SlurmScheduler(BIN, sbatch=str(tmp_path / "no")).submit(tmp_path, folder=tmp_path)
+        SlurmScheduler({"PATH": str(tmp_path)}).submit(tmp_path, folder=tmp_path)
     with pytest.raises(MissingComponent, match="nowhere"):
         submission(tmp_path).submit(tmp_path, folder=tmp_path / "nowhere")
 
