@@ -86,6 +86,10 @@ class CampaignSpec:
     timing_choice: TimingChoice | None = None
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
+    def error_at(self, key: str, message: str, hint: str) -> CampaignError:
+        """What is wrong with a value that could be judged only here, with its place."""
+        return CampaignError(message, file=self.file, line=self.lines.get(key), hint=hint)
+
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
         """The campaign with further remarks, each of them once."""
         return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))

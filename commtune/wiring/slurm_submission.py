@@ -25,7 +25,6 @@ from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.errors import (
     AllocationOver,
-    CampaignError,
     CampaignLocked,
     DatabaseFault,
     EnvironmentFault,
@@ -128,12 +127,11 @@ def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
     longest_s = budget.confirmation_s / runs
     if longest_s < _SHORTEST_RUN_S:
         needed = given * _SHORTEST_RUN_S / longest_s
-        raise CampaignError(
+        raise on.spec.error_at(
+            "budget",
             f"budget: {given:g} node-hours decide nothing: of the time that {on.nodes} nodes have "
             f"then, {format_duration(budget.confirmation_s)} are for the confirmation, which is "
             f"{runs} runs at least",
-            file=on.spec.file,
-            line=on.spec.lines.get("budget"),
             hint=f"more than {needed:.2g} node-hours, even if a run takes {_SHORTEST_RUN_S:g} s",
         )
     on.say(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from commtune.campaign.protected import check_pins, protected_settings
-from commtune.errors import CampaignError, MissingComponent
+from commtune.errors import MissingComponent
 from commtune.model import Backend, MpiFlavour, MpiInstallation
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.preset_choice import Memory, choose_preset, is_version_in
@@ -75,18 +75,16 @@ def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     )
     fitting = _fitting_presets(found, spec.plan.workload.operation, backend)
     if not uses_mpi:
-        raise CampaignError(
+        raise spec.error_at(
+            "space",
             f"space {space.name} is for {space.library}, which the backend {backend} does not "
             "use: its variables would have no effect",
-            file=spec.file,
-            line=spec.lines.get("space"),
             hint=_other_spaces(spec, fitting),
         )
-    raise CampaignError(
+    raise spec.error_at(
+        "space",
         f"space {space.name} is for {space.library}, but the MPI found is "
         f"{mpi.flavour} {mpi.version} ({mpi.compiler})",
-        file=spec.file,
-        line=spec.lines.get("space"),
         hint=f"use '{_key(spec, 'space')}{fitting[0]}', or name another MPI with "
         f"'{_key(spec, 'mpi').strip()}'",
     )

@@ -11,7 +11,7 @@ from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.proven import mean_run_s, proven_profiles
 from commtune.db.records import StoredProfile
 from commtune.db.settings import learned_configurations
-from commtune.errors import CampaignError, NoAnswer, UnknownName
+from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Configuration
 
 #: Each costs a run of the search, whatever is left of its budget.
@@ -65,9 +65,7 @@ def _choose(spec: CampaignSpec, url: str) -> dict[Configuration, str]:
     except (NoAnswer, UnknownName) as error:
         if names is None:  # there is no database yet
             return {}
-        raise CampaignError(
-            error.message, file=spec.file, line=spec.lines.get("learn_from"), hint=error.hint
-        ) from error
+        raise spec.error_at("learn_from", error.message, error.hint) from error
     learned: dict[Configuration, str] = {}
     for profile in found:
         # Where it comes from is not trusted: this space has every value of it.

@@ -19,13 +19,7 @@ from commtune.db.connection.engine import Database
 from commtune.db.connection.location import database_url, shown_url
 from commtune.db.connection.opening import opened_database
 from commtune.db.queries.description import describe_campaign
-from commtune.errors import (
-    CampaignError,
-    EnvironmentFault,
-    NoAnswer,
-    UnknownName,
-    UserError,
-)
+from commtune.errors import EnvironmentFault, NoAnswer, UnknownName, UserError
 from commtune.formatting import list_first
 from commtune.kernels.library_versions import versions_in
 from commtune.model import MpiFlavour, MpiInstallation
@@ -72,9 +66,7 @@ def prepare_campaign(
     except UserError as error:
         if spec.file is None:
             raise
-        raise CampaignError(
-            f"mpi: {error.message}", file=spec.file, line=spec.lines.get("mpi"), hint=error.hint
-        ) from error
+        raise spec.error_at("mpi", f"mpi: {error.message}", error.hint) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
     spec = fit_to_cost(spec, mpi, url, say)
     spec = propose_from_earlier(spec, url)
@@ -86,9 +78,7 @@ def _check_strategy(spec: CampaignSpec) -> None:
     try:
         check_strategy(spec.plan.strategy)
     except UserError as error:
-        raise CampaignError(
-            error.message, file=spec.file, line=spec.lines.get("strategy"), hint=error.hint
-        ) from error
+        raise spec.error_at("strategy", error.message, error.hint) from error
 
 
 def tune_campaign(
