@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from commtune.db.connection.location import database_url
@@ -9,7 +10,12 @@ from commtune.db.connection.reader import open_for_reading
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.profiles import campaign_names, load_profiles
 from commtune.errors import NoAnswer, UserError
-from commtune.report.confirmation import write_confirmation
+from commtune.formatting import format_ranks
+from commtune.model import Profile
+from commtune.model.profile import ALL_SIZES
+from commtune.report.figures.evidence import draw_speedups
+from commtune.report.points import SizePoint
+from commtune.tuner.outcome.displayed_points import displayed_points
 
 #: Names that a hint lists: more would hide the sentence.
 _SHOWN = 6
@@ -37,7 +43,34 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
             f"campaign {campaign} has no confirmed measurements",
             hint=f"'commtune report {campaign}' shows what it has",
         )
-    write_confirmation(campaign, found, output)
+    _write_confirmation(campaign, found, output)
+
+
+def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
+    """Draws what was confirmed alone: times, and speedups with their intervals.
+
+    Raises:
+        NoAnswer: no size has enough pairs.
+        UserError: the file can't be written.
+    """
+    shown = [
+        SizePoint(point, profile, None, ())
+        for profile in profiles
+        if profile.name != ALL_SIZES
+        for point in displayed_points(profile.points)
+        if profile.bytes_low <= point.bytes <= profile.bytes_high
+    ]
+    judged = sorted((p for p in shown if p.is_judged), key=lambda p: p.bytes)
+    if not judged:
+        raise NoAnswer(
+            f"campaign {campaign} has too few pairs at every size to draw anything",
+            hint="give it a larger budget for confirmation, and tune again",
+        )
+    first = judged[0].profile
+    where = format_ranks(first.ranks, first.nodes)
+    banner = "SIMULATED OR REPLAYED: no real system" if first.simulated else ""
+    picture = draw_speedups(judged, first.minimum_gain)
+    picture.write(path, heading=f"{campaign}: {first.operation}, {where}", banner=banner)
 
 
 def choose_campaign(named: str | None, db: str | None) -> str:
