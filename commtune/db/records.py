@@ -174,6 +174,11 @@ class ProfileAnswer:
     level: float | None = None
     site: str = ""
 
+    @property
+    def reference(self) -> str:
+        """``CAMPAIGN/PROFILE``: what names it."""
+        return f"{self.campaign}/{self.profile.name}"
+
     def require_own(self) -> None:
         """Refuses a profile that another site measured: it is no answer for this one.
 
@@ -182,8 +187,8 @@ class ProfileAnswer:
         """
         if self.site:
             raise UserError(
-                f"profile {self.campaign}/{self.profile.name} was measured at {self.site}, and "
-                "says nothing about this site",
+                f"profile {self.reference} was measured at {self.site}, and says nothing about "
+                "this site",
                 hint="a new campaign here tries it first: commtune tune",
             )
 

@@ -153,7 +153,7 @@ def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence
         prefix,
         profile=_profile(answer, zoom),
         campaign=answer.campaign,
-        name=f"{answer.campaign}/{answer.profile.name}",
+        name=answer.reference,
         made=_day(answer.created),
         where=f"{answer.system.name}; {answer.stack.text}",
         again=[(_day(one.began_at), one) for one in again],

@@ -18,7 +18,7 @@ from commtune.db.storage.store import Store
 from commtune.formatting import format_count
 from commtune.model import BlockPlan, Estimand, Phase, PointEvidence, Run
 from commtune.model.conclusion import Decision
-from commtune.tuner.confirmation.comparison import Rules, compare_one
+from commtune.tuner.confirmation.comparison import Rules
 from commtune.tuner.statistics.blocks import whole_blocks
 from commtune.tuner.statistics.evidence import Evidence, never_works
 from commtune.tuner.statistics.intervals import Estimate
@@ -116,11 +116,10 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
 
 def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:
     """Campaigns that runs of its verifications are stored with: names by number."""
-    name = f"{answer.campaign}/{answer.profile.name}"
     return {
         one.id: one.name
         for one in list_summaries(url)
-        if (one.id == own or one.settings.get("verifies") == name)
+        if (one.id == own or one.settings.get("verifies") == answer.reference)
         and any(of.phase == Phase.VERIFY for of in count_phases(url, one.id))
     }
 
@@ -138,14 +137,13 @@ def _judge_campaign(
         if not tuned:  # another profile's
             continue
         blocks = whole_blocks(session, plans)
-        sizes, points = claim.judge_blocks(blocks, speeds, rules)
+        sizes, points, estimates = claim.judge_blocks(blocks, speeds, rules)
         finding = judge_profile(sizes, rules)
         if never_works([run for run in tuned if not run.outcome.is_lost]):
             finding = VerificationVerdict.WORSE
         if any(run.oversubscribed for run in session):  # such times say nothing
             finding = VerificationVerdict.UNDECIDED
         began = min(run.started_at for run in session)
-        _, estimates = compare_one(blocks, claim.configuration, claim.operation, speeds, rules)
         stated = {size: estimates.get(size) for size in claim.stated}
         nodes = frozenset(node for run in session for node in run.nodes)
         yield PastVerification(began, campaign, len(blocks), finding, points, stated, nodes)

@@ -90,10 +90,6 @@ class _Task:
     changes: tuple[str, ...]
     on: SlurmCampaign | None = None
 
-    @property
-    def name(self) -> str:
-        return f"{self.answer.campaign}/{self.answer.profile.name}"
-
 
 def verify_profile(
     profile: str | tuple[ProfileAnswer, CampaignDescription],
@@ -134,7 +130,7 @@ def verify_profile(
     spread = measure_spread([one.estimates for one in earlier])
     found = _measure(task, time_s, db, reporter, spread.share, take_over=take_over)
     return VerificationResult(
-        profile=task.name,
+        profile=task.answer.reference,
         stated_at=task.answer.created,
         claim=task.claim,
         plan=task.plan,
@@ -238,7 +234,7 @@ def _refuse_another_machine(
             f"this is {record.system.name} (then -> now):"
             + "".join(f"\n  {line}" for line in lines),
             hint="verify it on a machine of that kind, or tune here: commtune tune\n"
-            f"its effect here: commtune compare default {answer.campaign}/{answer.profile.name}",
+            f"its effect here: commtune compare default {answer.reference}",
         )
 
 
@@ -258,12 +254,11 @@ def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[
 def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
     """A campaign of its own for runs that don't compare with the profile's campaign."""
     # The day and a key of the changes are in its name: verified again that day, it is continued.
-    reference = f"{answer.campaign}/{answer.profile.name}"
-    what = {**record.what, "verifies": reference}
+    what = {**record.what, "verifies": answer.reference}
     key = content_key([what, record.system.fingerprint, record.stack.fingerprint])[:4]
     day = time.strftime("%Y-%m-%d")
     name = f"verify-{answer.campaign}-{answer.profile.name}-{day}-{key}"
-    settings = {**record.settings, "verifies": reference}
+    settings = {**record.settings, "verifies": answer.reference}
     folder = str(Folders.of_user().runs(name))
     return replace(record, name=name, what=what, settings=settings, folder=folder)
 
@@ -272,7 +267,8 @@ def _describe_changes(task: _Task) -> list[str]:
     if not task.changes:
         return []
     return [
-        f"{task.name} was measured under other conditions; changed since (then -> now):",
+        f"{task.answer.reference} was measured under other conditions; changed since "
+        "(then -> now):",
         *(f"  {change}" for change in task.changes),
         f"so these runs are stored separately, as campaign {task.record.name}",
     ]
@@ -344,7 +340,8 @@ def _outlook(task: _Task, phase: VerifyPhase) -> str:
     workload = task.plan.workload
     expected_s = 2 * phase.planned * phase.run_s()
     return (
-        f"{task.name}: {workload.operation}, {format_ranks(workload.ranks, workload.nodes)}, "
+        f"{task.answer.reference}: {workload.operation}, "
+        f"{format_ranks(workload.ranks, workload.nodes)}, "
         f"{format_count(len(task.claim.sizes), 'size')}; {phase.planned} blocks of 2 runs, about "
         f"{format_wall_time(expected_s)}, fewer if the answer is clear earlier"
     )

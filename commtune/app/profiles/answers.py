@@ -179,5 +179,5 @@ def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
 
 
 def _likely_profile(found: ProfileAnswer) -> LikelyProfile:
-    name, profile = f"{found.campaign}/{found.profile.name}", found.profile
-    return LikelyProfile(name, profile.configuration, profile.points, profile.note)
+    profile = found.profile
+    return LikelyProfile(found.reference, profile.configuration, profile.points, profile.note)

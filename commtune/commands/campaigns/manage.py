@@ -63,7 +63,6 @@ def _describe_campaign(
 
 def _describe_profile(answer: stored.ProfileAnswer) -> str:
     profile = answer.profile
-    reference = f"{answer.campaign}/{profile.name}"
     inside = [p for p in profile.points if profile.bytes_low <= p.bytes <= profile.bytes_high]
     rows = [
         (*wording.point_cells(p), p.speed, wording.describe_verdict(p.verdict))
@@ -74,7 +73,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
     settings = [f"  {name}={value}" for name, value in profile.configuration.items()]
     pinned = [f"  {name}={value} (pinned in every run)" for name, value in answer.pinned.items()]
     lines = [
-        f"{reference} (number {answer.id}): {wording.describe_verdict(profile.verdict)}",
+        f"{answer.reference} (number {answer.id}): {wording.describe_verdict(profile.verdict)}",
         f"  {profile.operation}, {text.format_ranks(profile.ranks, profile.nodes)}, "
         f"{text.format_sizes(profile.bytes_low, profile.bytes_high)}, backend {profile.backend}",
         f"  on {answer.system.name}, {answer.stack.text}, {_day(answer.created)}",

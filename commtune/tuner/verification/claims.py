@@ -113,15 +113,17 @@ class Claim:
 
     def judge_blocks(
         self, blocks: Blocks, speeds: MachineStates, rules: Rules
-    ) -> tuple[tuple[SizeVerification, ...], tuple[PointEvidence, ...]]:
-        """What fresh blocks say of every size of the claim, and the evidence."""
+    ) -> tuple[
+        tuple[SizeVerification, ...], tuple[PointEvidence, ...], Mapping[int, Estimate | None]
+    ]:
+        """What fresh blocks say of every size of the claim, the evidence, and what it rests on."""
         points, estimates = compare_one(blocks, self.configuration, self.operation, speeds, rules)
         today = {p.bytes: p for p in points if p.speed == ALL}
         sizes = tuple(
             _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
             for size in self.sizes
         )
-        return sizes, points
+        return sizes, points, estimates
 
 
 @dataclass(frozen=True)

@@ -209,7 +209,7 @@ class VerifyPhase:
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
     def _judged(self) -> tuple[tuple[claims.SizeVerification, ...], tuple[PointEvidence, ...]]:
-        return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())
+        return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())[:2]
 
     def _verification(self, stopped: str) -> Verification:
         sizes, points = self._judged()
