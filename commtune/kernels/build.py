@@ -30,6 +30,8 @@ from commtune.model import Backend, MpiInstallation
 from commtune.paths import is_file, is_folder
 from commtune.progress import ON_STEP
 
+#: The folder with the benchmark's CMakeLists.txt.
+_SOURCES = Path(__file__).parent
 _EXECUTABLE = "commtune-bench"
 #: Beside it, lines of "NAME yes DETAIL" and "NAME no: REASON".
 _BACKENDS = "backends.txt"
@@ -154,16 +156,11 @@ def backends_of(executable: Path) -> dict[str, str]:
     return {name: rest.partition("no: ")[2] for name, _, rest in parsed}
 
 
-def _source_folder() -> Path:
-    """The folder with the benchmark's CMakeLists.txt."""
-    return Path(__file__).parent
-
-
 def digest_of_sources() -> str:
     """A key of all sources of the native benchmark."""
-    folders = (_source_folder() / name for name in ("cmake", "src"))
+    folders = (_SOURCES / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
-    return digest_of(_source_folder(), [_source_folder() / "CMakeLists.txt", *files])
+    return digest_of(_SOURCES, [_SOURCES / "CMakeLists.txt", *files])
 
 
 def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
@@ -187,7 +184,7 @@ def _configuring(
     """CMake's command that says what will be built."""
     return [
         find_tool("cmake", "CMAKE_BIN_DIR"),
-        "-S", str(_source_folder()), "-B", str(folder), "-G", "Ninja",
+        "-S", str(_SOURCES), "-B", str(folder), "-G", "Ninja",
         f"-DCMAKE_MAKE_PROGRAM={find_tool('ninja', 'BIN_DIR')}",
         f"-DCMAKE_CXX_COMPILER={mpi.compiler}",
         f"-DCMAKE_BUILD_RPATH={';'.join(library_folders(mpi.prefix))}",

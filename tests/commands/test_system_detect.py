@@ -33,7 +33,7 @@ def own(folder: Path, recognized: str) -> str:
 
 def said(seen: SeenMachine, *names: str, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     try:
-        print_detection(detect_system(names, seen), json_output=False, program="commtune")
+        print_detection(detect_system(names, seen), json_output=False)
     except SystemExit as end:
         return int(str(end.code)), capsys.readouterr().out
     return 0, capsys.readouterr().out
@@ -100,7 +100,7 @@ def test_two_that_fit_equally_are_both_told(
 
 def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
-        print_detection(detect_system((), NAMELESS), json_output=True, program="commtune")
+        print_detection(detect_system((), NAMELESS), json_output=True)
     found = json.loads(capsys.readouterr().out)
     assert (found["recognized"], found["host"]) == ([], "somewhere")
     assert [one["name"] for one in found["systems"]] == ["leonardo"]

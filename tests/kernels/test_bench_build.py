@@ -54,7 +54,7 @@ def small(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPa
     for name, text in _SMALL.items():
         (folder / "src" / name).parent.mkdir(exist_ok=True)
         (folder / "src" / name).write_text(text)
-    monkeypatch.setattr("commtune.kernels.build._source_folder", lambda: folder)
+    monkeypatch.setattr("commtune.kernels.build._SOURCES", folder)
 
 
 @pytest.mark.usefixtures("small")

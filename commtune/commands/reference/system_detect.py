@@ -17,12 +17,12 @@ from commtune.systems.loading import list_systems
 _NOT_RECOGNIZED = 4
 
 
-def print_detection(found: Detection, *, json_output: bool, program: str) -> None:
+def print_detection(found: Detection, *, json_output: bool) -> None:
     """Says which described system a machine is; exits with 4 if it is none."""
     if json_output:
         print_json(_plain(found))
     else:
-        _say(found, program)
+        _say(found)
     if not found.certain:
         sys.exit(_NOT_RECOGNIZED)
 
@@ -44,7 +44,7 @@ def _plain(found: Detection) -> dict[str, Any]:
     }
 
 
-def _say(found: Detection, program: str) -> None:
+def _say(found: Detection) -> None:
     for match in found.certain:
         system = match.system
         file = f" ({found.files[system.name]})" if system.name in found.files else ""
@@ -59,15 +59,16 @@ def _say(found: Detection, program: str) -> None:
         )
     for match in found.alike:
         print(f"looks like {match.system.name}, with {_and(match.by)}; others have such nodes too")
-    print(f"\n{_next(found, program)}")
+    print(f"\n{_next(found)}")
 
 
 def _and(words: Sequence[str]) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else words[0]
 
 
-def _next(found: Detection, program: str) -> str:
+def _next(found: Detection) -> str:
     """What to type now."""
+    program = called_as()
     if len(found.certain) > 1:
         return f"these descriptions name the same things; {program} systems show NAME tells more"
     for match in found.certain:
@@ -86,5 +87,4 @@ def systems_detect_command(
     json_output: JsonOption = False,
 ) -> None:
     """Find the description that matches this machine."""
-    found = detect_system(descriptions or ())
-    print_detection(found, json_output=json_output, program=called_as())
+    print_detection(detect_system(descriptions or ()), json_output=json_output)

@@ -7,16 +7,14 @@ from typing import Annotated
 
 import typer
 
-from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed
-from commtune.db.connection.location import database_url, shown_url, sqlite_path
+from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed, shown_database
 from commtune.errors import DatabaseFault, UserError
 from commtune.formatting import format_count
 
 
 def db_path_command(db: DbOption = None) -> None:
     """Print where the database is."""
-    url = database_url(db)
-    print(sqlite_path(url) or shown_url(url))
+    print(shown_database(db))
 
 
 def db_upgrade_command(db: DbOption = None) -> None:

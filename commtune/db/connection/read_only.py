@@ -36,7 +36,7 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
         if exists(Path(f"{path}-wal")) or not is_file(path):
             raise
         # Nobody writes (there is no log), and we may not write beside the file.
-        connection = sqlite3.connect(f"{_uri(path)}&immutable=1", uri=True)
+        connection = sqlite3.connect(f"{read_only_uri(path)}&immutable=1", uri=True)
         connection.text_factory = read_text
         return connection
 
@@ -48,7 +48,7 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
         sqlite3.Error: it can't be opened so.
     """
     connection = sqlite3.connect(
-        _uri(path), uri=True, timeout=location.busy_s(), check_same_thread=False
+        read_only_uri(path), uri=True, timeout=location.busy_s(), check_same_thread=False
     )
     connection.text_factory = read_text
     try:
@@ -59,7 +59,8 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _uri(path: Path) -> str:
+def read_only_uri(path: Path) -> str:
+    """For ``sqlite3.connect``."""
     return f"file:{quote(str(path))}?mode=ro"
 
 

@@ -13,13 +13,13 @@ from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from commtune.db.connection import location
 from commtune.db.connection.postgresql import TABLES, open_postgresql, read_url
 from commtune.db.connection.read_only import (
     connect_for_reading,
     connect_to_follow,
+    read_only_uri,
     require_private,
 )
 from commtune.errors import NoAnswer
@@ -229,5 +229,4 @@ class Changes:
 
 def _connect(path: Path) -> sqlite3.Connection:
     # Never as a still picture (immutable), in which no write can be seen.
-    name = f"file:{quote(str(path))}?mode=ro"
-    return sqlite3.connect(name, uri=True, timeout=0, check_same_thread=False)
+    return sqlite3.connect(read_only_uri(path), uri=True, timeout=0, check_same_thread=False)
