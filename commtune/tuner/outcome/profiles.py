@@ -54,10 +54,10 @@ def recommend_profiles(
     tolerance, nowhere slower.
     """
     cut = find_ranges(plan, comparison)
+    boundaries = range_boundaries(cut, comparison)
     whole = best_single(plan, comparison)
     if whole is not None and len(cut) > 1:
         cut = [*cut, Range(whole, tuple(sorted(plan.workload.sizes)))]
-    boundaries = range_boundaries(find_ranges(plan, comparison), comparison)
     return [
         _profile(
             plan, comparison, part, guards, ablations, boundaries, detectable or {}, simulated
