@@ -336,10 +336,15 @@ def list_shipped(folder: str) -> tuple[str, ...]:
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
+def shipped_file(folder: str, name: str) -> Path:
+    """A YAML file of the package, by its name without the ending."""
+    return Path(str(resources.files("commtune").joinpath(folder, f"{name}.yaml")))
+
+
 def load_shipped(
     folder: str, name: str, error_class: type[DocumentError] = DocumentError
 ) -> Document:
-    """A YAML file of the package, by its name without the ending."""
-    file = Path(str(resources.files("commtune").joinpath(folder, f"{name}.yaml")))
+    """The same, read."""
+    file = shipped_file(folder, name)
     # Long files of our own: libyaml reads them ten times as fast.
     return parse_document(file.read_text(encoding="utf-8"), file, error_class, quick=True)

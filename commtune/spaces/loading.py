@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,7 +17,8 @@ from commtune.documents.yaml_document import (
     is_path,
     list_shipped,
     load_document,
-    parse_document,
+    load_shipped,
+    shipped_file,
 )
 from commtune.errors import SpaceError, UnknownName
 from commtune.spaces.building import build_constraints, refuse_long
@@ -32,8 +32,7 @@ from commtune.spaces.version_filter import remove_parameters
 if TYPE_CHECKING:
     from commtune.spaces.catalogue.loading import KnownVariable
 
-_PRESETS = resources.files("commtune.spaces") / "presets"
-_PARTS = _PRESETS / "parts"
+_PRESETS, _PARTS = "spaces/presets", "spaces/presets/parts"
 #: Looked for in the text: most spaces need not be read for it.
 _SIZED = re.compile(r"\bsize: (quick|thorough)\b")
 _INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
@@ -41,18 +40,7 @@ _INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
 
 def list_presets() -> list[str]:
     """The names of the shipped spaces, sorted; those in three sizes by three names."""
-    return sorted(name for family in _families() for name in _names(family))
-
-
-@cache
-def _families() -> tuple[str, ...]:
-    names = [entry.name for entry in _PRESETS.iterdir()]
-    return tuple(n.removesuffix(".yaml") for n in names if n.endswith(".yaml"))
-
-
-@cache
-def _includable() -> frozenset[str]:
-    return frozenset((*_families(), *list_shipped("spaces/presets/parts")))
+    return sorted(name for family in list_shipped(_PRESETS) for name in _names(family))
 
 
 @cache
@@ -65,7 +53,7 @@ def _names(family: str) -> tuple[str, ...]:
 def _family_of(name: str) -> tuple[str, Size]:
     for size in (Size.QUICK, Size.THOROUGH):
         family = name.removesuffix(f"-{size}")
-        if family != name and family in _families():
+        if family != name and family in list_shipped(_PRESETS):
             return family, size
     return name, Size.STANDARD
 
@@ -74,7 +62,7 @@ def _family_of(name: str) -> tuple[str, Size]:
 def preset_text(name: str) -> str:
     """The text of a shipped space with its parts; quicker to look a word up in than to read."""
     family, _ = _family_of(name)
-    text = _entry(family).read_text(encoding="utf-8")
+    text = shipped_file(_folder_of(family), family).read_text(encoding="utf-8")
     parts = [part for listed in _INCLUDED.findall(text) for part in listed.split(",")]
     return "\n".join([text, *(preset_text(part.strip()) for part in parts)])
 
@@ -105,15 +93,13 @@ def _shipped_whole(family: str) -> Space:
     return _Building(_shipped(family)).whole()
 
 
-def _entry(name: str) -> Path:
-    entry = _PRESETS / f"{name}.yaml"
-    return Path(str(entry if entry.is_file() else _PARTS / f"{name}.yaml"))
+def _folder_of(name: str) -> str:
+    return _PARTS if name in list_shipped(_PARTS) else _PRESETS
 
 
 @cache  # many spaces include the same
 def _shipped(name: str) -> Document:
-    entry = _entry(name)
-    return parse_document(entry.read_text(encoding="utf-8"), entry, SpaceError, quick=True)
+    return load_shipped(_folder_of(name), name, SpaceError)
 
 
 def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
@@ -188,12 +174,12 @@ class _Building:
 
     def _included(self, document: Document, name: str, where: Where) -> Document:
         if not is_path(name):
-            if name in _includable():
+            if name in (*list_shipped(_PRESETS), *list_shipped(_PARTS)):
                 return _shipped(name)
             raise document.error(
                 f"no space is called {quote_value(name)}",
                 where,
-                hint=suggest(name, _families()) + "; a file is named with its ending",
+                hint=suggest(name, list_shipped(_PRESETS)) + "; a file is named with its ending",
             )
         folder = document.file.parent if document.file is not None else Path()
         return load_document(folder / name, type(document.error("")))
