@@ -60,7 +60,6 @@ class SettingRemark:
             names none.
     """
 
-    name: str
     what: str
     mend: Changes = field(default_factory=Changes)
     alike: str = ""
@@ -79,11 +78,7 @@ def check_settings(
     Args:
         found: versions of the libraries that are here, by their names in the catalogue.
     """
-    every = tuple(
-        prefix
-        for library in loading.list_libraries()
-        for prefix in loading.variable_prefixes(library)
-    )
+    every = loading.all_prefixes()
     of_libraries = [setting for setting in settings if setting.name.startswith(every)]
     for setting in of_libraries:
         yield from _of_setting(setting, found)
@@ -119,12 +114,12 @@ def _of_known(
         use = ", ".join(entry.variable.replaced_by)
         advice = f"use {use}" if use else "remove it"
         what = f"{setting.name}{setting.place} does nothing: {gone}; {advice}"
-        yield SettingRemark(setting.name, what, setting.removal)
+        yield SettingRemark(what, setting.removal)
         return
     dangerous = _danger(setting, entry.variable, by)
     if dangerous:
         alike = _danger(setting, entry.variable, "")
-        yield SettingRemark(setting.name, dangerous, setting.removal, alike)
+        yield SettingRemark(dangerous, setting.removal, alike)
     numbers = entry.variable.type in ("integer", "bytes")
     cut = _SUFFIXED.match(setting.value)
     if cut and numbers and entry.catalogue.suffixes is False:
@@ -134,7 +129,7 @@ def _of_known(
             f"{setting.value} is read as {cut[1]} or refused; write the plain number"
         )
         mend = setting.removal and Changes({setting.name: str(_plain(setting.value))})
-        yield SettingRemark(setting.name, shown + entry.catalogue.title + rest, mend, shown + rest)
+        yield SettingRemark(shown + entry.catalogue.title + rest, mend, shown + rest)
 
 
 def _not_in(entry: loading.KnownVariable, version: str) -> str:
@@ -212,7 +207,7 @@ def _of_wrong(setting: EnvironmentSetting, wrong: loading.NotRead) -> SettingRem
     mend = setting.removal
     if mend and entry.what is Wrong.MISSPELLED and len(entry.use) == 1:
         mend = _renaming(setting, entry.use[0])
-    return SettingRemark(setting.name, what, mend)
+    return SettingRemark(what, mend)
 
 
 def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
@@ -224,9 +219,7 @@ def _of_unknown(setting: EnvironmentSetting) -> Iterator[SettingRemark]:
                 what = (
                     f"{setting.name}{setting.place} is not a known name; perhaps {known} is meant"
                 )
-                yield SettingRemark(
-                    setting.name, what, setting.removal and _renaming(setting, known)
-                )
+                yield SettingRemark(what, setting.removal and _renaming(setting, known))
                 return
 
 
@@ -283,7 +276,7 @@ def _remark(setting: EnvironmentSetting, word: str, meant: str) -> SettingRemark
     shown = f"{setting.name}={setting.value}"[:80]
     what = f"{shown}{setting.place}: no value {word} is known; perhaps {meant} is meant"
     right = Changes({setting.name: setting.value.replace(word, meant, 1)})
-    return SettingRemark(setting.name, what, setting.removal and right)
+    return SettingRemark(what, setting.removal and right)
 
 
 _LEAST = 4  # letters: RX and TX, MIN and MAX, D2H and H2D are words of their own

@@ -8,11 +8,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
-from importlib import resources
 from typing import TYPE_CHECKING
 
 from commtune.documents.nearest import quote_value, suggest
-from commtune.documents.yaml_document import list_shipped, load_shipped, parse_document
+from commtune.documents.yaml_document import (
+    list_shipped,
+    load_shipped,
+    parse_document,
+    shipped_file,
+)
 from commtune.errors import UnknownName
 
 if TYPE_CHECKING:
@@ -32,11 +36,7 @@ def list_libraries() -> list[str]:
 @cache
 def _catalogue_text(library: str) -> str:
     """The text of a shipped file; looking a name up in it is much quicker than reading it."""
-    return (
-        resources.files("commtune")
-        .joinpath(_FOLDER, f"{library}.yaml")
-        .read_text(encoding="utf-8")
-    )
+    return shipped_file(_FOLDER, library).read_text(encoding="utf-8")
 
 
 @cache
@@ -202,6 +202,11 @@ def variable_prefixes(library: str) -> tuple[str, ...]:
     head = parse_document(_catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
     others = head.get("other_prefixes", {}).values()
     return (*head["prefixes"], *(prefix for listed in others for prefix in listed))
+
+
+def all_prefixes() -> tuple[str, ...]:
+    """The same of all libraries together."""
+    return tuple(prefix for one in list_libraries() for prefix in variable_prefixes(one))
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from commtune.spaces.catalogue.checking import EnvironmentSetting, SettingRemark
-from commtune.spaces.catalogue.loading import list_libraries, variable_prefixes
+from commtune.spaces.catalogue.loading import all_prefixes
 
 
 def read_settings_files(
@@ -58,7 +58,7 @@ def overridden_settings(
                     f"{setting.file} has spaces around the name {name}, which make it another "
                     f"name that nobody reads; write {name}={setting.value.strip()}"
                 )
-                yield SettingRemark(name, what)
+                yield SettingRemark(what)
                 continue
             winner = winners.setdefault(setting.name, setting)
             if winner is not setting:
@@ -74,7 +74,7 @@ def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingR
     if winner.value == setting.value:
         same = f"{setting.name} is also set in {setting.file}, to the same value"
         what = f"{same}: keep one of the two, in {where} or there"
-    return SettingRemark(setting.name, what)
+    return SettingRemark(what)
 
 
 #: Lines of module files, in Lua and in Tcl; values that a module computes are passed over.
@@ -88,9 +88,9 @@ def differing_settings(environment: Mapping[str, str]) -> Iterator[SettingRemark
     """Variables of communication libraries that a module set, and that are otherwise by now."""
     files = [Path(file) for file in environment.get("_LMFILES_", "").split(":") if file]
     settings = [setting for file in files for setting in _module_settings(file)]
-    known = tuple(prefix for library in list_libraries() for prefix in variable_prefixes(library))
+    every = all_prefixes()
     # Of modules that set the same, the one that was loaded last counts.
-    last = {setting.name: setting for setting in settings if setting.name.startswith(known)}
+    last = {setting.name: setting for setting in settings if setting.name.startswith(every)}
     for name, setting in last.items():
         here = environment.get(name)
         if here == setting.value:
@@ -100,7 +100,7 @@ def differing_settings(environment: Mapping[str, str]) -> Iterator[SettingRemark
             f"{name} {now}, and the module file {setting.file} sets it to {setting.value!r}: "
             "jobs that load the module get that; set yours after modules are loaded"
         )
-        yield SettingRemark(name, what)
+        yield SettingRemark(what)
 
 
 def _module_settings(file: Path) -> Iterator[EnvironmentSetting]:
