@@ -176,7 +176,7 @@ def _read_operand(written: str, db: str | None) -> _Operand:
         return _Operand(written, Configuration())
     if written.startswith("@"):
         return _Operand(written, _from_file(Path(written[1:])))
-    if reference_settings.is_reference(written):
+    if written.startswith(reference_settings.REFERENCE):
         found = reference_settings.find_reference_settings(written)
         return _Operand(written, Configuration(found.settings), reference=found)
     if "=" in written:

@@ -26,11 +26,6 @@ _FOLDER = "systems/reference_settings"
 REFERENCE = "reference:"
 
 
-def is_reference(word: str) -> bool:
-    """Whether a word means a named set: ``reference:NAME``."""
-    return word.startswith(REFERENCE)
-
-
 def strip_prefix(word: str) -> str:
     """The name of a set without what may stand before it."""
     return word.removeprefix(REFERENCE)
