@@ -7,6 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from commtune import model
 from commtune.campaign.protected import check_pins, protected_settings
@@ -24,6 +25,9 @@ from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 from commtune.wiring.gpu_toolchains import check_launch, require_backend, toolchain_for
 from commtune.wiring.user_folders import Folders
+
+if TYPE_CHECKING:
+    from commtune.campaign.plan import Plan
 
 #: Seconds that a run by hand may take, where launchers must know.
 _LIMIT_S = 60.0
@@ -133,14 +137,12 @@ def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBen
     return replace(benchmark, program=program, watched=tuple(names))
 
 
-def command_by_hand(
-    benchmark: LocalBenchmark, workload: model.Workload, timing: model.Timing
-) -> str:
+def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:
     """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
-    own = workload.own
+    workload, own = plan.workload, plan.workload.own
     if own is None or benchmark.launcher is None:
         return ""
-    request = model.RunRequest("by-hand", model.DEFAULT, workload, timing)
+    request = model.RunRequest("by-hand", model.DEFAULT, workload, plan.timing)
     program, folder = benchmark.program, own.folder
     if isinstance(program, CommandProgram):
         words: Sequence[str] = program.words(request, Path("by-hand.jsonl"))

@@ -30,7 +30,7 @@ def test_pins_and_what_the_mpi_needs_are_named(
 
     def said() -> str:
         benchmark = prepare_benchmark(mpi, {"UCX_TLS": "sm,self"}, (), plan.workload, tmp_path)
-        return command_by_hand(benchmark, plan.workload, plan.timing)
+        return command_by_hand(benchmark, plan)
 
     start = f"run it by hand: cd {tmp_path} && "
     library = "MPI4PY_LIBMPI=libmpi.so.40"

@@ -112,7 +112,7 @@ def tune_campaign(
     if can_share_launches(plan):
         benchmark = replace(benchmark, shared=shared)
     record = record_of(spec, mpi, describe_machine(), folder)
-    hand = command_by_hand(benchmark, plan.workload, plan.timing)
+    hand = command_by_hand(benchmark, plan)
     with (
         closing(shared),
         controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number),

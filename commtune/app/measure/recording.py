@@ -159,7 +159,7 @@ class _Recording:
             raise EnvironmentFault(
                 f"the default configuration failed: {results[-1].outcome}, {results[-1].detail}\n"
                 f"{results[-1].output_tail.strip()}".rstrip(),
-                hint=command_by_hand(self.benchmark, self.plan.workload, self.plan.timing)
+                hint=command_by_hand(self.benchmark, self.plan)
                 or "try 'commtune bench' with the same workload; it shows the whole output",
             )
         self._refuse_too_long(total - _FIRST, median(r.wall_s for r in good), longest_s)

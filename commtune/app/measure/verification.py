@@ -292,9 +292,7 @@ def _measure(
         known = Evidence.of_runs(store.runs(task.stored.id))
         by_hand = ""
         if isinstance(benchmark, LocalBenchmark):
-            by_hand = benchmark_setup.command_by_hand(
-                benchmark, task.plan.workload, task.plan.timing
-            )
+            by_hand = benchmark_setup.command_by_hand(benchmark, task.plan)
         plan = _with_time_limit(task.plan, known)
         look_at = task.on.look_at if task.on else ""
         runner = Runner(
