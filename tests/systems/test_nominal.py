@@ -70,7 +70,7 @@ def test_a_pair_says_from_which_links() -> None:
     found = nominal_bandwidth(LEONARDO, asked("ping-pong", 4))
     assert found.why == "4 links x 25 GB/s from GPU 0 to GPU 3"
     assert found.origin == "description leonardo 1"
-    assert "paper" in found.sources
+    assert "paper" in LEONARDO.sources
     over = nominal_bandwidth(LUMI, asked("pairs", 8, first=0, second=7))
     assert over.why == "by way of GPU 6: 2 links x 50 GB/s from GPU 0 to GPU 6"
 

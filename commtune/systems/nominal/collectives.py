@@ -28,7 +28,7 @@ class Nominal:
             can be said, and `why` says why.
         why: from which links, with numbers.
         limit: what no algorithm and no routing exceed, where that is more.
-        origin: where the links are from; `sources` are those of the description.
+        origin: where the links are from.
     """
 
     bytes_per_s: float | None
@@ -38,7 +38,6 @@ class Nominal:
     limit_why: str = ""
     assumptions: tuple[str, ...] = ()
     origin: str = ""
-    sources: tuple[str, ...] = ()
 
     def share(self, bytes_per_s: float) -> float | None:
         """The share of it that a measured bus bandwidth reached, 1 for all of it."""
@@ -88,7 +87,7 @@ class Bound:
     def as_nominal(self, fabric: Fabric, assumptions: tuple[str, ...]) -> Nominal:
         """What is said to people."""
         said = {**asdict(self), "assumptions": assumptions}
-        return Nominal(**said, origin=fabric.origin, sources=fabric.sources)
+        return Nominal(**said, origin=fabric.origin)
 
 
 #: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
