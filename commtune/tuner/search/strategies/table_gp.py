@@ -18,13 +18,16 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
 
-#: Configurations that hold each value about as often as any other come before the model is asked.
-#: Later every third proposal is a single value by itself: what a value does alone is what small
-#: configurations are made of. All at once would take a small budget whole.
-_BALANCED, _ALONE, _ALONE_EVERY = 4, 20, 3
 #: A space of so many is looked through whole; of a larger one so many are drawn at random, and
 #: so many more beside the best.
 _MOST_WHOLE, _DRAWN, _BESIDE = 600, 200, 200
+#: Configurations that hold each value about as often as any other come before the model is asked:
+#: so many, and in a larger space so many for each parameter. What is good there sets several, and
+#: the model looks beside what it has met.
+_BALANCED, _BALANCED_EACH = 4, 2
+#: Later every third proposal is a single value by itself: what a value does alone is what small
+#: configurations are made of. All at once would take a small budget whole.
+_ALONE, _ALONE_EVERY = 20, 3
 #: The model is fitted again when this share of new runs has come in.
 _REFIT_SHARE = 0.03
 #: The share of the candidates beside the best that are crossed, and of two changes each.
@@ -56,19 +59,21 @@ class TableImprovement:
         self._numbers = np.random.default_rng(rng.randrange(2**32))
         self._space = model.encoding.space
         self._random = RandomSampling(self._space, rng)
-        self._balanced = self._draw_balanced()
         self._alone = _draw_single_values(self._space, rng)
         self._waiting: dict[Configuration, None] = {}
         self._field: _Field | None = None
         self._fitted_at = 0
         self._whole: Rows | None = None
+        self._first = _BALANCED_EACH * len(self._space.parameters)
         if self._space.count() <= _MOST_WHOLE:
             self._whole = model.encoding.rows(self._space.configurations())
+            self._first = _BALANCED
+        self._balanced = self._draw_balanced(self._first)
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
         """The most valuable that is open."""
         begun = self._model.tried + len(self._waiting)
-        if begun <= _BALANCED:
+        if begun <= self._first:
             return _pop_open(self._balanced, is_open) or self._random.ask(is_open)
         # Of an old field all that is any good may be taken: then a new one.
         for _ in range(2):
@@ -155,10 +160,10 @@ class TableImprovement:
         new = {row.tobytes(): n for n, row in enumerate(found) if row.tobytes() not in tried}
         return found[sorted(new.values())]
 
-    def _draw_balanced(self) -> list[Configuration]:
+    def _draw_balanced(self, count: int) -> list[Configuration]:
         """Some in which each value of a parameter, unset too, is as frequent as any other."""
         encoding, shuffled = self._model.encoding, self._numbers.permutation
-        columns = [shuffled(np.resize(shuffled(len(v)), _BALANCED)) for v in encoding.values]
+        columns = [shuffled(np.resize(shuffled(len(v)), count)) for v in encoding.values]
         drawn = [encoding.assignment_of(row) for row in np.transpose(columns).tolist()]
         return [self._space.configuration(one) for one in drawn if self._space.is_allowed(one)]
 
