@@ -15,9 +15,9 @@ from commtune.tuner.search.covariance import Covariance, Flags, Observed, Poster
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.standings import Speedups, Standing
 
-#: Slower than this (logarithm) counts as this, and so does what fails: how slow it is must not
-#: decide what the model thinks of its neighbours.
-_SLOWEST = -0.7
+#: Slower than this (logarithm) counts as this: how slow it is, or was for once, must not decide
+#: what the model thinks of its neighbours. And what a failure counts as, at every size.
+_SLOWEST, _FAILED = -0.15, -0.7
 #: Speedups of 1 that the default is known to have.
 _DEFAULT_RUNS = 200.0
 #: A priori noise of a run (logarithm), what of it is common to all sizes, and what runs that
@@ -261,10 +261,10 @@ class TableModel:
         return [tried[n] for n in sorted(kept)] + failed
 
     def _observed(self, kept: Sequence[Configuration]) -> Observed:
-        slow = np.full(len(self.sizes), _SLOWEST)
-        unknown = _Mean(1, slow)
+        failed = np.full(len(self.sizes), _FAILED)
+        unknown = _Mean(1, failed)
         means = [self._means.get(c, unknown) for c in kept]
-        values = np.array([np.zeros_like(slow), *(mean.value for mean in means)])
+        values = np.array([np.zeros_like(failed), *(mean.value for mean in means)])
         self._scale = np.maximum(np.sqrt(np.mean(values**2, axis=0)), _LEAST_SCALE)
         rows = self.encoding.rows([DEFAULT, *kept])
         return Observed(

@@ -124,7 +124,7 @@ def test_failures_are_avoided_and_have_no_standing() -> None:
     model.add_failed(bad)
     model.fit()
     after, _ = model.predict(model.encoding.rows([bad]))
-    assert after.mean() < before.mean() - 0.1
+    assert after.mean() < before.mean() - 0.05  # a third of what the slowest counts
     assert bad not in {s.configuration for s in model.standings()}
 
 
