@@ -35,14 +35,23 @@ from .halves import Floats  # noqa: E402
 
 _RESULTS = Path(__file__).parent.parent / "results/gpu-h200"
 _FILES = [f"random-beside-campaign{number}.jsonl.gz" for number in ("", "-2", "-3")]
-_SPACE = "nccl-sockets-quick"
+SPACE = "nccl-sockets-quick"
 #: Where groups of sizes begin (bytes).
-_BORDERS = (64 << 10, 8 << 20)
+BORDERS = (64 << 10, 8 << 20)
 _TOP = 5
 
 
 def load_runs() -> list[tuple[Configuration, dict[int, float]]]:
     """Random configurations, with log speedups by size (bytes) over the default of the sitting."""
+    return [run for run in _load_all() if not run[0].is_default]
+
+
+def load_defaults() -> list[dict[int, float]]:
+    """Runs of the default in its stead."""
+    return [speedups for configuration, speedups in _load_all() if configuration.is_default]
+
+
+def _load_all() -> list[tuple[Configuration, dict[int, float]]]:
     found = []
     for name in _FILES:
         lines = map(json.loads, gzip.decompress((_RESULTS / name).read_bytes()).splitlines())
@@ -52,7 +61,7 @@ def load_runs() -> list[tuple[Configuration, dict[int, float]]]:
         found += [
             (Configuration(line["env"]), {s: math.log(default[s] / t) for s, t in times.items()})
             for line, times in runs
-            if line["env"] and len(times) == len(default)
+            if (line["env"] or line["who"] == "default") and len(times) == len(default)
         ]
     return found
 
@@ -72,13 +81,13 @@ def predict_held_out(
     """Of one draw: a row for each group of sizes (share of variance, ranks, the best five)."""
     order = np.random.default_rng(seed).permutation(len(runs)).tolist()
     sizes = tuple(runs[0][1])
-    model = TableModel(load_space(_SPACE), sizes)
+    model = TableModel(load_space(SPACE), sizes)
     model.add([runs[place] for place in order[:count]])
     model.fit()
     others = [runs[place] for place in order[count:]]
     found, _ = model.predict(model.encoding.rows(one for one, _ in others))
     seen = np.array([[speedups[size] for size in sizes] for _, speedups in others])
-    group = np.searchsorted(_BORDERS, sizes, side="right")
+    group = np.searchsorted(BORDERS, sizes, side="right")
     return np.array([_score(found[:, group == n], seen[:, group == n]) for n in range(3)])
 
 

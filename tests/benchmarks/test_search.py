@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,8 +12,8 @@ from recorded_grids import GRIDS
 from search.earlier import list_right, list_wrong
 from search.early_sizes import measure_savings
 from search.fresh import FreshReplay
-from search.halves import Halves, Recording, split_grid
-from search.held_out import load_runs, predict_held_out
+from search.halves import Floats, Halves, Recording, split_grid
+from search.held_out import load_defaults, load_runs, predict_held_out
 from search.idle_variables import WithIdle, play
 from search.methods import KNOWN, play_method
 from search.ours import run_whole_campaign
@@ -20,8 +21,9 @@ from search.page import table
 from search.parts import PARTS, describe, play_without, take_away
 from search.results import group_rows, load_scores, store_scores
 from search.scoring import score_course, summarize
+from search.wide import Surface, _encoder, play_campaign, play_random
 
-from commtune.model import Configuration, Measurement, RunRequest, Verdict
+from commtune.model import DEFAULT, Configuration, Measurement, RunRequest, Verdict
 from commtune.replay.benchmark import load_grid
 from commtune.replay.recording import RecordedRun
 
@@ -214,3 +216,24 @@ def test_the_model_predicts_runs_that_it_has_not_seen() -> None:
     assert (share[1:] > 0.2).all()
     assert (ranks[1:] > 0.4).all()
     assert best[-1] > 0.8  # from 8 MiB on, where the median run has 0.6
+
+
+@pytest.mark.parametrize("play", [play_campaign, play_random])
+def test_in_a_wide_space_a_variable_that_gains_is_tried_and_taken(
+    play: Callable[[Surface, int], tuple[Floats, Floats]],
+) -> None:
+    sizes = len(load_defaults()[0])
+
+    def surface(configuration: Configuration) -> Floats:
+        return np.full(sizes, 0.5 * ("NCCL_SOCKET_NTHREADS" in configuration))
+
+    tried, taken = play(surface, 1)
+    assert (tried == 0.5).all()
+    assert taken.mean() > 0.4
+
+
+def test_configurations_of_a_wide_space_are_told_apart() -> None:
+    known = [configuration for configuration, _ in load_runs()]
+    encode = _encoder(known)
+    assert len({encode(configuration).tobytes() for configuration in known}) == len(set(known))
+    assert not encode(DEFAULT).any()
