@@ -1,67 +1,16 @@
-"""Wrong campaign files, spaces and flags: one screen that says where, what, and how to mend it."""
+"""Wrong campaign files and spaces: one screen that says where, what, and how to mend it."""
 
 from __future__ import annotations
 
-import os
-from dataclasses import dataclass, field
-from pathlib import Path
-
-import database_values as given
 import pytest
-from command_line import CommandLine, Said
+from command_line import CommandLine
+from own_process import OwnProcess, refused
 from recorded_grids import GRIDS
-from step_program import MODES_SPACE, STEP_CAMPAIGN
 
-from commtune.campaign.loading import load_campaign
-from commtune.cli import main
-from commtune.db.connection.engine import open_database
-from commtune.db.storage.store import Store
 from commtune.tuner.search.strategies import optuna_samplers
 
 _HEAD = "campaign: 1\nname: wrong\nspace: mpich-host-allreduce\nmpi: wheel:mpich\n"  # four lines
 _SPACE = "space: 1\nname: wrong\nlibrary: mpich\nparameters:\n"  # four lines
-
-
-def refused(said: Said, code: int = 2) -> str:
-    """What was said on refusal; the same for all of them."""
-    assert said.code == code, said
-    assert "Traceback" not in said.err
-    assert len(said.err.splitlines()) <= 24
-    assert max(len(line) for line in said.err.splitlines()) < 400
-    assert said.out == ""
-    return said.err
-
-
-@dataclass(frozen=True)
-class OwnProcess(CommandLine):
-    """The command line inside this process: a start a second apart would be a minute in all."""
-
-    monkeypatch: pytest.MonkeyPatch = field(default_factory=pytest.MonkeyPatch)
-    capture: pytest.CaptureFixture[str] | None = None
-
-    def __call__(self, *arguments: str) -> Said:
-        assert self.capture is not None
-        with self.monkeypatch.context() as patched:
-            patched.setattr("sys.argv", ["commtune", *arguments])
-            patched.chdir(self.folder)
-            for name, value in self.environment().items():
-                patched.setenv(name, value)
-            with pytest.raises(SystemExit) as ended:
-                main()
-        out, err = self.capture.readouterr()
-        return Said(int(ended.value.code or 0), out, err)
-
-
-@pytest.fixture
-def quick(
-    executable: Path,  # noqa: ARG001  # built before, so that no message is about building
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> OwnProcess:
-    """The command line in an empty folder, started quickly."""
-    return OwnProcess(tmp_path, monkeypatch=monkeypatch, capture=capsys)
-
 
 _CAMPAIGNS = {
     "syntax": (
@@ -333,161 +282,7 @@ def test_a_space_for_another_library_names_the_one_that_fits(quick: OwnProcess) 
     )
 
 
-def test_flags_are_answered_with_flags(quick: OwnProcess) -> None:
-    message = refused(quick("tune", "--space", "openmpi-host", "--mpi", "wheel:mpich"))
-    assert "space openmpi-host is for openmpi, but the MPI found is mpich 5." in message
-    assert message.endswith(
-        "  use '--space mpich-host-allreduce', or name another MPI with '--mpi'\n"
-    )
-
-
-@pytest.fixture
-def without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    # Words of a real one that finds no cluster, at once: it would go on trying for a minute.
-    program = tmp_path / "bin" / "scontrol"
-    program.parent.mkdir()
-    said = "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
-    program.write_text(f"#!/bin/sh\necho 'scontrol: error: {said}' >&2\nexit 1\n")
-    program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
-
-
-@pytest.mark.usefixtures("without_slurm")
-def test_a_system_without_its_slurm_is_said_in_words(quick: OwnProcess) -> None:
-    quick.write(_HEAD + "system: frontier\nslurm: {account: a}\n", "far.yaml")
-    message = refused(quick("tune", "far.yaml"), code=3)
-    assert "campaigns on frontier go through Slurm, and Slurm " in message
-    assert "start it on a login node of frontier" in message
-    assert "leave 'system' and 'slurm' out of the campaign file" in message
-
-
-def store_best(quick: OwnProcess, system: str) -> None:
-    """Stores a profile of a campaign on Slurm."""
-    quick.write(MODES_SPACE, "space.yaml")
-    file = quick.write(STEP_CAMPAIGN + system + "slurm: {account: a}\n", "far.yaml")
-    spec = load_campaign(file)
-    quick.database.parent.mkdir(parents=True)
-    store = Store(open_database(f"sqlite:///{quick.database}"))
-    record = given.campaign(
-        "step",
-        what=spec.plan.comparable({"slurm": {}, "mpi": {"flavour": "mpich"}}),
-        settings={"slurm": {"file": str(file)}, "mpi": spec.mpi},
-    )
-    store.save_profiles(
-        store.open_campaign(record).id, [given.profile("best", points=(given.point(1024, "all"),))]
-    )
-    store.database.close()
-
-
-@pytest.mark.usefixtures("without_slurm")
-@pytest.mark.parametrize("command", [("verify",), ("compare", "default")])
-def test_what_was_measured_on_a_system_is_measured_again_there_only(
-    quick: OwnProcess, command: tuple[str, ...]
-) -> None:
-    store_best(quick, "system: frontier\n")
-    message = refused(quick(*command, "step/best"), code=3)
-    assert "campaigns on frontier go through Slurm, and Slurm " in message
-    assert "start it on a login node of frontier" in message
-    # Without its system, the file would be another campaign's.
-    assert "out of the campaign file" not in message
-
-
-def test_what_was_measured_on_slurm_is_measured_again_there_only(
-    quick: OwnProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PATH", str(quick.folder))  # which has no scontrol
-    store_best(quick, "")
-    assert refused(quick("verify", "step/best"), code=3) == (
-        "commtune: campaign step goes through Slurm, and Slurm is not on this machine\n"
-        "  start it on a login node\n"
-    )
-
-
-_OPERATIONS = (
-    "ping-pong, bidirectional, allreduce, alltoall, allgather, reduce-scatter, broadcast, reduce, "
-    "stream, ring, incast, one-to-many, ... (19 in all)"
-)
-_MPIS = "  use auto, path, wheel:mpich, wheel:openmpi, wheel:impi, or an absolute prefix\n"
-_FLAGS = {
-    "tune --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
-    "tune --sizes ,": '--sizes: no size is given\n  write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"\n',
-    "tune --sizes 8..4": "--sizes: '8..4' holds no sizes\n"
-    "  sizes go up, from 1 B to 1 GiB, by a factor of 2 or more\n",
-    "tune --op allredcue": "--op: 'allredcue' is not a known value\n  nearest: allreduce\n",
-    "tune --op matrix": "--op matrix needs a file of messages, which only a campaign file names\n"
-    "  'commtune init' writes one; add `workload: {operation: matrix, matrix: FILE}`\n",
-    "tune --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
-    "tune --ranks 1": "--ranks: 1 is out of range\n"
-    "  from 2 to 4096; a command of your own from 1\n",
-    "tune --search soon": "--search: 'soon' is not an amount\n  write it like 60s, 5min or 8h\n",
-    "tune --confirm 5x": "--confirm: '5x' has no known unit of time\n  units: us, ms, s, min, h\n",
-    "tune --minimum-gain 200%": "--minimum-gain: '200%' is out of range\n"
-    "  from 0% to below 100%\n",
-    "tune --seed 0 x.yaml": "--seed and a campaign file can't be combined\n"
-    "  change it in x.yaml, or leave the file out and describe all by flags\n",
-    "tune --guard allreduce": "allreduce is the tuned operation; it can't guard itself\n"
-    "  name other operations, such as broadcast and alltoall\n",
-    "tune --mode batched": "--mode: the backend mpi-host enqueues nothing, so there "
-    "are no batches\n  remove it, or measure with --backend xccl\n",
-    "bench --op xyz": f"--op: 'xyz' is not a known value\n  known: {_OPERATIONS}\n",
-    "bench --sizes 64KB": "--sizes: '64KB' has no known unit of bytes\n  nearest: 64KiB\n",
-    "bench --dtype float16": "--dtype: 'float16' is not a known value\n  nearest: float64\n",
-    "bench --ranks 0": "--ranks: 0 is out of range\n  from 1 to 4096\n",
-    "bench --mpi mpich": f"no such MPI: 'mpich'\n{_MPIS}",
-    "bench --op ring --mode batched": "--mode: the backend mpi-host enqueues nothing, so there "
-    "are no batches\n  remove it, or measure with --backend xccl\n",
-    "bench --window 2": "--window: allreduce has no window of messages\n"
-    "  remove it, or write --op stream\n",
-    "bench --emulate-nodes 2": "--emulate-nodes: nodes can be emulated for the backend xccl only, "
-    "and this is mpi-host\n  it sets NCCL_HOSTID; remove it, or write --backend xccl\n",
-    "compare default default --emulate-nodes 2": "--emulate-nodes: nodes can be emulated for the "
-    "backend xccl only, and this is mpi-host\n"
-    "  it sets NCCL_HOSTID; remove it, or write --backend xccl\n",
-    "compare default default --ranks 1": "--ranks: 1 is out of range\n  from 2\n",
-    "compare default default --op rail": "--op: only a profile of a campaign on rail says which "
-    "messages it has\n  name one of its profiles, or try both with 'commtune bench'\n",
-    "tune --guard broadcst": "--guard: 'broadcst' is not a known value\n  nearest: broadcast\n",
-    "bench -x NAME": "-x NAME: no value\n  write -x NAME=VALUE\n",
-    "best --op allreduce --bytes 64KB": "--bytes 64KB: '64KB' has no known unit of bytes\n"
-    "  write 8, 64KiB or 1MiB\n",
-    "spaces show mpich-hots": "no space is called 'mpich-hots'\n"
-    "  nearest: mpich-host; a file is named with its ending: ./NAME.yaml\n",
-    "mpi install lam": "no MPI wheel named 'lam'\n  one of mpich, openmpi, impi\n",
-}
-
-
-@pytest.mark.parametrize("command", list(_FLAGS))
-def test_a_wrong_flag(quick: OwnProcess, command: str) -> None:
-    assert refused(quick(*command.split())) == f"commtune: {_FLAGS[command]}"
-
-
-@pytest.mark.parametrize(
-    ("command", "message"),
-    [
-        ("tune --ranks two", "Error: Invalid value for '--ranks': 'two' is not a valid int."),
-        ("tune --sizs 8", "Error: No such option: --sizs"),
-        ("frobnicate", "Error: No such command 'frobnicate'."),
-        ("best --bytes 8", "Error: Missing option '--op'."),
-    ],
-)
-def test_a_wrong_use(quick: OwnProcess, command: str, message: str) -> None:
-    said = refused(quick(*command.split()))
-    assert said.splitlines()[0].startswith("Usage: commtune ")
-    assert said.splitlines()[-1].startswith(message)
-
-
 def test_a_program_of_its_own_says_the_same(commtune: CommandLine) -> None:
     text, message = _CAMPAIGNS["an unclear share"]
     commtune.write(text, "wrong.yaml")
     assert refused(commtune("tune", "wrong.yaml")) == message
-    assert refused(commtune("tune", "--ranks", "1")) == "commtune: " + _FLAGS["tune --ranks 1"]
-
-
-def test_an_answer_that_is_not_there_is_told_from_a_wrong_question(quick: OwnProcess) -> None:
-    message = (
-        f"commtune: there is no database at {quick.database} yet\n"
-        "  commtune tune makes one; another one is named with --db or COMMTUNE_DB\n"
-    )
-    assert refused(quick("export", "nothing", "--output", "file"), code=4) == message
-    assert refused(quick("best", "--op", "allreduce", "--bytes", "8"), code=4) == message
-    assert list(quick.folder.iterdir()) == []

@@ -1,0 +1,81 @@
+"""What belongs on a cluster, on a machine without one."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import database_values as given
+import pytest
+from own_process import OwnProcess, refused
+from step_program import MODES_SPACE, STEP_CAMPAIGN
+
+from commtune.campaign.loading import load_campaign
+from commtune.db.connection.engine import open_database
+from commtune.db.storage.store import Store
+
+
+@pytest.fixture
+def without_slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Words of a real one that finds no cluster, at once: it would go on trying for a minute.
+    program = tmp_path / "bin" / "scontrol"
+    program.parent.mkdir()
+    said = "resolve_ctls_from_dns_srv: res_nsearch error: Unknown host"
+    program.write_text(f"#!/bin/sh\necho 'scontrol: error: {said}' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+
+
+@pytest.mark.usefixtures("without_slurm")
+def test_a_system_without_its_slurm_is_said_in_words(quick: OwnProcess) -> None:
+    quick.write(
+        "campaign: 1\nname: wrong\nspace: mpich-host-allreduce\nmpi: wheel:mpich\n"
+        "system: frontier\nslurm: {account: a}\n",
+        "far.yaml",
+    )
+    message = refused(quick("tune", "far.yaml"), code=3)
+    assert "campaigns on frontier go through Slurm, and Slurm " in message
+    assert "start it on a login node of frontier" in message
+    assert "leave 'system' and 'slurm' out of the campaign file" in message
+
+
+def _store_best(quick: OwnProcess, system: str) -> None:
+    """Stores a profile of a campaign on Slurm."""
+    quick.write(MODES_SPACE, "space.yaml")
+    file = quick.write(STEP_CAMPAIGN + system + "slurm: {account: a}\n", "far.yaml")
+    spec = load_campaign(file)
+    quick.database.parent.mkdir(parents=True)
+    store = Store(open_database(f"sqlite:///{quick.database}"))
+    record = given.campaign(
+        "step",
+        what=spec.plan.comparable({"slurm": {}, "mpi": {"flavour": "mpich"}}),
+        settings={"slurm": {"file": str(file)}, "mpi": spec.mpi},
+    )
+    store.save_profiles(
+        store.open_campaign(record).id, [given.profile("best", points=(given.point(1024, "all"),))]
+    )
+    store.database.close()
+
+
+@pytest.mark.usefixtures("without_slurm")
+@pytest.mark.parametrize("command", [("verify",), ("compare", "default")])
+def test_what_was_measured_on_a_system_is_measured_again_there_only(
+    quick: OwnProcess, command: tuple[str, ...]
+) -> None:
+    _store_best(quick, "system: frontier\n")
+    message = refused(quick(*command, "step/best"), code=3)
+    assert "campaigns on frontier go through Slurm, and Slurm " in message
+    assert "start it on a login node of frontier" in message
+    # Without its system, the file would be another campaign's.
+    assert "out of the campaign file" not in message
+
+
+def test_what_was_measured_on_slurm_is_measured_again_there_only(
+    quick: OwnProcess, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(quick.folder))  # which has no scontrol
+    _store_best(quick, "")
+    assert refused(quick("verify", "step/best"), code=3) == (
+        "commtune: campaign step goes through Slurm, and Slurm is not on this machine\n"
+        "  start it on a login node\n"
+    )
