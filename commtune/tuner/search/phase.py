@@ -39,8 +39,9 @@ _FINALISTS = 7
 #: where a limit of trials asks for an early end.
 _MOST_RUNS, _MOST_RUNS_EARLY = 8, 3
 #: How many runs of a block are re-runs, where the strategy can't say what its proposals are
-#: worth; and how many trials there are before.
-_RERUNS, _FIRST_RERUN = 2, 16
+#: worth; and how many trials there are before, for each parameter: which of them matter is told
+#: better by other configurations than by the same again.
+_RERUNS, _TRIALS_BEFORE = 2, 5
 #: A re-run that is expected to improve the mean over sizes by less than this (logarithm) is not
 #: worth its time.
 _LEAST_WORTH = 1e-4
@@ -241,7 +242,8 @@ class SearchPhase:
 
     def _reruns(self) -> list[tuple[Configuration, float]]:
         """Known configurations with what a re-run is worth, the best last."""
-        if len(self._runner.trials) < _FIRST_RERUN or not self._trials_left():
+        least = _TRIALS_BEFORE * len(self._plan.space.parameters)
+        if len(self._runner.trials) < least or not self._trials_left():
             return []
         ranked = rank_reruns(self._search.model, self._weights, _MOST_RUNS)
         found = [(c, worth) for c, worth in ranked if self._may_run(c)]
