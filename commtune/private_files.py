@@ -57,13 +57,14 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
 
     Only its owner, root, and the owner's own group may: a group called as a user is theirs. Where
     the folder is closed to others, they can't reach it. A file that can't be looked at passes.
-    With ``beside``, ends of names, it is also about the files beside it that are read with it.
+    With ``beside``, ends of names, it is also about the files beside it that are read with it. In
+    a sticky folder others can't replace what is there, but can lay one of these at any moment.
     """
     us = os.geteuid()
     try:
         # Links count as what they lead to, and by where that is.
         file = file.resolve()
-        found, of_folder = {"it": file.stat()}, file.parent.stat()
+        of_folder = file.parent.stat()
     except (OSError, RuntimeError):
         return ""
     if of_folder.st_uid == us and not of_folder.st_mode & 0o077:
@@ -71,9 +72,10 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
     trusted = os.environ.get(TRUSTED_VARIABLE, "").split(":")
     if any(str(one) in trusted for one in (file, *file.parents)):
         return ""
-    for end in beside:
+    found = {}
+    for end in ("", *beside):
         with suppress(OSError):
-            found[f"{file.name}{end} beside it"] = os.lstat(f"{file}{end}")
+            found[f"{file.name}{end} beside it" if end else "it"] = os.lstat(f"{file}{end}")
     for name, status in found.items():
         if status.st_uid not in (us, 0):
             return f"{name} belongs to {name_of_user(status.st_uid)}"
@@ -81,7 +83,7 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
             return f"{_writers(status)} can write {name}"
     if of_folder.st_uid not in (us, 0):
         return f"its folder belongs to {name_of_user(of_folder.st_uid)}"
-    if _writers(of_folder) and not of_folder.st_mode & stat.S_ISVTX:
+    if _writers(of_folder) and (beside or not of_folder.st_mode & stat.S_ISVTX):
         return f"{_writers(of_folder)} can write its folder"
     return ""
 
@@ -89,8 +91,8 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
 def how_to_trust(file: Path, why: str) -> str:
     """What to type about such a file, of which ``who_else_wrote`` says why it is one."""
     named, folder, real = (shlex.quote(str(one)) for one in (file, file.parent, file.resolve()))
-    chmod = f"chmod go-w {named}* {folder}"
-    mend = "use one in a folder of your own" if " belongs to " in why else chmod
+    is_shared = " belongs to " in why or file.resolve().parent.stat().st_mode & stat.S_ISVTX
+    mend = "use one in a folder of your own" if is_shared else f"chmod go-w {named}* {folder}"
     return f"{mend}; or, if you trust who wrote it: export {TRUSTED_VARIABLE}={real}"
 
 
@@ -129,8 +131,8 @@ def read_token(file: Path) -> str:
         UserError: it can't be read, others may read it, or it holds no good token.
     """
     try:
-        mode = file.stat().st_mode
         with file.open(encoding="ascii") as opened:
+            mode = os.fstat(opened.fileno()).st_mode
             token = opened.read(_MOST_CHARACTERS).strip()
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "not plain ASCII"

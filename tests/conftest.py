@@ -7,9 +7,11 @@ import gc
 import os
 import signal
 import sys
+import tempfile
 from collections.abc import Generator
 from pathlib import Path
 
+import platformdirs
 import pytest
 
 # As campaigns compute, and before NumPy is loaded: on a busy machine, BLAS threads that wait for
@@ -34,6 +36,9 @@ from postgresql_fixture import (  # noqa: E402
 from slurm_fixture import isolated_slurm, shared_slurm, slurm  # noqa: E402
 from sqlite_fixture import store, url  # noqa: E402
 
+from commtune.errors import NO_ROOM  # noqa: E402
+from commtune.private_files import make_private_folder  # noqa: E402
+
 # Whether a test fails must depend neither on chance nor on what else the machine does.
 settings.register_profile(
     "same", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -46,6 +51,19 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
     signal.signal(signal.SIGHUP, lambda *_: None)
+
+
+def pytest_sessionstart() -> None:
+    """Says once that the benchmark can't be built, where hundreds of tests would fail."""
+    cache = platformdirs.user_cache_path("commtune")
+    try:
+        make_private_folder(cache)
+        with tempfile.TemporaryFile(dir=cache) as file:
+            file.write(bytes(4096))
+    except OSError as error:
+        if error.errno in NO_ROOM:
+            mend = "free some space, or set XDG_CACHE_HOME to another folder"
+            pytest.exit(f"{cache}: {error.strerror}; tests build there: {mend}", returncode=3)
 
 
 @pytest.hookimpl(wrapper=True)

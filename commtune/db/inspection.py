@@ -84,12 +84,14 @@ def _damage_of_file(connection: sa.Connection) -> list[Damage]:
 
 def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]:
     keys = [column.name for column in table.primary_key.columns]
+    names = [column.name for column in table.columns]
     stored = connection.execute(sa.select(table), execution_options={"yield_per": _PAGE})
     found = []
     for page in stored.partitions():
         rows, damaged = check_rows(table.columns, page)
         for place, row in enumerate(rows):
-            wrong = damaged.get(place) or unreadable_columns(table.name, row._asdict())
+            values = dict(zip(names, row, strict=True))  # a row's own way takes a third of all
+            wrong = damaged.get(place) or unreadable_columns(table.name, values)
             for column, problem in wrong:
                 name = name_row(*(getattr(row, key) for key in keys))
                 found.append(

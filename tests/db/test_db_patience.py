@@ -210,7 +210,7 @@ def test_a_full_disk_is_waited_for_and_said_once(file: Database, full: Callable[
     assert store.clock(lambda: 9.0) < 9.0  # no budget pays for the wait
     assert len(said) == 2 and said[1].startswith("note: the database works again, after ")
     assert "can't grow: the disk is full" in said[0]
-    assert said[0].endswith("; waiting for it, at most 60 s")
+    assert said[0].endswith(": free some space; waiting for it, at most 60 s")
 
 
 def test_a_disk_that_stays_full_is_said_and_the_same_call_can_be_made_again(

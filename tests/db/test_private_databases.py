@@ -12,6 +12,7 @@ import pytest
 from components import require_component
 
 from commtune.db.connection.engine import Database, open_database, open_readable
+from commtune.db.connection.location import sqlite_path
 from commtune.db.connection.reader import open_for_reading
 from commtune.errors import DatabaseFault
 from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
@@ -65,6 +66,23 @@ def test_what_others_can_write_is_not_opened(
     shared.chmod(mode)
     shared.parent.chmod(of_folder)
     assert who_else_wrote(shared) == why
+
+
+def test_a_database_in_a_sticky_folder_is_not_opened(shared: Path) -> None:
+    shared.parent.chmod(0o1777)
+    assert not who_else_wrote(shared)  # others can't replace it, but lay a journal beside it
+    for file in (shared, shared.parent / "new.db"):
+        with pytest.raises(DatabaseFault, match="everybody can write its folder") as fault:
+            open_database(f"sqlite:///{file}")
+        assert str(fault.value.hint).startswith("use one in a folder of your own; or,")
+    assert [one.name for one in shared.parent.iterdir()] == [shared.name]
+
+
+def test_a_database_is_opened_where_its_link_led_when_it_was_looked_at(
+    shared: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "link.db").symlink_to(shared)
+    assert sqlite_path(f"sqlite:///{tmp_path}/link.db") == shared
 
 
 @pytest.mark.parametrize("open_", [open_readable, open_database])

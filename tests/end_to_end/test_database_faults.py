@@ -64,7 +64,7 @@ def test_a_database_that_another_program_holds(commtune: CommandLine) -> None:
 _SMALL_DISK = """
 set -e
 disk=$1; runs=$2; shift 2
-mount -t tmpfs -o size=32m tmpfs "$disk"
+mount -t tmpfs -o size=32m,mode=700 tmpfs "$disk"
 "$@" 2> full.err & child=$!
 until [ "$(ls "$runs" 2> /dev/null | wc -l)" -ge 3 ]; do kill -0 $child; sleep 0.05; done
 cat /dev/zero > "$disk/ballast" 2> /dev/null || true
@@ -107,7 +107,7 @@ def test_a_disk_that_fills_up(commtune: CommandLine, tmp_path: Path) -> None:
         f"the database sqlite:///{disk}/commtune.db can't grow: the disk is full "
         "(database or disk is full)"
     )
-    assert err.count(f"note: {full}; waiting for it, at most 1 s\n") == 1
+    assert err.count(f"note: {full}: free some space; waiting for it, at most 1 s\n") == 1
     assert err[err.index("commtune: ") :] == f"commtune: {full}\n  free some space\n{_KEPT}"
     _all_is_stored(commtune)
 

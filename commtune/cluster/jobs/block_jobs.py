@@ -71,7 +71,7 @@ class BlockJobs:
         return len(self._tracked) + bool(self._unknown)
 
     def used_s(self) -> float:
-        """Time without a scheduler costs node-hours, and is not time of the search."""
+        """Time without a scheduler, or in lost runs, costs node-hours: no budget pays for it."""
         return max(0.0, self.node_hours.used_s - self._waited_s)
 
     def left_s(self) -> float:
@@ -207,6 +207,7 @@ class BlockJobs:
         results = self.reader.results(tracked.folder, tracked.requests, tracked.limit_s, end)
         each = _operations(tracked.requests)
         self._walls.extend(r.wall_s / each for r in results if r.outcome is model.Outcome.OK)
+        self._waited_s += sum(r.wall_s for r in results if r.outcome.is_lost)
         nodes = self.reader.nodes_of(tracked.folder, end)
         tracked.update(nodes=tracked.job.nodes or ",".join(nodes))
         if end.state is not JobState.COMPLETED:

@@ -109,7 +109,7 @@ class Steps:
         return self.allocation.nodes[:count]
 
     def used_s(self) -> float:
-        """A clock for budgets, seconds: it stands still while no run can be started."""
+        """A clock for budgets, seconds: it stands still while the scheduler or a disk is out."""
         return self.clock() - self._waited_s
 
     def close(self) -> None:
@@ -139,8 +139,6 @@ class Steps:
             raise
         result = self._without_blame(result)
         self._lost = [*self._lost, result] if result.outcome.is_lost else []
-        if result.outcome is Outcome.NEVER_STARTED:
-            self._waited_s += result.wall_s
         ended = (Outcome.TIMED_OUT, Outcome.NEVER_STARTED)
         if result.exit_code == _KILLED or result.outcome in ended:
             self._end_steps()

@@ -102,7 +102,7 @@ class BusyRetry:
                 if not may_wait or time.monotonic() - began >= limit_s:
                     raise
                 if fault is None:
-                    self._announce(again.message, limit_s)
+                    self._announce(f"{again.message}: {again.hint}", limit_s)
                 fault = again
             else:
                 if fault is not None:

@@ -191,7 +191,8 @@ def sqlite_path(url: str) -> Path | None:
             f"the database URL {shown_url(url)} names no file",
             hint="write sqlite:////absolute/path/commtune.db, or just the path",
         )
-    return Path(name).absolute()
+    # What is looked at must be what is opened: a link could lead elsewhere by then.
+    return Path(os.path.realpath(name))
 
 
 def shown_url(url: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import stat
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from urllib.parse import quote
@@ -70,10 +71,9 @@ def require_private(path: Path) -> None:
     Raises:
         DatabaseFault: it is another user's, or others can write it, or it is a pipe or a device.
     """
-    try:
+    mode = stat.S_IFREG
+    with suppress(OSError, ValueError):  # who opens it says why
         mode = path.stat().st_mode
-    except (OSError, ValueError):  # who opens it says why
-        return
     # SQLite would wait for who writes into a pipe, and no signal would end that.
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DatabaseFault(

@@ -23,7 +23,8 @@ class FailingRuns:
     """Runs in a row that failed where they were made one by one, whatever they were runs of.
 
     Attributes:
-        waited_s: seconds that were waited so far, for faults to pass.
+        waited_s: seconds so far that no budget pays for: waits for faults to pass, and runs that
+            were lost.
     """
 
     waited_s: float = 0.0
@@ -32,6 +33,7 @@ class FailingRuns:
 
     def add(self, run: Run) -> None:
         """Takes in a run that ended; what was ended from outside says nothing."""
+        self.waited_s += run.wall_s if run.outcome.is_lost else 0.0
         if run.outcome is Outcome.OK:
             self._ever_worked = True
             self._failing.clear()

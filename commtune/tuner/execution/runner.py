@@ -105,7 +105,7 @@ class Runner:
         )
 
     def now_s(self) -> float:
-        """The clock of budgets, seconds: no budget pays for waiting until a fault passes."""
+        """The clock of budgets, seconds: it stands still in faults of the machine."""
         return self.clock() - self.failing.waited_s
 
     @property

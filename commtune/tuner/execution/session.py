@@ -11,7 +11,6 @@ from commtune.campaign.plan import Plan
 from commtune.model import (
     Configuration,
     Execution,
-    Outcome,
     Phase,
     PointEvidence,
     Run,
@@ -27,6 +26,7 @@ class Timer:
     """Wall time of a phase: this session's clock on top of what earlier sessions measured.
 
     Where blocks are jobs, the time counts that these have their nodes, and none that they wait.
+    Runs that were lost don't count: they measured nothing, and are made again.
 
     Args:
         since: blocks before this one were made for an earlier decision, with a budget of its own.
@@ -36,12 +36,7 @@ class Timer:
         self.budget_s = budget_s
         self._runner = runner
         self._clock = runner.batches.used_s
-        before = (
-            run.wall_s
-            for run in runner.evidence.of(phase)
-            if run.block >= since and run.outcome is not Outcome.NEVER_STARTED
-        )
-        self._before_s = runner.cost() * math.fsum(before)
+        self._before_s = runner.cost() * runner.evidence.wall_s(phase, since)
         self._started = self._clock()
 
     def used(self) -> float:

@@ -76,9 +76,14 @@ class Evidence:
             if r.outcome is Outcome.OK and self._last[r.block, r.position] == r.run_id
         )
 
-    def wall_s(self, *phases: Phase) -> float:
-        """Seconds that runs of these phases took, failed ones included."""
-        return math.fsum(r.wall_s for phase in phases for r in self.of(phase))
+    def wall_s(self, phase: Phase, since: int = 0) -> float:
+        """Seconds that a budget pays for runs of a phase: failed ones count, lost ones don't.
+
+        Args:
+            since: blocks before this one don't count.
+        """
+        runs = (r for r in self.of(phase) if r.block >= since and not r.outcome.is_lost)
+        return math.fsum(r.wall_s for r in runs)
 
     def speeds(self, *, anew: bool = False) -> MachineStates:
         """The machine states seen so far, while the tuned operation was measured.

@@ -8,6 +8,7 @@ from played_jobs import Laboratory, block, collected, play
 
 from commtune.cluster.jobs.block_jobs import BlockJobs
 from commtune.cluster.slurm.client import SlurmScheduler
+from commtune.model import Outcome
 
 
 def test_by_the_jobs_own_times_and_then_by_the_accounts(laboratory: Laboratory) -> None:
@@ -101,6 +102,23 @@ def test_a_job_that_was_cut_short_costs_what_its_runs_took(laboratory: Laborator
     collected(jobs)
     jobs.node_hours.settle()
     assert jobs.used_s() == pytest.approx(0.6)
+
+
+def test_a_run_that_was_lost_with_its_node_costs_node_hours_alone(laboratory: Laboratory) -> None:
+    laboratory.fake.next(Fate("NODE_FAIL", run_s=60.0))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    laboratory.fake.advance(30)
+    folder = laboratory.tracked(jobs, 0).folder
+    play(folder, 2, laboratory.clock(), run_s=10)
+    for gone in (folder.step_exit(1), folder.path / "finished"):
+        gone.unlink()
+    _, lost = collected(jobs)
+    jobs.node_hours.settle()
+    assert lost.outcome is Outcome.NODE_FAILURE
+    assert jobs.node_hours.used_s == pytest.approx(60, abs=1)
+    assert jobs.used_s() == pytest.approx(60 - lost.wall_s, abs=1)
+    assert lost.wall_s > 30
 
 
 def _one_that_took(laboratory: Laboratory, jobs: BlockJobs, number: int, *, took_s: float) -> None:
