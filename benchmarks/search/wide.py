@@ -10,7 +10,8 @@ what a recorded run of the default was off its median. Campaigns take 7 minutes,
 random search runs 200 configurations once each, and takes the best at each size.
 
 Printed are true log speedups, means over sizes and seeds, for sizes below 64 KiB, below 8 MiB and
-from there on, with standard errors over seeds.
+from there on, with standard errors over seeds. With ``--idle 5`` five variables do nothing, others
+for each seed, and it is counted how many of those are in profiles.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,7 +36,7 @@ import numpy as np  # noqa: E402
 from simulated import Draw, SimulatedBenchmark  # noqa: E402
 
 from commtune.campaign.plan import Budget, Plan  # noqa: E402
-from commtune.model import Configuration, Operation, RunRequest, Workload  # noqa: E402
+from commtune.model import Configuration, Operation, RunRequest, Verdict, Workload  # noqa: E402
 from commtune.spaces.loading import load_space  # noqa: E402
 from commtune.tuner.campaign import Campaign  # noqa: E402
 from commtune.tuner.execution.in_memory_store import InMemoryStore  # noqa: E402
@@ -121,8 +122,22 @@ def _encoder(known: Sequence[Configuration]) -> Callable[[Configuration], Floats
     return encode
 
 
-def play_campaign(surface: Surface, seed: int) -> tuple[Floats, Floats]:
-    """True log speedups at each size of the best that was tried, and of what is recommended."""
+def leave_out(surface: Surface, names: Collection[str]) -> Surface:
+    """A surface on which some variables do nothing."""
+    return lambda one: surface(Configuration({n: v for n, v in one.items() if n not in names}))
+
+
+@dataclass(frozen=True)
+class Played:
+    """True log speedups at each size, and the variables that each profile sets."""
+
+    tried: Floats
+    takes: Floats
+    profiles: Sequence[frozenset[str]] = ()
+
+
+def play_campaign(surface: Surface, seed: int) -> Played:
+    """The best that was tried, and what is recommended."""
     noise = _made_noise(seed)
     benchmark = SimulatedBenchmark(
         noise, lambda configuration, size: -surface(configuration)[noise.sizes.index(size)]
@@ -136,16 +151,18 @@ def play_campaign(surface: Surface, seed: int) -> tuple[Floats, Floats]:
     tried = np.max([surface(run.configuration) for run in runner.evidence.runs], axis=0)
     chosen = [profile_at(profiles, size) for size in noise.sizes]
     found = [surface(one.configuration)[n] if one else 0.0 for n, one in enumerate(chosen)]
-    return tried, np.array(found)
+    tuned = [frozenset(p.configuration) for p in profiles if p.verdict is Verdict.FASTER]
+    return Played(tried, np.array(found), tuned)
 
 
-def play_random(surface: Surface, seed: int) -> tuple[Floats, Floats]:
+def play_random(surface: Surface, seed: int) -> Played:
     """The same of the default and random configurations: those are taken that looked best."""
     noise, space, rng = _made_noise(seed), load_space(SPACE), random.Random(seed)
     drawn = [Configuration(), *(space.sample(rng) for _ in range(_RANDOM))]
     true = np.array([surface(configuration) for configuration in drawn])
     seen = true + [noise.draw() for _ in drawn]
-    return true.max(axis=0), np.take_along_axis(true, seen.argmax(axis=0)[None], axis=0)[0]
+    taken = np.take_along_axis(true, seen.argmax(axis=0)[None], axis=0)[0]
+    return Played(true.max(axis=0), taken)
 
 
 def _made_noise(seed: int) -> _Noise:
@@ -168,16 +185,26 @@ def main() -> None:
     parser.add_argument("--surface", choices=["smooth", "forest"], default="smooth")
     parser.add_argument("--first-seed", type=int, default=1)
     parser.add_argument("--seeds", type=int, default=12, help="two at least [12]")
+    parser.add_argument("--idle", type=int, default=0, help="variables that do nothing [0]")
     options = parser.parse_args()
     surface, sizes = fit_surface(options.surface), tuple(load_defaults()[0])
     seeds = range(options.first_seed, options.first_seed + options.seeds)
-    methods: Mapping[str, Callable[[Surface, int], tuple[Floats, Floats]]] = {
+    variables = sorted(load_space(SPACE).variables)
+    idle = [random.Random(seed).sample(variables, options.idle) for seed in seeds]
+    methods: Mapping[str, Callable[[Surface, int], Played]] = {
         f"{_RANDOM} random": play_random, "campaign": play_campaign,
     }  # fmt: skip
     for name, play in methods.items():
-        played = [play(surface, seed) for seed in seeds]
-        for what, found in zip(("tried", "takes"), zip(*played, strict=True), strict=True):
-            print(f"{name:10} {what}: {_groups(sizes, found)}", flush=True)
+        made = zip(seeds, idle, strict=True)
+        played = [play(leave_out(surface, names), seed) for seed, names in made]
+        print(f"{name:10} tried: {_groups(sizes, [one.tried for one in played])}")
+        print(f"{name:10} takes: {_groups(sizes, [one.takes for one in played])}", flush=True)
+    if options.idle:
+        pairs = zip(played, idle, strict=True)
+        found = [(names, names.intersection(no)) for one, no in pairs for names in one.profiles]
+        total, useless = (sum(map(len, names)) for names in zip(*found, strict=True))
+        bad = sum(bool(useless) for _, useless in found)
+        print(f"{len(found)} profiles set {total} variables; {useless}, in {bad}, do nothing")
 
 
 if __name__ == "__main__":

@@ -21,7 +21,14 @@ from search.page import table
 from search.parts import PARTS, describe, play_without, take_away
 from search.results import group_rows, load_scores, store_scores
 from search.scoring import score_course, summarize
-from search.wide import Surface, _encoder, play_campaign, play_random
+from search.wide import (
+    Played,
+    Surface,
+    _encoder,
+    leave_out,
+    play_campaign,
+    play_random,
+)
 
 from commtune.model import DEFAULT, Configuration, Measurement, RunRequest, Verdict
 from commtune.replay.benchmark import load_grid
@@ -220,16 +227,25 @@ def test_the_model_predicts_runs_that_it_has_not_seen() -> None:
 
 @pytest.mark.parametrize("play", [play_campaign, play_random])
 def test_in_a_wide_space_a_variable_that_gains_is_tried_and_taken(
-    play: Callable[[Surface, int], tuple[Floats, Floats]],
+    play: Callable[[Surface, int], Played],
 ) -> None:
     sizes = len(load_defaults()[0])
 
     def surface(configuration: Configuration) -> Floats:
         return np.full(sizes, 0.5 * ("NCCL_SOCKET_NTHREADS" in configuration))
 
-    tried, taken = play(surface, 1)
-    assert (tried == 0.5).all()
-    assert taken.mean() > 0.4
+    played = play(surface, 1)
+    assert (played.tried == 0.5).all()
+    assert played.takes.mean() > 0.4
+    assert all("NCCL_SOCKET_NTHREADS" in names for names in played.profiles)
+
+
+def test_a_variable_that_is_left_out_does_nothing_in_a_wide_space() -> None:
+    def surface(configuration: Configuration) -> Floats:
+        return np.full(2, float(len(configuration)))
+
+    found = leave_out(surface, ["A"])(Configuration({"A": "1", "B": "2"}))
+    assert found.tolist() == [1.0, 1.0]
 
 
 def test_configurations_of_a_wide_space_are_told_apart() -> None:
