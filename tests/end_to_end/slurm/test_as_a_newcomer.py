@@ -6,7 +6,7 @@ import json
 import os
 import shlex
 import sys
-import uuid
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -96,19 +96,16 @@ def test_a_campaign_under_which_nothing_worked_begins_anew(campaign: OnSlurm) ->
 
 def test_a_database_that_nodes_do_not_see_ends_the_job(campaign: OnSlurm) -> None:
     campaign.write(ONE_BLOCK)
-    hidden = Path("/dev/shm") / f"commtune-{uuid.uuid4().hex}.db"  # each node has its own
-    try:
-        said = campaign("submit", "campaign.yaml", "--db", str(hidden))
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:  # each node has its own
+        hidden = f"{folder}/commtune.db"
+        said = campaign("submit", "campaign.yaml", "--db", hidden)
         assert said.code == 0, said.err
         campaign.until_over()
         output = Path(said.out.rstrip().rpartition("output: ")[2]).read_text()
         assert "is not the database that the job was submitted with" in output
-        said = campaign("status", "--db", str(hidden))
+        said = campaign("status", "--db", hidden)
         assert said.out.splitlines()[1].split()[:2] == ["small", "stopped"]
         assert "FAILED" in said.out
-    finally:
-        for file in hidden.parent.glob(f"{hidden.name}*"):
-            file.unlink()
 
 
 def test_a_databases_password_is_not_told_to_slurm(
