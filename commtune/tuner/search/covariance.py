@@ -29,7 +29,7 @@ _STEPS = (3.0, 1.8)
 #: it; by the second, where no ablation follows that would leave it out. What no parameter explains
 #: must not pass for the effect of one that it fell together with: so a configuration may do this
 #: much by itself, at least.
-_SUPPORT, _SUPPORT_ALONE, _LEAST_OWN = 2.0, 4.0, 0.02
+_SUPPORT, _SUPPORT_ALONE, _LEAST_OWN = 3.0, 6.0, 0.02
 #: How strongly weights are drawn to where they start, per factor of e.
 _DRAWN = 0.3
 
