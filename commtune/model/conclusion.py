@@ -202,9 +202,10 @@ class Conclusion:
 # looking early costs a little and is never free: over all looks, candidates and sizes, all
 # intervals hold together at the campaign's level (Bonferroni). A candidate that is decided, or
 # that the blocks left can't decide any more, is dropped at a look, and its runs go to the others.
-#: The share of the error rate that each look may spend, and how far the blocks are by then. Early
-#: looks get little: they are to end what is plain, the last one is to find what is small.
-LOOK_SHARES = (0.15, 0.25, 0.60)
+#: The share of the error rate that each look of a confirmation may spend: early ones are to end
+#: what is plain, the last one is to find what is small.
+CONFIRMATION_SHARES = (0.02, 0.08, 0.90)
+#: How far the blocks are at each look.
 _LOOK_TIMES = (0.4, 0.7, 1.0)
 #: With fewer blocks than this, one look at the end.
 _FEWEST_FOR_LOOKS = 12
@@ -245,6 +246,8 @@ class Decision:
         error_share: share of the campaign's error rate that this confirmation may spend.
         budget: limits that the campaign had then, those that were given.
         ablations: how the candidates were made small.
+        look_shares: the share of that share that each look may spend. By default early looks have
+            more than in a confirmation: who asks whether a speedup is still there waits for it.
     """
 
     candidates: tuple[Configuration, ...] = ()
@@ -257,6 +260,7 @@ class Decision:
     budget: Mapping[str, float] = field(default_factory=dict)
     ablations: tuple[Ablation, ...] = ()
     sizes: tuple[tuple[int, ...], ...] = ()
+    look_shares: tuple[float, ...] = (0.15, 0.25, 0.60)
 
     def sizes_of(self, candidate: Configuration, measured: tuple[int, ...]) -> tuple[int, ...]:
         """The sizes (bytes) that a candidate is compared at, of those that are measured."""
@@ -269,7 +273,7 @@ class Decision:
     @property
     def shares(self) -> tuple[float, ...]:
         """The share of the campaign's error rate that each look may spend."""
-        shares = LOOK_SHARES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
+        shares = self.look_shares if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
         return tuple(share * self.error_share for share in shares)
 
     @property

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 
 from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Operation, Phase, PointEvidence, Workload
-from commtune.model.conclusion import Ablation, Decision, Look, error_share
+from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, Decision, Look, error_share
 from commtune.tuner.confirmation.comparison import (
     Compared,
     Comparison,
@@ -97,6 +97,7 @@ class ConfirmationPhase:
             budget=self._budget,
             ablations=tuple(ablations),
             sizes=tuple(candidates.values()),
+            look_shares=CONFIRMATION_SHARES,
         )
         self._keep(decision)
         if decision.blocks * block_s > 1.2 * budget_s:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from commtune.campaign.plan import Plan
 from commtune.model import FEWEST_PAIRS, Configuration
-from commtune.model.conclusion import Decision, error_share
+from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, error_share
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.tuner.statistics.intervals import (
@@ -175,7 +175,9 @@ class Prospects:
 
         plan, mean = self.plan, self._mean
         pair = np.array([self.spread.get(size, _UNKNOWN_SPREAD) for size in self.weights])
-        share = Decision(blocks=blocks, error_share=error_share(0)).shares[-1]
+        share = Decision(
+            blocks=blocks, error_share=error_share(0), look_shares=CONFIRMATION_SHARES
+        ).shares[-1]
         level = corrected_level(1 - (1 - plan.level) * share, len(self.weights))
         error, reach = predict_interval(blocks, level)
         needed = math.log1p(plan.minimum_gain) + reach * pair + SITTING_ALLOWANCE * mean

@@ -12,7 +12,7 @@ from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
 from commtune.model import FEWEST_PAIRS, Execution, Outcome, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
-    LOOK_SHARES,
+    CONFIRMATION_SHARES,
     Answer,
     Answers,
     Conclusion,
@@ -235,7 +235,7 @@ def more_runs(
     It begins with fresh blocks, of the default and one candidate, and has the share of the error
     rate that is left. Sizes at which some candidate is faster already are left out.
     """
-    share = error_share(decision.number + 1) * LOOK_SHARES[-1]
+    share = error_share(decision.number + 1) * CONFIRMATION_SHARES[-1]
     level = replace(rules, share=share).each
     found: list[tuple[int, int]] = []
     faster = {

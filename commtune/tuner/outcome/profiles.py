@@ -19,7 +19,7 @@ from commtune.model import (
     Profile,
     Verdict,
 )
-from commtune.model.conclusion import LOOK_SHARES, Ablation, error_share
+from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, error_share
 from commtune.model.effects import VariableEffect
 from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
@@ -285,7 +285,7 @@ def _find_likely(
 ) -> Iterator[tuple[PointEvidence, Configuration, float]]:
     """Points with a likely speedup, and how many more runs would probably decide each."""
     # A further confirmation begins with fresh blocks, and has a share of what is left to err.
-    share = error_share(1) * LOOK_SHARES[-1]
+    share = error_share(1) * CONFIRMATION_SHARES[-1]
     level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
     for configuration, points in comparison.points.items():
         for size, point in overall_points(points).items():

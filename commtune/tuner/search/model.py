@@ -14,6 +14,7 @@ from commtune.spaces.space import Space
 from commtune.tuner.search.covariance import Covariance, Flags, Observed, Posterior
 from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.standings import Speedups, Standing
+from commtune.tuner.search.trend import find_trend
 
 #: Slower than this (logarithm) counts as this: how slow it is, or was for once, must not decide
 #: what the model thinks of its neighbours. And what a failure counts as, at every size.
@@ -35,6 +36,8 @@ _BEST_OF_EACH = 6
 _AT_ONCE = 2000
 #: Configurations from which parameters that do nothing are told, at the least.
 _FEWEST_TOLD = 16
+#: What runs of about the same time have in common is taken out of so many of the latest.
+_LATE = 1000
 
 
 @dataclass(slots=True)
@@ -110,6 +113,39 @@ class TableModel:
             self._freedom += 1
             mean.runs += 1
             mean.value = mean.value + off / mean.runs
+
+    def remove_trend(
+        self, runs: Sequence[tuple[Configuration, Speedups]]
+    ) -> list[tuple[Configuration, Speedups]]:
+        """Runs, one after the other, less what those made about the same time have in common.
+
+        What they have in common is beside what the model expects of each now.
+        """
+        good = [run for run in runs if run[1]]
+        early, late = good[:-_LATE], good[-_LATE:]
+        if not late:
+            return early
+        counted = [self.reduce(configuration) for configuration, _ in late]
+        values = np.array([self.at_all_sizes(speedups) for _, speedups in late])
+        values -= find_trend(values - self._expect(counted))
+        defaults = values[[configuration.is_default for configuration in counted]]
+        if len(defaults):
+            values -= np.median(defaults, axis=0)
+        corrected = [dict(zip(self._columns, row, strict=True)) for row in values.tolist()]
+        return early + [(run[0], one) for run, one in zip(late, corrected, strict=True)]
+
+    def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
+        """Log speedups by size, by what was taken in; no hyperparameter is learnt for it."""
+        posterior = Posterior(self._covariance, self._observed(self._kept()))
+        mean = posterior.predict(self.encoding.rows(configurations))[0] * self._scale
+        return self._believe_own(mean, [self._means[one] for one in configurations])
+
+    @staticmethod
+    def _believe_own(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
+        """The more runs a configuration has, the more these count."""
+        runs = np.array([[one.runs] for one in known])
+        seen = np.array([one.value for one in known])
+        return mean + runs / (runs + _FORETOLD_RUNS) * (seen - mean)
 
     def at_all_sizes(self, speedups: Speedups) -> list[float]:
         """One after the other; what a machine state hid is taken from the sizes beside it."""
@@ -222,10 +258,10 @@ class TableModel:
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        runs = np.array([[one.runs] for one in known.values()])
-        seen = np.array([one.value for one in known.values()])
-        mean += runs / (runs + _FORETOLD_RUNS) * (seen - mean)
-        own = self.noise / np.sqrt(runs + _FORETOLD_RUNS)
+        mean = self._believe_own(mean, list(known.values()))
+        own = self.noise / np.sqrt(
+            np.array([[one.runs] for one in known.values()]) + _FORETOLD_RUNS
+        )
         error = np.hypot(error, own)
         return tuple(
             Standing(

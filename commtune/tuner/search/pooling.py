@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.ndimage import uniform_filter1d
 from scipy.special import ndtr
 
 from commtune.model import Configuration
@@ -19,8 +18,6 @@ from commtune.tuner.search.standings import Speedups
 
 #: The probability that a parameter that does nothing is taken for one that matters, all together.
 _BY_CHANCE = 0.05
-#: Runs before and after one that were made about the same time.
-_NEAR = 4
 
 
 @dataclass(frozen=True)
@@ -41,18 +38,18 @@ def find_hidden(
     little. But runs that count as one configuration's differ in nothing else.
     """
     sizes = model.may_be_best()
-    good = [run for run in runs if run[1]]
-    rows = model.encoding.rows(configuration for configuration, _ in good)
-    table = np.array([model.at_all_sizes(speedups) for _, speedups in good])
+    # The search tries a value in runs that follow each other: values that do nothing would be
+    # taken for those of a good hour.
+    runs = model.remove_trend(runs)
+    rows = model.encoding.rows(configuration for configuration, _ in runs)
+    table = np.array([model.at_all_sizes(speedups) for _, speedups in runs])
     made: defaultdict[Configuration, list[int]] = defaultdict(list)
-    for place, (configuration, _) in enumerate(good):
+    for place, (configuration, _) in enumerate(runs):
         made[model.reduce(configuration)].append(place)
-    several = {small: mine for small, mine in made.items() if len(mine) > 1}
-    table -= _trend(table, list(several.values()))
     pools = [
         _Pool(rows[mine], table[mine][:, sizes[small]], sizes[small])
-        for small, mine in several.items()
-        if small in sizes and sizes[small].any()
+        for small, mine in made.items()
+        if len(mine) > 1 and small in sizes and sizes[small].any()
     ]
     found: dict[str, str] = {}
     for place, parameter in enumerate(model.encoding.space.parameters):
@@ -62,22 +59,6 @@ def find_hidden(
             best = min(range(len(values)), key=chances.__getitem__)
             if chances[best] * len(values) * len(model.idle) < _BY_CHANCE:
                 found[parameter.name] = str(values[best])
-    return found
-
-
-def _trend(values: Matrix, pools: Sequence[Sequence[int]]) -> Matrix:
-    """What runs made about the same time have in common, beside what their pools explain.
-
-    The machine changes with time, and the search tries a value in runs that follow each other:
-    without this, values that do nothing would be taken for those of a good hour.
-    """
-    off, known = np.zeros_like(values), np.zeros((len(values), 1))
-    for mine in pools:
-        off[mine], known[mine] = values[mine] - values[mine].mean(axis=0), 1.0
-    sums, counts = (
-        uniform_filter1d(one, 2 * _NEAR + 1, axis=0, mode="constant") for one in (off, known)
-    )
-    found: Matrix = sums / np.maximum(counts, 1e-9)
     return found
 
 

@@ -13,15 +13,25 @@ from hypothesis import strategies as st
 
 from commtune.db.codec import dump_model, load_model
 from commtune.model import Configuration
-from commtune.model.conclusion import _LOOK_TIMES, LOOK_SHARES, Decision, Look, error_share
+from commtune.model.conclusion import (
+    _LOOK_TIMES,
+    CONFIRMATION_SHARES,
+    Decision,
+    Look,
+    error_share,
+)
 
 
-def test_the_looks_spend_no_more_than_the_error_rate() -> None:
-    assert math.fsum(LOOK_SHARES) <= 1 + 1e-12
-    assert all(share > 0 for share in LOOK_SHARES)
+@pytest.mark.parametrize("shares", [CONFIRMATION_SHARES, Decision().look_shares])
+def test_the_looks_spend_no_more_than_the_error_rate(shares: tuple[float, ...]) -> None:
+    assert math.fsum(shares) <= 1 + 1e-12
+    assert all(share > 0 for share in shares)
+    assert len(shares) == len(_LOOK_TIMES)
+
+
+def test_the_last_look_is_at_the_end() -> None:
     assert _LOOK_TIMES[-1] == 1.0
     assert list(_LOOK_TIMES) == sorted(set(_LOOK_TIMES))
-    assert len(LOOK_SHARES) == len(_LOOK_TIMES)
 
 
 @settings(derandomize=True, deadline=None)
@@ -40,9 +50,9 @@ def test_all_intervals_of_all_looks_together_keep_the_level(
 
 
 def test_the_level_of_each_look_by_hand() -> None:
-    rules = [replace(RULES, comparisons=24, share=share) for share in LOOK_SHARES]
+    rules = [replace(RULES, comparisons=24, share=share) for share in CONFIRMATION_SHARES]
     assert [1 - r.each for r in rules] == pytest.approx(
-        [0.05 * 0.15 / 24, 0.05 * 0.25 / 24, 0.05 * 0.6 / 24]
+        [0.05 * 0.02 / 24, 0.05 * 0.08 / 24, 0.05 * 0.9 / 24]
     )
 
 
@@ -56,8 +66,8 @@ def test_further_confirmations_share_what_is_left_of_the_error_rate() -> None:
 
 
 def test_few_blocks_are_looked_at_once() -> None:
-    assert Decision((A,), 11, 0, 1.0).shares == (1.0,)
-    assert Decision((A,), 12, 0, 1.0).shares == LOOK_SHARES
+    assert Decision((A,), 11, look_shares=CONFIRMATION_SHARES).shares == (1.0,)
+    assert Decision((A,), 12, look_shares=CONFIRMATION_SHARES).shares == CONFIRMATION_SHARES
 
 
 _looks = st.builds(

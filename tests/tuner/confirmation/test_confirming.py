@@ -118,7 +118,7 @@ def test_all_looks_are_made_where_it_stays_unclear() -> None:
     comparison, decision = confirmed(noise("normal", 4), gains(a=1.065), (A,), blocks=16)
     assert [look.made for look in decision.looks] == [7, 12, 16]
     assert comparison.stopped[A] in ("budget", "decided")
-    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.6 / len(SIZES))
+    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.9 / len(SIZES))
 
 
 def test_the_level_is_that_of_the_look_at_which_a_candidate_ended() -> None:
@@ -127,7 +127,7 @@ def test_the_level_is_that_of_the_look_at_which_a_candidate_ended() -> None:
     assert decision.stop_of(1) is not None
     share = decision.shares[decision.stop_of(1)[0]]  # type: ignore[index]  # just asserted
     cells = 2 * len(SIZES)
-    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.15 / cells)
+    assert comparison.levels[A] == pytest.approx(1 - 0.05 * 0.8 * 0.02 / cells)
     assert comparison.levels[B] == pytest.approx(1 - 0.05 * share / cells)
 
 

@@ -36,7 +36,7 @@ from commtune.model import (
     Verdict,
     Workload,
 )
-from commtune.model.conclusion import LOOK_SHARES, Decision, Look, error_share
+from commtune.model.conclusion import CONFIRMATION_SHARES, Decision, Look, error_share
 from commtune.spaces.loading import build_space
 from commtune.tuner.campaign import Campaign, CampaignResult
 from commtune.tuner.confirmation.comparison import Comparison, Rules, compare_one
@@ -310,7 +310,7 @@ def test_more_runs_are_asked_for_where_a_gain_is_near() -> None:
     assert found.seconds == pytest.approx(0.5 * found.runs)
     # A further confirmation with so many pairs of the same kind does decide it.
     enough = ratios([1.05 * math.exp(0.06 * (-1) ** n) for n in range(found.runs // 2)])
-    last = replace(RULES, share=error_share(1) * LOOK_SHARES[-1])
+    last = replace(RULES, share=error_share(1) * CONFIRMATION_SHARES[-1])
     again, _ = compare_one(enough, A, "allreduce", MachineStates(), last)
     assert any(str(p.verdict) == "faster" for p in again)
 
