@@ -119,12 +119,13 @@ class TableModel:
     ) -> list[tuple[Configuration, Speedups]]:
         """Runs, one after the other, less what those made about the same time have in common.
 
-        What they have in common is beside what the model expects of each now.
+        What they have in common is beside what the model expects of each now. Unless the runs
+        were taken in, nothing is.
         """
         good = [run for run in runs if run[1]]
         early, late = good[:-_LATE], good[-_LATE:]
-        if not late:
-            return early
+        if not self.runs or not late:
+            return good
         counted = [self.reduce(configuration) for configuration, _ in late]
         values = np.array([self.at_all_sizes(speedups) for _, speedups in late])
         values -= find_trend(values - self._expect(counted))
@@ -259,9 +260,8 @@ class TableModel:
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
         mean = self._believe_own(mean, list(known.values()))
-        own = self.noise / np.sqrt(
-            np.array([[one.runs] for one in known.values()]) + _FORETOLD_RUNS
-        )
+        runs = np.array([[one.runs] for one in known.values()])
+        own = self.noise / np.sqrt(runs + _FORETOLD_RUNS)
         error = np.hypot(error, own)
         return tuple(
             Standing(

@@ -355,8 +355,11 @@ class SearchPhase:
         return configuration
 
     def read_speedups(self) -> list[tuple[Configuration, Speedups]]:
-        """The log speedups of all good runs so far, the default's among them, in order."""
-        return self._reader.rebuild(self._runner.evidence)
+        """The log speedups of all good runs so far, the default's among them, in order.
+
+        Without what those of about the same time have in common.
+        """
+        return self._search.model.remove_trend(self._reader.rebuild(self._runner.evidence))
 
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
         """What is known of every configuration with a good run, the default not among them.

@@ -36,11 +36,12 @@ def find_hidden(
 
     A parameter may work only beside another and at some sizes: over all runs and sizes that is
     little. But runs that count as one configuration's differ in nothing else.
+
+    Args:
+        runs: that were taken in, without their trend: a value is tried in runs that follow each
+            other, and one that does nothing would be taken for the cause of a good hour.
     """
     sizes = model.may_be_best()
-    # The search tries a value in runs that follow each other: values that do nothing would be
-    # taken for those of a good hour.
-    runs = model.remove_trend(runs)
     rows = model.encoding.rows(configuration for configuration, _ in runs)
     table = np.array([model.at_all_sizes(speedups) for _, speedups in runs])
     made: defaultdict[Configuration, list[int]] = defaultdict(list)

@@ -92,16 +92,12 @@ class Search:
 
     def rebuild(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
         """Puts all runs so far in the place of what was told."""
-        self._take_in(runs)
-        self._take_in(self.model.remove_trend(runs))
-        tried = [run for run in runs if not run[0].is_default]
-        self._strategy.rebuild(tried, self.failures.failed)
-
-    def _take_in(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
         self.model.forget_all()
         self.model.add(runs)
         for failed in self.failures.failed[-_MOST_FAILED:]:
             self.model.add_failed(self.space.configuration(failed))
+        tried = [run for run in runs if not run[0].is_default]
+        self._strategy.rebuild(tried, self.failures.failed)
 
     def leave_out_idle(
         self, runs: Sequence[tuple[Configuration, Speedups]], *, is_last_test: bool

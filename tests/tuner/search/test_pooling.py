@@ -50,7 +50,7 @@ def find(runs: Runs) -> dict[str, str]:
     model.idle = tuple(name for name in NAMES if name != "BEST")
     for configuration, speedups in runs:
         model.add([(configuration, speedups)])
-    return find_hidden(model, runs)
+    return find_hidden(model, model.remove_trend(runs))
 
 
 def test_what_works_beside_the_best_at_some_sizes_is_found() -> None:
