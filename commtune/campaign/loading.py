@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.job_keys import JobsPart
@@ -94,6 +95,10 @@ class CampaignSpec:
         """The campaign with further remarks, each of them once."""
         return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))
 
+    def with_plan(self, **changes: Any) -> CampaignSpec:
+        """The campaign with other fields of its plan."""
+        return replace(self, plan=replace(self.plan, **changes))
+
     def with_space(self, space: Space, remarks: Iterable[str], why: str) -> CampaignSpec:
         """The campaign with a smaller space; of what it tries first, as much as is left.
 
@@ -102,8 +107,7 @@ class CampaignSpec:
             why: why something that was to be tried first is no longer in the space.
         """
         first, gone = first_within(self.plan.first, space, why, self.reference_settings)
-        plan = replace(self.plan, space=space, first=first)
-        return replace(self, plan=plan).with_remarks([*remarks, *gone])
+        return self.with_plan(space=space, first=first).with_remarks([*remarks, *gone])
 
 
 def load_campaign(path: Path, copies: Mapping[str, bytes] | None = None) -> CampaignSpec:
