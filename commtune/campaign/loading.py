@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.job_keys import JobsPart
-from commtune.campaign.patterns import check_operation
+from commtune.campaign.patterns import as_workload, check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import AUTO, CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
@@ -184,7 +184,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
         at, named = ("workload", "sizes"), "workload.sizes"
         raise document.error(error.message, at, hint=error.hint, named=named) from error
     with document.placing("workload"):
-        measured = part.as_workload(folder, on_slurm=on_slurm)
+        measured = as_workload(part, folder, on_slurm=on_slurm)
     with document.placing("timing"):
         timing = file.timing.as_timing(measured)
     return Plan(
