@@ -24,7 +24,6 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
-from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
 from commtune.model import Operation
 
@@ -79,12 +78,15 @@ def size_table(
 
 def _explain(row: BestRow, size: int, db: str | None) -> Explained:
     near = find_neighbours(row, size, db)
-    likely = likely_instead(row, db)
+    likely = None
+    if found := likely_instead(row, db):
+        one = found.profile
+        likely = LikelyProfile(found.reference, one.configuration, one.points, one.note)
     return Explained(
         row,
         why_inconclusive(row, size, db),
         tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
-        None if likely is None else _likely_profile(likely),
+        likely,
         nominal_share_of(row, db),
     )
 
@@ -176,8 +178,3 @@ def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
     if answer is not Answer.RECOMMENDED or row.simulated:
         return {}
     return {**row.pinned, **row.configuration}
-
-
-def _likely_profile(found: ProfileAnswer) -> LikelyProfile:
-    profile = found.profile
-    return LikelyProfile(found.reference, profile.configuration, profile.points, profile.note)
