@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.app.profiles.best import (
     BestRow,
-    best,
+    best_at_size,
     best_by_size,
     find_neighbours,
     likely_instead,
@@ -43,7 +43,7 @@ def best_answers(
 
     Args:
         size: bytes.
-        filters: as for ``best``.
+        filters: as for ``best_at_size``.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
@@ -54,7 +54,7 @@ def best_answers(
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
     with keep_open(url):
-        rows = list(best(operation, size, filters, db=db))
+        rows = list(best_at_size(operation, size, filters, db=db))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
 
@@ -112,7 +112,7 @@ def answer_question(
 
     Args:
         size: bytes.
-        filters: as for ``best``.
+        filters: as for ``best_at_size``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
         explained: so many answers come with all that explains them.
     """
@@ -131,9 +131,9 @@ def _answer(
     db: str | None,
     explained: int,
 ) -> dict[str, Any]:
-    rows = list(islice(best(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
+    rows = list(islice(best_at_size(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
     if not rows:
-        rows = list(islice(best(operation, size, filters, db=db), MOST_ANSWERS))
+        rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
         known = ", ".join(dict.fromkeys(row.stack for row in rows))
         said = _without_answer(
             Answer.ANOTHER_STACK,

@@ -21,7 +21,7 @@ from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.postgresql import TIMEOUTS
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
-from commtune.db.damage import ON_DAMAGE, Damage, refuse
+from commtune.db.damage import ON_DAMAGE, Damage, refuse_damage
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
@@ -54,7 +54,7 @@ class Database:
         Raises:
             DamagedRows: the database isn't only read: nothing is written from a part of it.
         """
-        (ON_DAMAGE.get() if self.read_only else refuse)(damage)
+        (ON_DAMAGE.get() if self.read_only else refuse_damage)(damage)
 
     @property
     def whole_url(self) -> str:
