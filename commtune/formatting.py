@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,11 @@ def format_wall_time(seconds: float) -> str:
     if whole < 3600:
         return f"{whole // 60} min {whole % 60:02} s"
     return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+
+
+def format_day(moment: float) -> str:
+    """The local day of a moment, seconds since 1970: ``2026-11-22``."""
+    return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def format_ranks(count: int, nodes: int) -> str:

@@ -73,7 +73,7 @@ class Store:
             from commtune.db.connection import service
 
             self.url = self.url if token is None else service.with_token(self.url, token)
-            service.fetch(self.url, "/openapi.json")  # says at once what is wrong
+            service.ask_service(self.url, "/openapi.json")  # says at once what is wrong
         elif token is not None:
             raise UserError(
                 f"{shown_url(self.url)} is a database, and token= is for a service",

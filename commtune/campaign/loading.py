@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.job_keys import JobsPart
-from commtune.campaign.patterns import check_operation
+from commtune.campaign.patterns import as_workload, check_operation
 from commtune.campaign.plan import Plan
 from commtune.campaign.reference_settings import AUTO, CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
@@ -94,6 +95,10 @@ class CampaignSpec:
         """The campaign with further remarks, each of them once."""
         return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))
 
+    def with_plan(self, **changes: Any) -> CampaignSpec:
+        """The campaign with other fields of its plan."""
+        return replace(self, plan=replace(self.plan, **changes))
+
     def with_space(self, space: Space, remarks: Iterable[str], why: str) -> CampaignSpec:
         """The campaign with a smaller space; of what it tries first, as much as is left.
 
@@ -102,8 +107,7 @@ class CampaignSpec:
             why: why something that was to be tried first is no longer in the space.
         """
         first, gone = first_within(self.plan.first, space, why, self.reference_settings)
-        plan = replace(self.plan, space=space, first=first)
-        return replace(self, plan=plan).with_remarks([*remarks, *gone])
+        return self.with_plan(space=space, first=first).with_remarks([*remarks, *gone])
 
 
 def load_campaign(path: Path, copies: Mapping[str, bytes] | None = None) -> CampaignSpec:
@@ -180,7 +184,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
         at, named = ("workload", "sizes"), "workload.sizes"
         raise document.error(error.message, at, hint=error.hint, named=named) from error
     with document.placing("workload"):
-        measured = part.as_workload(folder, on_slurm=on_slurm)
+        measured = as_workload(part, folder, on_slurm=on_slurm)
     with document.placing("timing"):
         timing = file.timing.as_timing(measured)
     return Plan(

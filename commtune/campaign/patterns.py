@@ -1,17 +1,17 @@
-"""Shapes of patterns as users write them: held against ranks and nodes, with what is legal."""
+"""The workload that is asked for; shapes of patterns are held against ranks and nodes."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from commtune.campaign.workload import DEFAULT_SIZES, WorkloadPart, check_emulated
 from commtune.documents.files import read_file, resolve_path
 from commtune.documents.nearest import quote_value
 from commtune.errors import CampaignError, InvalidKey, UserError, WriteKey, os_reason
 from commtune.formatting import list_first
-from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters
+from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters, Workload
 from commtune.model.operations import ACTIVE, GROUPED, IN_PYTHON, MIXED
 
 #: Messages of a matrix; rank 0 sends their text to all others.
@@ -32,80 +32,83 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
 
 #: Keys that name a backend for some of the messages.
 _MECHANISMS = ("inside", "between", "assemble")
+#: Keys that a workload takes as they are written.
+_OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
 
 
-@dataclass(frozen=True)
-class PatternFields:
-    """What is written of a shape; ``None`` where nothing is.
-
-    Attributes:
-        nodes: of each run, or emulated; groups are those of a node unless it is said otherwise.
-        backend: of the workload; ``None`` where it is left to ``inside``, ``between`` and
-            ``assemble``.
-        matrix: a file, with the folder that a relative path starts at.
-    """
-
-    operation: Operation
-    ranks: int
-    nodes: int = 1
-    backend: Backend | None = None
-    window: int | None = None
-    group_size: int | None = None
-    active: int | None = None
-    direction: Direction | None = None
-    matrix: Path | None = None
-    inside: Backend | None = None
-    between: Backend | None = None
-    assemble: Backend | None = None
-
-    def parameters(self) -> PatternParameters:
-        """The shape that is asked for.
-
-        Raises:
-            InvalidKey: keys that the operation has not, or values that don't go together.
-            CampaignError: what is wrong in a matrix file, with its line.
-        """
-        _check_keys(self)
-        content = _content(self)
-        return PatternParameters(
-            group_size=_group_size(self),
-            active=_active(self),
-            direction=str(self.direction or Direction.OUTBOUND),
-            inside=str(self.inside or ""),
-            between=str(self.between or ""),
-            assemble=str(self.assemble or ""),
-            matrix=content.key if content else "",
-            content=content,
-        )
-
-    def choose_backend(self) -> Backend:
-        """The backend of the workload: as written, else one that keys of some messages name.
-
-        Raises:
-            InvalidKey: they work on other memory, or another build is needed for them; or the
-                backend has not the operation.
-        """
-        named = {key: value for key in _MECHANISMS if (value := getattr(self, key))}
-        backend = self.backend
-        if backend is None and named:
-            values = tuple(named.values())
-            backend = Backend.XCCL if Backend.XCCL in values else values[-1]
-        backend = backend or Backend.MPI_HOST
-        for key, value in named.items():
-            _check_mechanism(self, key, value, backend)
-        check_operation(self.operation, backend, "backend")
-        return backend
-
-
-def matrix_path(written: str | None, folder: Path) -> Path | None:
-    """Where a matrix file is; ``~`` is a home folder.
+def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> Workload:
+    """What is measured; ``check_elements`` looks at its sizes.
 
     Args:
-        folder: where a relative path starts.
+        folder: where the paths of the file start.
 
     Raises:
-        InvalidKey: nobody has that home.
+        InvalidKey: keys that the operation has not, or that don't go together.
+        CampaignError: what is wrong in a matrix file, with its line.
     """
+    if part.dtype == "uint8" and part.reduction == "sum":
+        raise InvalidKey(
+            "dtype",
+            "a sum of uint8 overflows and can't be checked",
+            "use reduction: max, or dtype: int32",
+        )
+    if part.rotate and not part.backend.is_native:
+        problem = f"the backend {part.backend} does not rotate through its buffers"
+        raise InvalidKey("rotate", problem, "remove it")
+    if emulated := part.emulate_nodes or 0:
+        check_emulated(
+            emulated, part.ranks, (part.backend, part.inside, part.between, part.assemble)
+        )
+        if on_slurm or part.nodes > 1:
+            problem = "nodes are emulated on one machine, without Slurm"
+            raise InvalidKey("emulate_nodes", problem, "remove it: the campaign has real nodes")
+    matrix = _matrix_path(part.matrix, folder)
+    nodes = emulated or part.nodes
+    backend = _choose_backend(part, nodes)
+    _check_keys(part)
+    content = _read_matrix(matrix, part.ranks) if matrix else None
+    # What needs neither a check nor a default of another kind.
+    same = part.model_dump(include=_OF_WORKLOADS)
+    size = choose_group_size(part.operation, part.ranks, nodes, part.group_size)
+    return Workload(
+        **same,
+        sizes=part.sizes or DEFAULT_SIZES,
+        backend=backend,
+        emulated_nodes=emulated,
+        window=part.window or 0,
+        shape=PatternParameters(
+            group_size=size,
+            active=_active(part, size),
+            direction=str(part.direction or Direction.OUTBOUND),
+            inside=str(part.inside or ""),
+            between=str(part.between or ""),
+            assemble=str(part.assemble or ""),
+            matrix=content.key if content else "",
+            content=content,
+        ),
+    )
+
+
+def _choose_backend(part: WorkloadPart, nodes: int) -> Backend:
+    """The backend of the workload: as written, else one that keys of some messages name.
+
+    Raises:
+        InvalidKey: they work on other memory, or another build is needed for them; or the
+            backend has not the operation.
+    """
+    named = {key: value for key in _MECHANISMS if (value := getattr(part, key))}
+    backend = part.backend
+    # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
+    if named and backend.is_native and "backend" not in part.model_fields_set:
+        values = tuple(named.values())
+        backend = Backend.XCCL if Backend.XCCL in values else values[-1]
+    for key, value in named.items():
+        _check_mechanism(key, value, backend, nodes)
+    check_operation(part.operation, backend, "backend")
+    return backend
+
+
+def _matrix_path(written: str | None, folder: Path) -> Path | None:
     if not written:
         return None
     try:
@@ -131,7 +134,7 @@ def check_operation(operation: Operation, backend: Backend, key: str) -> None:
         )
 
 
-def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Backend) -> None:
+def _check_mechanism(key: str, value: Backend, backend: Backend, nodes: int) -> None:
     if not value.is_native or not backend.is_native:
         other = value if not value.is_native else backend
         raise InvalidKey(
@@ -152,7 +155,7 @@ def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Ba
             f"results with xccl are bound to its version, and the backend is {backend}",
             lambda write: f"write {write('backend', Backend.XCCL)}",
         )
-    if key == "between" and asked.nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
+    if key == "between" and nodes > 1 and value in (Backend.IPC_PUT, Backend.IPC_GET):
         raise InvalidKey(
             key,
             f"{value} can't reach another node",
@@ -160,17 +163,17 @@ def _check_mechanism(asked: PatternFields, key: str, value: Backend, backend: Ba
         )
 
 
-def _check_keys(asked: PatternFields) -> None:
-    operation = asked.operation
+def _check_keys(part: WorkloadPart) -> None:
+    operation = part.operation
     for key, takers in _TAKEN_BY.items():
-        if getattr(asked, key) is not None and operation not in takers:
+        if getattr(part, key) not in (None, "") and operation not in takers:
             word = {"window": "window of messages", "matrix": "matrix file"}.get(key, key)
             raise InvalidKey(
                 key,
                 f"{operation} has no {word}",
                 partial(_other_operation, " or ".join(takers)),
             )
-    if operation is Operation.MATRIX and asked.matrix is None:
+    if operation is Operation.MATRIX and not part.matrix:
         raise InvalidKey(
             "matrix",
             "operation matrix needs a file of messages",
@@ -184,12 +187,18 @@ def _other_operation(takers: str, write: WriteKey) -> str:
     return f"remove it, or write {write('operation', takers)}"
 
 
-def _group_size(asked: PatternFields) -> int:
-    """Ranks of a group; a default that fits, where none is written."""
-    operation, ranks, each = asked.operation, asked.ranks, asked.ranks // asked.nodes
+def choose_group_size(operation: Operation, ranks: int, nodes: int, size: int | None) -> int:
+    """Ranks of a group; a default that fits, where none is written.
+
+    Args:
+        nodes: of each run, or emulated; groups are those of a node unless it is said otherwise.
+
+    Raises:
+        InvalidKey: the ranks can't be divided so.
+    """
     if operation not in GROUPED:
         return 1
-    legal = _legal_groups(operation, ranks, asked.nodes)
+    legal = _legal_groups(operation, ranks, nodes)
     if not legal:
         need = "an even number of ranks" if operation is Operation.STRIPING else "2 ranks or more"
         raise InvalidKey(
@@ -197,13 +206,14 @@ def _group_size(asked: PatternFields) -> int:
             f"{operation} is between groups of ranks, and {ranks} ranks don't make them",
             f"write {need}",
         )
-    size = asked.group_size
+    each = ranks // nodes
     if size is None:
         if operation is Operation.STRIPING:
             return legal[-1]
-        return each if asked.nodes > 1 and each in legal else legal[0]
+        return each if nodes > 1 and each in legal else legal[0]
     if size not in legal:
-        raise InvalidKey("group_size", _why_not(asked, size), _nearest(legal, size))
+        why = _why_not(operation, ranks, each, size)
+        raise InvalidKey("group_size", why, _nearest(legal, size))
     return size
 
 
@@ -218,9 +228,8 @@ def _legal_groups(operation: Operation, ranks: int, nodes: int) -> list[int]:
     ]
 
 
-def _why_not(asked: PatternFields, size: int) -> str:
-    ranks, each = asked.ranks, asked.ranks // asked.nodes
-    if asked.operation is Operation.STRIPING:
+def _why_not(operation: Operation, ranks: int, each: int, size: int) -> str:
+    if operation is Operation.STRIPING:
         return f"striping is between 2 groups, and {size} is not half of {ranks} ranks"
     if ranks % size:
         return f"{ranks} ranks can't be divided into groups of {size}"
@@ -236,9 +245,8 @@ def _nearest(legal: list[int], wanted: int) -> str:
     return f"nearest: {nearest}" + (f"; legal: {list_first(legal, 12)}" if len(legal) > 1 else "")
 
 
-def _active(asked: PatternFields) -> int:
-    active = asked.active or 1
-    size = _group_size(asked)
+def _active(part: WorkloadPart, size: int) -> int:
+    active = part.active or 1
     if active > size:
         raise InvalidKey(
             "active", f"{active} active ranks are more than a group of {size}", f"nearest: {size}"
@@ -246,30 +254,25 @@ def _active(asked: PatternFields) -> int:
     return active
 
 
-def _content(asked: PatternFields) -> Matrix | None:
-    if asked.matrix is None:
-        return None
+def _read_matrix(file: Path, ranks: int) -> Matrix:
+    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
+
+    Raises:
+        InvalidKey: it can't be read.
+        CampaignError: with file and line.
+    """
     try:
-        text = read_file(asked.matrix, _LARGEST_FILE).decode("utf-8")
+        text = read_file(file, _LARGEST_FILE).decode("utf-8")
     except UnicodeDecodeError as error:
         raise InvalidKey(
-            "matrix", f"the matrix file {asked.matrix} is not text", "lines: FROM TO BYTES"
+            "matrix", f"the matrix file {file} is not text", "lines: FROM TO BYTES"
         ) from error
     except OSError as error:
         raise InvalidKey(
             "matrix",
-            f"the matrix file {asked.matrix} can't be read: {os_reason(error)}",
+            f"the matrix file {file} can't be read: {os_reason(error)}",
             "in a campaign, paths start at the campaign file's folder",
         ) from error
-    return _parse_matrix(text, asked.matrix, asked.ranks)
-
-
-def _parse_matrix(text: str, file: Path, ranks: int) -> Matrix:
-    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
-
-    Raises:
-        CampaignError: with file and line.
-    """
     flows: list[Flow] = []
     for number, line in enumerate(text.splitlines(), start=1):
         words = line.partition("#")[0].split()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
 
-from commtune.campaign.patterns import PatternFields, matrix_path
 from commtune.campaign.value_types import Part, require_within
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes
@@ -26,11 +24,6 @@ _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
-#: Keys that the shape of a pattern takes as they are written.
-_OF_PATTERNS = ("operation", "ranks", "window", "group_size", "active", "direction",
-                "inside", "between", "assemble")  # fmt: skip
-#: Keys that a workload takes as they are written.
-_OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
@@ -153,56 +146,6 @@ class WorkloadPart(Part):
     rotate: Truth = Field(
         default=False, description="each operation at another place in the buffers"
     )
-
-    def as_workload(self, folder: Path, *, on_slurm: bool = False) -> Workload:
-        """What is measured; ``check_elements`` looks at its sizes.
-
-        Args:
-            folder: where the paths of the file start.
-
-        Raises:
-            InvalidKey: keys don't go together.
-            CampaignError: what is wrong in a matrix file, with its line.
-        """
-        if self.dtype == "uint8" and self.reduction == "sum":
-            raise InvalidKey(
-                "dtype",
-                "a sum of uint8 overflows and can't be checked",
-                "use reduction: max, or dtype: int32",
-            )
-        if self.rotate and not self.backend.is_native:
-            problem = f"the backend {self.backend} does not rotate through its buffers"
-            raise InvalidKey("rotate", problem, "remove it")
-        if emulated := self.emulate_nodes or 0:
-            backends = (self.backend, self.inside, self.between, self.assemble)
-            check_emulated(emulated, self.ranks, backends)
-            if on_slurm or self.nodes > 1:
-                problem = "nodes are emulated on one machine, without Slurm"
-                raise InvalidKey(
-                    "emulate_nodes", problem, "remove it: the campaign has real nodes"
-                )
-        asked = self._pattern_fields(folder, emulated or self.nodes)
-        backend, shape = asked.choose_backend(), asked.parameters()
-        # What needs neither a check nor a default of another kind.
-        same = self.model_dump(include=_OF_WORKLOADS)
-        return Workload(
-            **same,
-            sizes=self.sizes or DEFAULT_SIZES,
-            backend=backend,
-            emulated_nodes=emulated,
-            window=self.window or 0,
-            shape=shape,
-        )
-
-    def _pattern_fields(self, folder: Path, nodes: int) -> PatternFields:
-        # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
-        is_written = "backend" in self.model_fields_set or not self.backend.is_native
-        return PatternFields(
-            **{key: getattr(self, key) for key in _OF_PATTERNS},
-            nodes=nodes,
-            backend=self.backend if is_written else None,
-            matrix=matrix_path(self.matrix, folder),
-        )
 
 
 def check_emulated(nodes: int, ranks: int, backends: Sequence[Backend | str | None]) -> None:

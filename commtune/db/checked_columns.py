@@ -11,7 +11,7 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.functions import FunctionElement
 
 from commtune.db.codec import to_json_value
-from commtune.db.damage import Damage, column_reader, name_row, refuse, share_documents
+from commtune.db.damage import Damage, column_reader, name_row, refuse_damage, share_documents
 from commtune.db.shapes import kind_of
 
 #: Texts of a column whose meaning is kept while rows are read.
@@ -130,7 +130,7 @@ def sound_rows(
     statement: sa.Select[Any],
     table: str,
     key: str = "id",
-    tell: Callable[[Damage], None] = refuse,
+    tell: Callable[[Damage], None] = refuse_damage,
 ) -> Sequence[Any]:
     """The rows of a statement without damaged ones, of which somebody is told."""
     stored = connection.execute(statement).all()

@@ -63,11 +63,11 @@ class DamagedRows(DatabaseFault):
         super().__init__(f"the database is damaged: {what}", hint=WHAT_TO_DO)
 
 
-def ignore(damage: Damage) -> None:
+def ignore_damage(damage: Damage) -> None:
     """For who names damage otherwise."""
 
 
-def refuse(damage: Damage) -> None:
+def refuse_damage(damage: Damage) -> None:
     """For who writes, and must not go on from a part of what is stored.
 
     Raises:
@@ -151,7 +151,8 @@ def read_rows(
         table: the one that rows are named after.
         key: the column that names a row.
         are_shared: documents with the same text are one object, which nobody may change.
-        tell: in the place of ``ON_DAMAGE``; ``refuse`` for rows without which there is no answer.
+        tell: in the place of ``ON_DAMAGE``; ``refuse_damage`` for rows without which there is
+            no answer.
     """
     stored = [dict(row) for row in rows]
     damaged: dict[int, tuple[str, str]] = {}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, TypeVar
 
 from commtune.db.codec import load_plain
-from commtune.db.connection.service import explain_other_version, fetch, quote_part
+from commtune.db.connection.service import ask_service, explain_other_version, quote_part
 from commtune.db.records import (
     CampaignSummary,
     ProfileAnswer,
@@ -49,19 +49,19 @@ def _with_open_ends(plain: Any) -> Any:
 
 def list_campaigns(url: str) -> list[CampaignSummary]:
     """All campaigns, newest first."""
-    told = fetch(url, "/campaigns")
+    told = ask_service(url, "/campaigns")
     return read_answer(url, lambda: [load_answer(CampaignSummary, one) for one in told])
 
 
 def find_profiles(url: str, campaign: str | None) -> list[StoredProfile]:
     """As ``queries.profiles.find_profiles``."""
-    told = fetch(url, "/profiles", campaign=campaign)
+    told = ask_service(url, "/profiles", campaign=campaign)
     return read_answer(url, lambda: [load_answer(StoredProfile, one) for one in told])
 
 
 def load_profile(url: str, reference: str) -> ProfileAnswer:
     """As ``queries.profiles.load_profile``, with details."""
-    told = fetch(url, "/profile", name=reference)
+    told = ask_service(url, "/profile", name=reference)
     return read_answer(url, lambda: _read_profile(told))
 
 
@@ -88,7 +88,7 @@ def results_pages(
     after: int | None = 0
     while after is not None:
         path = f"/campaigns/{quote_part(campaign)}/results"
-        told = fetch(url, path, after=after, newest=newest, limit=limit)
+        told = ask_service(url, path, after=after, newest=newest, limit=limit)
         page = read_answer(url, lambda told=told: load_plain(ResultsPage, told))  # type: ignore[misc]
         yield page
         after = page.next

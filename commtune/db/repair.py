@@ -13,7 +13,7 @@ from commtune.db.connection import location
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.connection.read_only import FILES_BESIDE, connect_for_reading
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import ON_DAMAGE, Damage, ignore
+from commtune.db.damage import ON_DAMAGE, Damage, ignore_damage
 from commtune.db.inspection import campaigns_with, find_damage
 from commtune.db.lock_owner import living_holders
 from commtune.db.storage.campaigns import delete_rows
@@ -159,7 +159,7 @@ def _damage(url: str) -> list[Damage]:
 
 
 def _require_idle(url: str) -> None:
-    token = ON_DAMAGE.set(ignore)
+    token = ON_DAMAGE.set(ignore_damage)
     try:
         with open_for_reading(url) as rows:
             holders = living_holders(rows("SELECT * FROM locks", {}))

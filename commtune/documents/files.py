@@ -89,6 +89,20 @@ def writing_file(path: Path) -> Iterator[None]:
         raise UserError(f"can't write {path}: {error.strerror or error}", hint=hint) from error
 
 
+def write_new_file(file: Path, text: str, hint: str) -> None:
+    """Writes a file that people name, which must not be there yet.
+
+    Raises:
+        UserError: it is there, with the hint; or it can't be written.
+    """
+    with writing_file(file):
+        try:
+            with file.open("x", encoding="utf-8") as opened:
+                opened.write(text)
+        except FileExistsError as error:
+            raise UserError(f"{file} exists already", hint=hint) from error
+
+
 @contextmanager
 def replaced_file(file: Path) -> Iterator[Path]:
     """A file beside this one to write to; at the end it takes its place, unless an error comes.

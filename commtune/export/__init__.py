@@ -28,7 +28,6 @@ from commtune.wording import INCONCLUSIVE, describe_verdict
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
-_FORMATS = {chosen.name: chosen for chosen in FORMATS}
 #: A guard operation may be slower by this share, at the lower end of its interval.
 _TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -55,10 +54,10 @@ def render_profile(
             or value that the format can't carry, or is to be a module file and its guards don't
             hold.
     """
-    if format not in _FORMATS:
-        hint = f"one of {', '.join(_FORMATS)}; for a campaign: {', '.join(RULE_FORMATS)}"
+    if format not in FORMATS:
+        hint = f"one of {', '.join(FORMATS)}; for a campaign: {', '.join(RULE_FORMATS)}"
         raise UnknownName(f"no export format named '{format}'", hint=hint)
-    chosen = _FORMATS[format]
+    chosen = FORMATS[format]
     is_likely = document.profile.verdict is Verdict.LIKELY
     _refuse_without_gain(document, accept_likely=accept_likely)
     _refuse_unfit(chosen, document.variables())
@@ -95,7 +94,7 @@ def render_rule_module(
     unguarded = [(d.profile, guards) for d, guards in judged if not guards.hold]
     if unguarded and not allow_unguarded:
         raise _without_guards(*unguarded[0])
-    _refuse_unfit(_FORMATS[format], dict(load))
+    _refuse_unfit(FORMATS[format], dict(load))
     lines = describe_rules(table, rules)
     scope = (lines[1], "The variables beside the files hold for the whole process.")
     said = [
@@ -156,7 +155,7 @@ def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
         if reason:
             raise ExportRefused(
                 f"format {chosen.name} can't carry the value of {name}: {reason}",
-                hint="try another format: " + ", ".join(n for n in _FORMATS if n != chosen.name),
+                hint="try another format: " + ", ".join(n for n in FORMATS if n != chosen.name),
             )
 
 

@@ -141,7 +141,7 @@ def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -
     )
 
 
-FORMATS = (
+_FORMATS = (
     Format(
         "env",
         _write_env,
@@ -197,3 +197,5 @@ FORMATS = (
         _writer("{name} = {value}", prefix=_MCA),
     ),
 )
+#: By their names.
+FORMATS = {one.name: one for one in _FORMATS}

@@ -91,7 +91,7 @@ _IN_PATH = {
     "campaign": CAMPAIGN_IN_PATH,
     "run": given.text_parameter("run", "a run's name (run_id)"),
     "number": given.NUMBER,
-    "format": given.word_parameter("format", "the file's form", [one.name for one in FORMATS]),
+    "format": given.word_parameter("format", "the file's form", list(FORMATS)),
 }
 
 

@@ -98,17 +98,13 @@ def _best(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> R
         table=evidence_table(
             [] if not found or not found["best"] else _answer_rows(found["best"])
         ),
-        formats=_formats(),
+        formats=FORMATS,
     )
 
 
 def _answer_rows(best: Mapping[str, Any]) -> list[dict[str, Any]]:
     points = [PointEvidence(**{**one, "gain": Interval(**one["gain"])}) for one in best["points"]]
     return point_rows(points)
-
-
-def _formats() -> list[str]:
-    return [one.name for one in FORMATS]
 
 
 def _campaign(
@@ -129,7 +125,7 @@ def _campaign(
         campaign=progress.summary,
         live=live.describe_live(progress),
         profiles=[_profile(stored.find_profile(str(one.id), db), zoom) for one in listed],
-        formats=_formats(),
+        formats=FORMATS,
         asked=_NOT_ZOOMED | dict(query),
         may_cancel=may_cancel,
     )
@@ -159,7 +155,7 @@ def _show_profile(db: str, prefix: str, path: Mapping[str, str], query: Sequence
         again=[(_day(one.began_at), one) for one in again],
         nothing=nothing,
         table=evidence_table(rows),
-        formats=_formats(),
+        formats=FORMATS,
         asked=_NOT_ZOOMED | dict(query),
     )
 

@@ -44,31 +44,18 @@ def add_value(
         numbers={v: numbers[v] for v in order if v in numbers},
         restricted=(*parameter.restricted, *([restricted] if restricted else [])),
     )
-    return _with_value_in_rules(_replaced(space, changed), changed, value)
 
+    def adapted(old: Parameter) -> Parameter:
+        return changed if old.name == changed.name else _dependent(old, changed, value)
 
-def _replaced(space: Space, changed: Parameter) -> Space:
-    def new(old: Parameter) -> Parameter:
-        return changed if old.name == changed.name else old
-
-    return replace(
-        space,
-        parameters=tuple(new(p) for p in space.parameters),
-        left_out={name: new(p) for name, p in space.left_out.items()},
-    )
-
-
-def _with_value_in_rules(space: Space, parameter: Parameter, value: str) -> Space:
-    # They are stored with the values that they were made for. Of a number, its neighbours
+    # Rules are stored with the values that they were made for. Of a number, its neighbours
     # decide; a rule that holds for every value holds for the new one. In doubt, nothing becomes
     # legal by it.
     return replace(
         space,
-        parameters=tuple(_dependent(p, parameter, value) for p in space.parameters),
-        left_out={n: _dependent(p, parameter, value) for n, p in space.left_out.items()},
-        constraints=tuple(
-            _with_value_in_constraint(c, parameter, value) for c in space.constraints
-        ),
+        parameters=tuple(adapted(p) for p in space.parameters),
+        left_out={name: adapted(p) for name, p in space.left_out.items()},
+        constraints=tuple(_with_value_in_constraint(c, changed, value) for c in space.constraints),
     )
 
 

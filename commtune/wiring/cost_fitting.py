@@ -102,10 +102,10 @@ def _fit(
         search_s = (spec.plan.budget if spec.budget_named else fit_budget(run_s)).search_s
         usual = _with_sizes_of(spec, min(runs, key=lambda run: run.wall_s), run_s)
         spec, launches = choose_timing(
-            spec, usual, search_s, lambda timing: measure(_with_timing(sized, timing)), say
+            spec, usual, search_s, lambda timing: measure(sized.with_plan(timing=timing)), say
         )
         run_s = min((run.wall_s for run in launches), default=run_s)
-    return _less_choice(spec if spec.budget_named else _with_budget(spec, fit_budget(run_s)))
+    return _less_choice(spec if spec.budget_named else spec.with_plan(budget=fit_budget(run_s)))
 
 
 def _fit_sizes(
@@ -162,16 +162,7 @@ def _with_sizes_of(spec: CampaignSpec, run: RunResult, run_s: float) -> RunResul
 
 
 def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:
-    workload = replace(spec.plan.workload, sizes=tuple(sizes))
-    return replace(spec, plan=replace(spec.plan, workload=workload))
-
-
-def _with_budget(spec: CampaignSpec, budget: Budget) -> CampaignSpec:
-    return replace(spec, plan=replace(spec.plan, budget=budget))
-
-
-def _with_timing(spec: CampaignSpec, timing: Timing) -> CampaignSpec:
-    return replace(spec, plan=replace(spec.plan, timing=timing))
+    return spec.with_plan(workload=replace(spec.plan.workload, sizes=tuple(sizes)))
 
 
 def _less_choice(spec: CampaignSpec) -> CampaignSpec:
@@ -180,7 +171,7 @@ def _less_choice(spec: CampaignSpec) -> CampaignSpec:
         return spec
     budget = spec.plan.budget
     left_s = max(0.0, budget.search_s - spec.timing_choice.spent_s)
-    return _with_budget(spec, replace(budget, search_s=left_s))
+    return spec.with_plan(budget=replace(budget, search_s=left_s))
 
 
 def _as_begun(
@@ -191,14 +182,14 @@ def _as_begun(
         spec = _with_sizes(spec, sizes)
     if lacks_timing(spec):
         ways = {key: word for key, word in begun.what.get("timing", {}).items() if key in WAYS}
-        spec = _with_timing(spec, Timing(**{**asdict(spec.plan.timing), **ways}))
+        spec = spec.with_plan(timing=Timing(**{**asdict(spec.plan.timing), **ways}))
         # None where nothing chose it, or it was named meanwhile.
         if chosen := begun.settings.get("timing_choice"):
             spec = with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
     if spec.budget_named or not budget.keys() >= {"search_s", "ablation_s", "confirmation_s"}:
         return _less_choice(spec)
-    return _with_budget(spec, Budget(**budget))
+    return spec.with_plan(budget=Budget(**budget))
 
 
 @contextmanager

@@ -88,8 +88,8 @@ def choose_timing(
 
 def with_choice(spec: CampaignSpec, timing: Timing, choice: TimingChoice) -> CampaignSpec:
     """The campaign, timed in a way that was chosen; its remarks say why."""
-    plan = replace(spec.plan, timing=timing)
-    return replace(spec, plan=plan, timing_choice=choice).with_remarks([f"note: {choice.said}"])
+    spec = replace(spec.with_plan(timing=timing), timing_choice=choice)
+    return spec.with_remarks([f"note: {choice.said}"])
 
 
 def find_spread(runs: Sequence[RunResult]) -> float:

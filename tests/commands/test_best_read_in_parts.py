@@ -121,13 +121,16 @@ def test_answers_in_parts_are_those_of_all_at_once(
             found = all_answers(size, url, asked)
         except NoAnswer as nothing:
             with pytest.raises(NoAnswer) as refusal:
-                next(best.best("allreduce", size, asked, db=url))
+                next(best.best_at_size("allreduce", size, asked, db=url))
             assert refusal.value.message == nothing.message
             continue
         answered += 1
-        assert list(best.best("allreduce", size, asked, db=url)) == found
+        assert list(best.best_at_size("allreduce", size, asked, db=url)) == found
         of_stack = [row for row in found if "4.1" in row.stack]
-        assert list(best.best("allreduce", size, asked, stack="mpich 4.1", db=url)) == of_stack
+        assert (
+            list(best.best_at_size("allreduce", size, asked, stack="mpich 4.1", db=url))
+            == of_stack
+        )
     assert answered > QUESTIONS / 2
 
 

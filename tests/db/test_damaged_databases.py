@@ -17,7 +17,7 @@ import sqlalchemy as sa
 from stored_campaigns import Made
 
 from commtune.app.campaigns import stored as stored_campaigns
-from commtune.app.profiles.best import best
+from commtune.app.profiles.best import best_at_size
 from commtune.app.setup import repairing as maintenance
 from commtune.cli import make_app
 from commtune.db.connection import engine
@@ -197,7 +197,7 @@ def test_a_profile_is_no_answer_without_all_of_its_evidence(
     _damage(path, "profile_points", "ratio", "text")
     assert _run("show 1", path) == "the database is damaged: profile 1"
     assert str(told[0]) == "profile_points 1: ratio: 'text' is not a number"
-    assert {one.campaign for one in best("allreduce", 8, {}, db=str(path))} == {"second"}
+    assert {one.campaign for one in best_at_size("allreduce", 8, {}, db=str(path))} == {"second"}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 import database_values as given
 import pytest
 
-from commtune.app.campaigns.first_proposals import propose_from_earlier
+from commtune.app.campaigns.first_proposals import find_proposals
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.db.connection.engine import open_database
 from commtune.db.queries.proven import proven_profiles
@@ -59,6 +59,10 @@ def keep(url: str) -> Keep:
         database.close()
 
     return store_campaign
+
+
+def propose_from_earlier(spec: CampaignSpec, url: str) -> CampaignSpec:
+    return find_proposals(spec, url)(spec)
 
 
 def tried(url: str, more: str = "") -> tuple[Configuration, ...]:

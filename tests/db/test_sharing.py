@@ -21,7 +21,7 @@ from components import require_component
 from stored_campaigns import Made
 
 from commtune.app.campaigns import sharing
-from commtune.app.campaigns.first_proposals import propose_from_earlier
+from commtune.app.campaigns.first_proposals import find_proposals
 from commtune.app.campaigns.pseudonyms import Pseudonyms
 from commtune.app.campaigns.recent import list_recent
 from commtune.app.profiles.rule_files import prepare_rules
@@ -207,7 +207,7 @@ def test_nothing_of_another_site_is_tried_that_the_space_lacks(
     sharing.create_bundle(tmp_path / "b", db=other)
     merge(tmp_path / "b", sqlite_url)
     plain = parse_campaign(SMALL.partition("budget:")[0], tmp_path)
-    spec = propose_from_earlier(plain, sqlite_url)
+    spec = find_proposals(plain, sqlite_url)(plain)
     assert spec.plan.first == (legal,)
     assert spec.remarks[-1].startswith("note: tried first, as shm@site-a found it best: ")
 

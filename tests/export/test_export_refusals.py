@@ -20,7 +20,8 @@ from export_documents import (
 )
 
 from commtune.errors import ExportRefused, UnknownName
-from commtune.export import _FORMATS, ExportDocument, render_profile
+from commtune.export import ExportDocument, render_profile
+from commtune.export.formats import FORMATS
 from commtune.export.rules import RULE_FORMATS
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
 from commtune.model.profile import RangeBoundary
@@ -154,7 +155,7 @@ def test_the_profiles_value_wins_over_a_pinned_one() -> None:
 def test_an_unknown_format_lists_the_known_ones() -> None:
     with pytest.raises(UnknownName, match="'yaml'") as error:
         render_profile("yaml", DOCUMENT)
-    assert all(name in error.value.hint for name in (*_FORMATS, *RULE_FORMATS))
+    assert all(name in error.value.hint for name in (*FORMATS, *RULE_FORMATS))
 
 
 @pytest.mark.parametrize("format", MODULES)

@@ -19,6 +19,7 @@ from commtune.systems.nominal.fabric import (
     Ports,
     _round_robin_ports,
     _shortest_paths,
+    disjoint_rings,
     fabric_of,
     packed_ports,
 )
@@ -123,7 +124,7 @@ def test_allreduce_of_a_full_mesh(fabric: Fabric, bus: float, algorithm: float) 
 
 def test_allreduce_of_an_mi250x_node() -> None:
     """The study: four rings of 400 Gb/s, so 800 Gb/s where every byte is sent twice."""
-    assert LUMI.disjoint_rings(tuple(range(8))) == (2, 400 * GBIT)  # two, each both ways
+    assert disjoint_rings(LUMI, tuple(range(8))) == (2, 400 * GBIT)  # two, each both ways
     found = nominal_bandwidth(LUMI, asked("allreduce", 8))
     assert gbits(found) == 4 * 400
     assert gbits(found) / 2 == 800
@@ -132,9 +133,9 @@ def test_allreduce_of_an_mi250x_node() -> None:
 
 
 def test_rings_share_no_link() -> None:
-    assert LEONARDO.disjoint_rings((0, 1, 2, 3)) == (6, 200 * GBIT)  # all 12 links of each GPU
-    assert NVSWITCH.disjoint_rings(tuple(range(8))) == (0, 0.0)
-    assert LUMI.disjoint_rings((0, 1)) == (0, 0.0)
+    assert disjoint_rings(LEONARDO, (0, 1, 2, 3)) == (6, 200 * GBIT)  # all 12 links of each GPU
+    assert disjoint_rings(NVSWITCH, tuple(range(8))) == (0, 0.0)
+    assert disjoint_rings(LUMI, (0, 1)) == (0, 0.0)
 
 
 @pytest.mark.parametrize("operation", ["allgather", "reduce-scatter"])

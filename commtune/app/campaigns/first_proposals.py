@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from commtune.campaign.loading import CampaignSpec
 from commtune.campaign.reference_settings import AUTO
@@ -24,26 +25,24 @@ _NOTHING = (
 )
 
 
-def propose_from_earlier(spec: CampaignSpec, url: str) -> CampaignSpec:
-    """The campaign with the best of earlier ones, here and elsewhere, among what it tries first.
+def find_proposals(spec: CampaignSpec, url: str) -> Callable[[CampaignSpec], CampaignSpec]:
+    """What puts the best of earlier campaigns, here and elsewhere, among what one tries first.
 
-    Only what its space holds. A campaign that goes on has those that it began with, since what
-    is new would make it search again.
+    It is for the campaign as it will run: only what its space holds is tried, and how many follows
+    from its budget. A campaign that goes on has those that it began with, since what is new would
+    make it search again.
 
     Raises:
         CampaignError: there is no campaign of a name that it is to learn from.
         DatabaseFault: the database can't be read.
     """
     if not spec.learn_from:
-        return spec
+        return lambda fitted: fitted
     try:
         stored = describe_campaign(url, spec.plan.name)
     except (NoAnswer, UnknownName):
-        learned = _choose(spec, url)
-        if not learned and spec.learn_from != (AUTO,):
-            spec = spec.with_remarks([_NOTHING])
-        return _try_first(spec, learned)
-    return _try_first(spec, learned_configurations(stored.settings))
+        return partial(_try_best, found=_find(spec, url), url=url)
+    return partial(_try_first, learned=learned_configurations(stored.settings))
 
 
 def _try_first(spec: CampaignSpec, learned: Mapping[Configuration, str]) -> CampaignSpec:
@@ -52,26 +51,32 @@ def _try_first(spec: CampaignSpec, learned: Mapping[Configuration, str]) -> Camp
         f"note: tried first, as {campaign} found it best: {configuration}"
         for configuration, campaign in learned.items()
     ]
-    plan = replace(spec.plan, first=tuple(first))
-    return replace(spec, plan=plan, learned=learned).with_remarks(remarks)
+    spec = replace(spec.with_plan(first=tuple(first)), learned=learned)
+    return spec.with_remarks(remarks)
 
 
-def _choose(spec: CampaignSpec, url: str) -> dict[Configuration, str]:
-    """Configurations of earlier campaigns, and whose they are; the most promising come first."""
-    plan = spec.plan
+def _find(spec: CampaignSpec, url: str) -> Sequence[StoredProfile]:
     names = None if spec.learn_from == (AUTO,) else spec.learn_from
     try:
-        found = proven_profiles(url, plan.workload, names)
+        return proven_profiles(url, spec.plan.workload, names)
     except (NoAnswer, UnknownName) as error:
         if names is None:  # there is no database yet
-            return {}
+            return ()
         raise spec.error_at("learn_from", error.message, error.hint) from error
+
+
+def _try_best(spec: CampaignSpec, found: Sequence[StoredProfile], url: str) -> CampaignSpec:
+    """The campaign with the most promising of these, each once."""
+    plan = spec.plan
     learned: dict[Configuration, str] = {}
     for profile in found:
         # Where it comes from is not trusted: this space has every value of it.
         if profile.configuration not in plan.first and not plan.space.check(profile.configuration):
             learned.setdefault(profile.configuration, profile.campaign)
-    return dict(list(learned.items())[: _count(spec, url, found)])
+    learned = dict(list(learned.items())[: _count(spec, url, found)])
+    if not learned and spec.learn_from != (AUTO,):
+        spec = spec.with_remarks([_NOTHING])
+    return _try_first(spec, learned)
 
 
 def _count(spec: CampaignSpec, url: str, found: Sequence[StoredProfile]) -> int:

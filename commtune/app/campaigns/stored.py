@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,13 +60,16 @@ def list_campaigns(
     for kind in JobScheduler if ask_slurm else ():
         mine = [one for one in stored if scheduler_of(one) is kind]
         asked = [job for one in mine for job in one.jobs if _is_asked_about(one, job)]
-        now |= _jobs_now(kind, asked) if asked else {}
+        if asked:
+            from commtune.wiring.slurm_submission import jobs_now  # slow to import
+
+            now |= jobs_now(kind, asked)
     described = [
         replace(one, jobs=tuple(now.get(job.key, job) for job in one.jobs)) for one in stored
     ]
     return [
         (
-            _without_controller(one) if _has_lost_its_controller(one) else one,
+            _without_lost_controller(one),
             any(job.key not in now for job in one.jobs if _is_worth_asking(one, job)),
         )
         for one in described
@@ -94,12 +97,6 @@ def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
     return JobScheduler.find_in(campaign.settings) or JobScheduler.SLURM
 
 
-def _jobs_now(kind: JobScheduler, asked: Sequence[JobRecord]) -> Mapping[str, JobRecord]:
-    from commtune.wiring.slurm_submission import jobs_now  # who has no jobs doesn't wait for it
-
-    return jobs_now(kind, asked)
-
-
 def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:
     """Whether Slurm may know more of a job: nobody watches it, or a controller runs in it."""
     return not campaign.locked_by or job.kind is JobKind.ALLOCATION
@@ -110,14 +107,11 @@ def _is_worth_asking(campaign: CampaignSummary, job: JobRecord) -> bool:
     return _is_asked_about(campaign, job) and bool(job.number or not campaign.locked_by)
 
 
-def _has_lost_its_controller(campaign: CampaignSummary) -> bool:
-    """Whether the allocation is over that the holder of the lock ran in."""
+def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
+    """Where the allocation is over that the lock's holder ran in: without jobs yet to submit."""
     began = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION and job.started_at]
-    return bool(began) and all(job.stage is JobStage.OVER for job in began)
-
-
-def _without_controller(campaign: CampaignSummary) -> CampaignSummary:
-    """The campaign without the jobs that its controller didn't come to submit."""
+    if not began or any(job.stage is not JobStage.OVER for job in began):
+        return campaign
     return replace(campaign, locked_by="", jobs=tuple(j for j in campaign.jobs if j.number))
 
 

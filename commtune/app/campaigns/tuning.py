@@ -10,7 +10,7 @@ from math import fsum
 from pathlib import Path
 from typing import Any
 
-from commtune.app.campaigns.first_proposals import propose_from_earlier
+from commtune.app.campaigns.first_proposals import find_proposals
 from commtune.campaign.loading import CampaignSpec
 from commtune.cluster.local.shared_launch import SharedLaunch, can_share_launches
 from commtune.cluster.machine.description import describe_machine
@@ -60,7 +60,7 @@ def prepare_campaign(
     """
     # First: nothing is built or measured for a strategy, or an earlier campaign, that isn't there.
     _check_strategy(spec)
-    propose_from_earlier(spec, url)  # anew below: how many there are follows from sizes and budget
+    try_earlier_best = find_proposals(spec, url)
     try:
         mpi = find_named_mpi(spec.mpi, spec.plan.workload)
     except UserError as error:
@@ -69,9 +69,8 @@ def prepare_campaign(
         raise spec.error_at("mpi", f"mpi: {error.message}", error.hint) from error
     spec = fit_campaign(spec, mpi, partial(begun_with, url, spec.plan.name))
     spec = fit_to_cost(spec, mpi, url, say)
-    spec = propose_from_earlier(spec, url)
-    between = spec.plan.workload.takes_any_size
-    return replace(spec, plan=replace(spec.plan, looks_between=between)), mpi
+    spec = try_earlier_best(spec)
+    return spec.with_plan(looks_between=spec.plan.workload.takes_any_size), mpi
 
 
 def _check_strategy(spec: CampaignSpec) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from commtune.app.measure.benchmarking import list_settings_remarks
 from commtune.app.measure.remeasuring import rebuild_on_slurm
-from commtune.campaign.patterns import PatternFields
+from commtune.campaign.patterns import choose_group_size
 from commtune.campaign.workload import (
     DEFAULT_SIZES,
     check_elements,
@@ -302,7 +302,7 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
     if operation is not Operation.MATRIX:
         nodes, size = workload.emulated_nodes or workload.nodes, workload.shape.group_size
         try:
-            PatternFields(operation, workload.ranks, nodes, group_size=size).parameters()
+            choose_group_size(operation, workload.ranks, nodes, size)
         except InvalidKey as refused:
             key = "emulate_nodes" if workload.ranks == ranks else "ranks"
             raise InvalidKey(key, refused.problem, "leave it out") from refused

@@ -49,8 +49,7 @@ def rebuild_on_slurm(
         )
     found = benchmark_setup.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
     spec = _cut_again(spec, found, stored)
-    free = replace(spec.plan, budget=replace(spec.plan.budget, node_hours=None))
-    spec = replace(spec, plan=free)
+    spec = spec.with_plan(budget=replace(spec.plan.budget, node_hours=None))
     return slurm_submission.prepare_slurm_campaign(spec, found, say, again=True)
 
 

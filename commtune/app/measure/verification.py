@@ -210,8 +210,7 @@ def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
 
 def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:
     """With jobs and folders called as the campaign that the runs are stored with."""
-    plan = replace(on.spec.plan, name=record.name)
-    return replace(on, spec=replace(on.spec, plan=plan), folder=Path(record.folder).parent)
+    return replace(on, spec=on.spec.with_plan(name=record.name), folder=Path(record.folder).parent)
 
 
 def _refuse_another_library(stored: CampaignDescription, mpi: MpiInstallation) -> None:

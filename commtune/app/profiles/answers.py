@@ -8,7 +8,7 @@ from typing import Any
 
 from commtune.app.profiles.best import (
     BestRow,
-    best,
+    best_at_size,
     best_by_size,
     find_neighbours,
     likely_instead,
@@ -24,7 +24,6 @@ from commtune.app.profiles.explained import (
 )
 from commtune.db.connection.location import database_url, is_service
 from commtune.db.connection.reader import keep_open
-from commtune.db.records import ProfileAnswer
 from commtune.errors import NoAnswer
 from commtune.model import Operation
 
@@ -44,7 +43,7 @@ def best_answers(
 
     Args:
         size: bytes.
-        filters: as for ``best``.
+        filters: as for ``best_at_size``.
 
     Raises:
         NoAnswer: there is none; the hint says what there is.
@@ -55,7 +54,7 @@ def best_answers(
 
         return remote_answers.best_answers(url, operation, size, filters, explained=explained)
     with keep_open(url):
-        rows = list(best(operation, size, filters, db=db))
+        rows = list(best_at_size(operation, size, filters, db=db))
         return [_explain(row, size, db) for row in rows[:explained]], rows[explained:]
 
 
@@ -79,12 +78,15 @@ def size_table(
 
 def _explain(row: BestRow, size: int, db: str | None) -> Explained:
     near = find_neighbours(row, size, db)
-    likely = likely_instead(row, db)
+    likely = None
+    if found := likely_instead(row, db):
+        one = found.profile
+        likely = LikelyProfile(found.reference, one.configuration, one.points, one.note)
     return Explained(
         row,
         why_inconclusive(row, size, db),
         tuple(Neighbour(at, one, why_inconclusive(one, at, db)) for at, one in near.items()),
-        None if likely is None else _likely_profile(likely),
+        likely,
         nominal_share_of(row, db),
     )
 
@@ -110,7 +112,7 @@ def answer_question(
 
     Args:
         size: bytes.
-        filters: as for ``best``.
+        filters: as for ``best_at_size``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
         explained: so many answers come with all that explains them.
     """
@@ -129,9 +131,9 @@ def _answer(
     db: str | None,
     explained: int,
 ) -> dict[str, Any]:
-    rows = list(islice(best(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
+    rows = list(islice(best_at_size(operation, size, filters, stack=stack, db=db), MOST_ANSWERS))
     if not rows:
-        rows = list(islice(best(operation, size, filters, db=db), MOST_ANSWERS))
+        rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
         known = ", ".join(dict.fromkeys(row.stack for row in rows))
         said = _without_answer(
             Answer.ANOTHER_STACK,
@@ -176,8 +178,3 @@ def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
     if answer is not Answer.RECOMMENDED or row.simulated:
         return {}
     return {**row.pinned, **row.configuration}
-
-
-def _likely_profile(found: ProfileAnswer) -> LikelyProfile:
-    profile = found.profile
-    return LikelyProfile(found.reference, profile.configuration, profile.points, profile.note)

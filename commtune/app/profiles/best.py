@@ -60,7 +60,7 @@ class Support(StrEnum):
         return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 
 
-def best(
+def best_at_size(
     operation: str,
     size: int,
     filters: Mapping[str, Any],
@@ -123,14 +123,14 @@ def best_by_size(
     answers = {}
     for size in sizes:
         try:
-            found = best(operation, size, filters, db=db)
+            found = best_at_size(operation, size, filters, db=db)
             first = next((row for row in found if row.nearest_bytes in {size, None}), None)
         except NoAnswer:  # only measured on another machine, or backend, than asked for
             continue
         if first is not None:
             answers[size] = first
     if not answers:
-        next(best(operation, max(sizes, default=0), filters, db=db))  # says what there is
+        next(best_at_size(operation, max(sizes, default=0), filters, db=db))  # says what there is
     return answers
 
 
@@ -147,7 +147,8 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
         return {}
     filters = {"campaign": row.campaign, "ranks": row.ranks, "nodes": row.nodes}
     return {
-        near: next(best(row.operation, near, filters, db=db)) for near in known[place - 1 :][:2]
+        near: next(best_at_size(row.operation, near, filters, db=db))
+        for near in known[place - 1 :][:2]
     }
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from commtune.app.profiles.explained import Answer, Explained, LikelyProfile, Neighbour
 from commtune.app.profiles.nominal_share import Share
-from commtune.db.connection.service import fetch
+from commtune.db.connection.service import ask_service
 from commtune.db.records import BestRow
 from commtune.db.remote import load_answer, read_answer
 from commtune.errors import NoAnswer
@@ -21,7 +21,7 @@ def best_answers(
     """As ``answers.best_answers``."""
     every = "explained" if explained > 1 else None
     asked = {"operation": str(operation), "bytes": size, "others": every, **filters}
-    told = fetch(url, "/best", **asked)
+    told = ask_service(url, "/best", **asked)
 
     def read() -> tuple[list[Explained], list[BestRow]]:
         if told["answer"] == Answer.NOT_MEASURED:
@@ -35,7 +35,7 @@ def best_answers(
 
 def size_table(url: str, operation: Operation, filters: Mapping[str, Any]) -> dict[int, Explained]:
     """As ``answers.size_table``."""
-    told = fetch(url, "/best", operation=str(operation), **filters)
+    told = ask_service(url, "/best", operation=str(operation), **filters)
 
     def read() -> dict[int, Explained]:
         if not told["sizes"]:

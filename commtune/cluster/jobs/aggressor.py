@@ -90,11 +90,6 @@ class AggressorLaunch:
             beside=self.command(AggressorFiles.of_step(step.output), run_id, step.time_limit_s),
         )
 
-    @property
-    def whole_request(self) -> JobRequest:
-        """What jobs with timed runs ask for."""
-        return request_with_aggressor(self.job_request, self.aggressor)
-
     def _own_request(self) -> JobRequest:
         """Binding is meant for the ranks of the runs, and for as many of them."""
         ranks = self.aggressor.ranks_per_node

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.cluster.environment_padding import pad_variables
-from commtune.cluster.jobs.aggressor import AggressorLaunch
+from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggressor
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
 from commtune.cluster.scheduler import StepLauncher
@@ -65,7 +65,7 @@ class Scripts:
         if self.aggressor is not None:
             timed = zip(steps, requests, strict=True)
             steps = [self.aggressor.joined(step, request.run_id) for step, request in timed]
-            job_request = self.aggressor.whole_request
+            job_request = request_with_aggressor(job_request, self.aggressor.aggressor)
             time_s += len(requests) * self.aggressor.around_a_run_s
         return self._render(folder, job_request, tuple(steps), time_s, exclude)
 

@@ -104,13 +104,9 @@ class PbsFault(SchedulerFault):
         self.error = error
 
 
-def _classify_error(output: str) -> PbsError:
-    return next((e for text, e in _MESSAGES if re.search(text, output)), PbsError.OTHER)
-
-
 def _fault(program: str, done: process.Completed, output: str, timeout_s: float) -> PbsFault:
     """The fault of a program that failed, in its own words; silence is the server's."""
-    error = _classify_error(output)
+    error = next((e for text, e in _MESSAGES if re.search(text, output)), PbsError.OTHER)
     said = " ".join(output.split())[-300:] or f"exit status {done.exit_code}"
     if done.timed_out:
         silent = PbsError.SERVER_DOWN if error is PbsError.OTHER else error

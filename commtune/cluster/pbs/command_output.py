@@ -83,7 +83,7 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
         number=found[2] if found[1].isdigit() else found[1],
         leader=found[2],
         observed=observed,
-        node_count=len(nodes) or _read_count(said.get("Resource_List.nodect", "")),
+        node_count=len(nodes) or _read_number(said.get("Resource_List.nodect", "")) or 0,
         node_list=",".join(nodes),
         ended_at=_ended_at(said, started_at) if observed.state.is_over else None,
         user=said.get("Job_Owner", "").partition("@")[0],
@@ -109,8 +109,8 @@ def _nodes(exec_host: str) -> list[str]:
     return list(dict.fromkeys(part.partition("/")[0] for part in exec_host.split("+") if part))
 
 
-def _read_count(text: str) -> int:
-    return int(text) if re.fullmatch(r"\d{1,9}", text, re.ASCII) else 0
+def _read_number(text: str) -> int | None:
+    return int(text) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else None
 
 
 def _read_time(text: str) -> float | None:
@@ -169,13 +169,8 @@ def classify_reason(reason: str) -> PendingReason:
     return PendingReason.UNKNOWN if reason else PendingReason.TURN
 
 
-def _exit_status(said: Mapping[str, str]) -> int | None:
-    text = said.get("Exit_status", "")
-    return int(text) if re.fullmatch(r"-?\d{1,9}", text, re.ASCII) else None
-
-
 def _how_ended(said: Mapping[str, str]) -> JobState:
-    status = _exit_status(said)
+    status = _read_number(said.get("Exit_status", ""))
     if said.get("substate") == _TERMINATED:
         return JobState.CANCELLED
     if status is None:

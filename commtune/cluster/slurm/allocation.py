@@ -72,7 +72,7 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
     try:
-        question = _place_command(len(allocation.nodes))
+        question = Srun().place_command(len(allocation.nodes))
         return read_places(ask_slurm(question, dict(os.environ), 60.0))
     except SlurmFault:
         return known
@@ -132,7 +132,8 @@ class Srun:
             ask_slurm(["scancel", *steps], self.environment, _TIMEOUT_S)
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
-        return _place_command(nodes)
+        shape = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1")
+        return ("srun", *shape, "--mpi=none", "--export=ALL", "sh", "-c", _SAY_PLACE)
 
     def read_places(self, printed: str) -> Topology:
         return read_places(printed)
@@ -211,12 +212,6 @@ _SAY_PLACE = (
     'printf "%s %s %s %s\\n" "$SLURMD_NODENAME" "${SLURM_TOPOLOGY_ADDR:--}" '
     f'"${{SLURM_TOPOLOGY_ADDR_PATTERN:--}}" "$(cat {_XNAME_FILE} 2>/dev/null || echo -)"'
 )
-
-
-def _place_command(nodes: int) -> tuple[str, ...]:
-    """The words of a step that says, on each node of a job, where it stands: ``read_places``."""
-    shape = (f"--nodes={nodes}", f"--ntasks={nodes}", "--ntasks-per-node=1")
-    return ("srun", *shape, "--mpi=none", "--export=ALL", "sh", "-c", _SAY_PLACE)
 
 
 def read_places(text: str) -> Topology:

@@ -144,7 +144,7 @@ class SlurmScheduler:
         numbers: list[str] = _ACCEPTED.findall(done.output)
         if numbers:
             return numbers[-1]
-        raise fault_of_submission("sbatch", done, self.timeout_s)
+        raise fault_of_submission(done, self.timeout_s)
 
     def end_submission(self, script: Path) -> None:
         process_trees.end_running("sbatch", str(script.absolute()))

@@ -105,15 +105,13 @@ def fault_of_program(
     return SlurmFault(f"{program}: {error.value}: {said}", error)
 
 
-def fault_of_submission(
-    program: str, completed: process.Completed, timeout_s: float
-) -> SlurmFault:
+def fault_of_submission(completed: process.Completed, timeout_s: float) -> SlurmFault:
     """The fault of an sbatch that gave no number, and whether there may be a job all the same.
 
     sbatch may accept a job and its answer be lost; only the job's name or comment tells then.
     """
     error = classify_submission_error(completed.output)
-    fault = fault_of_program(program, completed, error, timeout_s)
+    fault = fault_of_program("sbatch", completed, error, timeout_s)
     never = error.name in slurm_words()["never_accepted"] or _NOT_REACHED.search(completed.output)
     fault.perhaps_accepted = completed.timed_out or not never
     return fault

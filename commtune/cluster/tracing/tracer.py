@@ -57,7 +57,8 @@ class Tracer:
     def prepare(self, request: RunRequest) -> tuple[list[str], dict[str, str]]:
         """The command line of a rank, and the variables that make the library talk."""
         assert isinstance(self.program, _TracingProgram)
-        library, names = self._library(request), self._names(request)
+        library = _library_of(self.flavour, request.workload.backend)
+        names = self._names(request)
         own = [control for name in names if (control := library.control_of(name))]
         controls = list(dict.fromkeys([*own, *library.further]))
         # Not those that anybody else sets or searches.
@@ -75,7 +76,7 @@ class Tracer:
         found = self.records(request)
         if found.header is None or found.footer is None or found.problems:
             return None
-        library = self._library(request)
+        library = _library_of(self.flavour, request.workload.backend)
         evidence = _evidence(library, request, self._names(request), found, output)
         settings, verdict = judge_settings(library, evidence)
         sizes = [format_size(trace.bytes) for trace in found.traces if trace.agree is False]
@@ -93,9 +94,6 @@ class Tracer:
         """What the run wrote."""
         assert isinstance(self.program, _TracingProgram)
         return self.program.read(self._records(request), request)
-
-    def _library(self, request: RunRequest) -> TracedLibrary:
-        return _library_of(self.flavour, request.workload.backend)
 
     def _names(self, request: RunRequest) -> tuple[str, ...]:
         return tuple(sorted({*self.watched, *request.configuration}))

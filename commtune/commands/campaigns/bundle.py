@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -11,7 +9,7 @@ from typing import Annotated
 import typer
 
 from commtune import formatting as text
-from commtune.commands.options import DbOption, JsonOption
+from commtune.commands.options import DbOption, JsonOption, print_json
 from commtune.errors import UserError
 
 _File = Annotated[Path, typer.Argument(help="the bundle")]
@@ -57,14 +55,14 @@ def bundle_inspect_command(
     told = {name: value for name, value in vars(found).items() if name != "packed"}
     if json_output:
         campaigns = [asdict(one) for one in found.campaigns]
-        print(json.dumps({**told, "campaigns": campaigns}, indent=2))
+        print_json({**told, "campaigns": campaigns})
         return
     signature = (
         "signed, by whom was not checked (--allowed-signers)" if found.signed else "unsigned"
     )
-    made = time.strftime("%Y-%m-%d", time.localtime(found.created))
     print(f"{file}: {f'signed by {found.signer}' if found.signer else signature}")
-    print(f"made {made} by commtune {found.commtune}, {_names(found.names)}\n")
+    made, names = text.format_day(found.created), _names(found.names)
+    print(f"made {made} by commtune {found.commtune}, {names}\n")
     rows = [
         {
             "campaign": one.name + (" (simulated)" if one.simulated else ""),

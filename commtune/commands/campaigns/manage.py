@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
@@ -43,7 +42,7 @@ def _describe_campaign(
         if budget.get(f"{phase}_s")
     ]
     finished = campaign.finished
-    ended = "not finished" if finished is None else f"finished {_day(finished)}"
+    ended = "not finished" if finished is None else f"finished {text.format_day(finished)}"
     lines = [
         f"{campaign.name}: {workload.words}, {text.format_ranks(workload.ranks, workload.nodes)}",
         f"  system   {campaign.system.name}",
@@ -51,7 +50,7 @@ def _describe_campaign(
         f"  sizes    {', '.join(map(text.format_size, workload.sizes))}",
         f"  space    {campaign.space.get('name') or 'unknown'}",
         f"  budget   {', '.join(spent) or 'unknown'}; seed {campaign.seed}",
-        f"  started  {_day(campaign.created)}, {ended}",
+        f"  started  {text.format_day(campaign.created)}, {ended}",
     ]
     if campaign.site:
         lines.append(f"  measured at {campaign.site}: says nothing about this site")
@@ -76,7 +75,7 @@ def _describe_profile(answer: stored.ProfileAnswer) -> str:
         f"{answer.reference} (number {answer.id}): {wording.describe_verdict(profile.verdict)}",
         f"  {profile.operation}, {text.format_ranks(profile.ranks, profile.nodes)}, "
         f"{text.format_sizes(profile.bytes_low, profile.bytes_high)}, backend {profile.backend}",
-        f"  on {answer.system.name}, {answer.stack.text}, {_day(answer.created)}",
+        f"  on {answer.system.name}, {answer.stack.text}, {text.format_day(answer.created)}",
         *(settings or ["  keeps the default"]),
         *pinned,
         *([f"  {profile.note}"] if profile.note else []),
@@ -112,10 +111,6 @@ def _list_profiles(profiles: list[stored.StoredProfile]) -> str:
         for one in profiles
     ]
     return text.format_rows(rows, right="number")
-
-
-def _day(moment: float) -> str:
-    return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def rename_command(

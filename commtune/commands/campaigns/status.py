@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Annotated
 
 import typer
@@ -19,7 +18,7 @@ from commtune.commands.campaigns.state import (
     describe_speedup,
     describe_state,
 )
-from commtune.commands.options import DbOption, JsonOption, shown_database
+from commtune.commands.options import DbOption, JsonOption, print_json, shown_database
 from commtune.model import Aggressor, JobRecord
 
 #: Jobs of a campaign that are listed one by one: what a screen has room for.
@@ -44,8 +43,7 @@ def status_command(
     listed = stored.list_campaigns(db)
     shared = [(campaign, nominal_share.Share.of_best(campaign, db)) for campaign, _ in listed]
     if json_output:
-        plain = [stored.summary_data(*both) for both in shared]
-        print(json.dumps(plain, indent=2, default=dict))
+        print_json([stored.summary_data(*both) for both in shared])
         return
     if not listed:
         print(f"no campaigns yet in {shown_database(db)}; start one with: commtune tune")

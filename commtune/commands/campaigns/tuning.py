@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -129,8 +128,7 @@ def _campaign(
             return load_campaign(file), None
         # Under another name: the recorded campaign may be in the same database.
         spec = parse_campaign(grid.header.campaign, Path.cwd())
-        plan = replace(spec.plan, name=f"{spec.plan.name[:55]}-replayed")
-        return replace(spec, plan=plan), None
+        return spec.with_plan(name=f"{spec.plan.name[:55]}-replayed"), None
     spec = (
         load_campaign(file, given_copies(os.environ))
         if file is not None

@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator
 
 from commtune import model
+from commtune.campaign.patterns import as_workload
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import Part, require_within
 from commtune.campaign.workload import MOST_RANKS, WorkloadPart, check_elements
@@ -80,7 +81,7 @@ def request_of(settings: Sequence[str] | None = None, **written: Any) -> model.R
         raise InvalidKey("ranks", f"{part.ranks} is out of range", f"from 2 to {MOST_RANKS}")
     with flags.reading_flag("--sizes"):
         check_elements(part.sizes, part.dtype, part.backend)
-    workload = part.as_workload(Path())
+    workload = as_workload(part, Path())
     if is_pairs:
         _check_pairs(workload)
     timed = asked.timing.as_timing(workload)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time as clock
 from collections.abc import Iterator
 from dataclasses import asdict
 from enum import IntEnum
@@ -94,11 +93,11 @@ def _verification_summary(result: verification.VerificationResult, where: str) -
 def _basis(result: verification.VerificationResult) -> str:
     workload, found = result.plan.workload, result.verification
     stack = result.mpi.words
-    when = clock.strftime("%Y-%m-%d", clock.localtime(result.stated_at))
     why = {"clear": ", clear by then", "time": "", "failing": "", "interrupted": ", interrupted"}
     return (
         f"{workload.words}, "
-        f"{text.format_ranks(workload.ranks, workload.nodes)}, {stack}; stated {when}, "
+        f"{text.format_ranks(workload.ranks, workload.nodes)}, {stack}; stated "
+        f"{text.format_day(result.stated_at)}, "
         f"measured again in {text.format_count(found.blocks, 'block')}{why[found.stopped]}"
     )
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
 from typing import Annotated, Any
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.documents.nearest import quote_value
 from commtune.errors import UnknownName
 from commtune.formatting import format_count, format_table, wrap_text
@@ -148,7 +147,7 @@ def _find_described(asked: str) -> list[loading.KnownVariable]:
 
 def _list_variables(found: list[loading.KnownVariable], *, json_output: bool) -> None:
     if json_output:
-        print(json.dumps([_brief(entry) for entry in found], indent=2))
+        print_json([_brief(entry) for entry in found])
         return
     titles = list(dict.fromkeys(entry.catalogue.title for entry in found))
     rows = [_brief_row(entry) for entry in found]
@@ -219,7 +218,7 @@ def spaces_explain_command(
         _list_variables(several, json_output=json_output)
         return
     if json_output:
-        print(json.dumps(_plain(answer, searched), indent=2))
+        print_json(_plain(answer, searched))
         return
     parts = [_known(entry, name) for entry in answer.known]
     parts += [_not_read(entry, name) for entry in answer.not_read]

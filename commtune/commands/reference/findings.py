@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
@@ -12,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from commtune.campaign.reproducing import YOUR_PROJECT, write_reproduction
-from commtune.commands.options import JsonOption, called_as
-from commtune.documents.files import writing_file
+from commtune.commands.options import JsonOption, called_as, print_json
+from commtune.documents.files import write_new_file, writing_file
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName, UserError
 from commtune.formatting import format_count, format_size, wrap_text
@@ -88,7 +87,7 @@ def findings_list_command(
             {"name": one.name, **one.finding.model_dump(mode="json"), "source": one.source}
             for one in found
         ]
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
     elif not found:
         print(f"no paper that commtune knows measured on {system}")
     else:
@@ -129,7 +128,9 @@ def findings_reproduce_command(
         if dry_run:
             _print_job(spec, file)
             continue
-        _write_new(file, text)
+        with writing_file(file.parent):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_new_file(file, text, "name another folder")
         edit = f"put your project for {YOUR_PROJECT}, then " if account == YOUR_PROJECT else ""
         verb = "tune" if spec.system and spec.system.scheduler else "submit"
         print(f"wrote {file}; {edit}on {chosen}: {called_as()} {verb} {shlex.quote(str(file))}")
@@ -151,14 +152,3 @@ def _system(named: NamedFinding, asked: str | None) -> str:
         f"{named.name} was measured on {' and '.join(on)}",
         hint=f"{called_as()} findings reproduce {named.name} --system {on[0]}",
     )
-
-
-def _write_new(file: Path, text: str) -> None:
-    with writing_file(file.parent):
-        file.parent.mkdir(parents=True, exist_ok=True)
-    with writing_file(file):
-        try:
-            with file.open("x", encoding="utf-8") as opened:
-                opened.write(text)
-        except FileExistsError as error:
-            raise UserError(f"{file} exists already", hint="name another folder") from error

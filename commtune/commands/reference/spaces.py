@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError
@@ -96,7 +95,7 @@ def spaces_show_command(
     space = load_space(name)
     if json_output:
         parameters = [_plain(parameter) for parameter in space.parameters]
-        print(json.dumps({**describe_space(space), "parameters": parameters}, indent=2))
+        print_json({**describe_space(space), "parameters": parameters})
         return
     print(f"{space.name} {space.version}: {space.summary}")
     print(f"for {space.library} {space.versions}; {format_many(space.count())} configurations")

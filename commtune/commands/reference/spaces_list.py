@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.formatting import format_many, format_table
@@ -28,7 +28,7 @@ def spaces_list_command(
             raise UnknownName(message, hint=suggest(library, known))
         spaces = [space for space in spaces if space["library"] == library]
     if json_output:
-        print(json.dumps(spaces, indent=2))
+        print_json(spaces)
         return
     header = ("space", "library", "versions", "variables", "configurations", "for")
     rows = [

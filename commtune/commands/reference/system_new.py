@@ -9,28 +9,12 @@ import typer
 
 from commtune.app.systems import draft_system
 from commtune.commands.options import called_as
-from commtune.documents.files import writing_file
+from commtune.documents.files import write_new_file
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import UserError
 from commtune.paths import exists
 from commtune.systems.drafting.description import check_name
 from commtune.systems.loading import build_system, list_systems
-
-
-def _write(file: Path, text: str) -> None:
-    with writing_file(file):
-        try:
-            with file.open("x", encoding="utf-8") as stream:
-                stream.write(text)
-        except FileExistsError as error:
-            raise _exists(file) from error
-
-
-def _exists(file: Path) -> UserError:
-    return UserError(
-        f"{file} exists already, and is not overwritten",
-        hint="name another file by -o, and compare the two",
-    )
 
 
 def systems_new_command(
@@ -53,11 +37,12 @@ def systems_new_command(
     file = output or Path(f"{name}.yaml")
     if file.suffix not in (".yaml", ".yml"):
         raise UserError(f"{file}: the file's name must end in .yaml", hint=f"-o {name}.yaml")
-    if exists(file):
-        raise _exists(file)
+    another = "name another file by -o, and compare the two"
+    if exists(file):  # before the machine is looked at, which takes a while
+        raise UserError(f"{file} exists already", hint=another)
     page = draft_system(name, partition)
     build_system(parse_document(page.text, file))
-    _write(file, page.text)
+    write_new_file(file, page.text, another)
     print(f"wrote {file}")
     if page.placeholders:
         print(f"placeholders, to be corrected first: {', '.join(page.placeholders)}")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.formatting import format_table, wrap_text
@@ -109,7 +108,7 @@ def systems_reference_settings_command(
     """List variables that sites, vendors and studies set or recommend."""
     found = _of(asked) if asked else list(all_reference_settings().values())
     if json_output:
-        print(json.dumps([_plain(one) for one in found], indent=2))
+        print_json([_plain(one) for one in found])
     elif not found:
         print(f"no reference settings are known for {asked}")
     elif asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from textwrap import indent as indent_lines
@@ -10,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.commands.reference.validation import validate_files
 from commtune.documents.quantities import format_bandwidth
 from commtune.formatting import format_count, format_table, wrap_text
@@ -179,7 +178,7 @@ def systems_list_command(json_output: JsonOption = False) -> None:
     """List the system descriptions that come with commtune."""
     found = [load_system(name) for name in list_systems()]
     if json_output:
-        print(json.dumps([{"name": s.name, "summary": s.summary} for s in found], indent=2))
+        print_json([{"name": s.name, "summary": s.summary} for s in found])
         return
     rows = [
         (
@@ -203,7 +202,7 @@ def systems_show_command(
     system = build_system(document)
     if json_output:
         nominal = _nominal_data(fabric_of(system))
-        print(json.dumps({**system.model_dump(mode="json"), "nominal": nominal}, indent=2))
+        print_json({**system.model_dump(mode="json"), "nominal": nominal})
         return
     if document.file is not None:
         print(document.file.read_text(encoding="utf-8"))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from commtune.commands.options import print_json
 from commtune.errors import CommtuneError, explain_os_error
 
 
@@ -34,7 +34,7 @@ def validate_files(
             if not json_output:
                 print(f"{file}: ok{remark}")
     if json_output:
-        print(json.dumps(results, indent=2))
+        print_json(results)
     if not all(result["ok"] for result in results):
         # As for any other error of the one who asks (``errors.UserError``).
         sys.exit(2)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.setup.installation import Build, build_benchmark, build_tuner
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 
 
 def build_command(
@@ -36,11 +35,14 @@ def build_command(
     """Build the benchmark; list its backends, and why others are missing."""
     if tuner:
         library = build_tuner(log, again=again)
-        print(json.dumps({"tuner": str(library)}) if json_output else _tuner_lines(library))
+        if json_output:
+            print_json({"tuner": str(library)})
+        else:
+            print(_tuner_lines(library))
         return
     found = build_benchmark(mpi, gpu, arch or (), log, again=again)
     if json_output:
-        print(json.dumps(_plain(found), indent=2))
+        print_json(_plain(found))
     else:
         print("\n".join(_lines(found)))
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import sys
@@ -12,7 +11,7 @@ from dataclasses import asdict
 import typer
 
 from commtune.app.setup.doctor import Check, Status, diagnose_machine
-from commtune.commands.options import DbOption, JsonOption
+from commtune.commands.options import DbOption, JsonOption, print_json
 from commtune.formatting import format_table, wrap_text
 from commtune.streams import escape_text, unescaped
 
@@ -24,7 +23,7 @@ def doctor_command(db: DbOption = None, json_output: JsonOption = False) -> None
     found = diagnose_machine(db)
     if json_output:
         checks = [{**asdict(check), "mend": str(check.mend)} for check in found.checks]
-        print(json.dumps(checks, indent=2))
+        print_json(checks)
         return
     _print_checks(found.checks)
     if found.fixes:

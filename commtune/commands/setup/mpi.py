@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from commtune import formatting as text
 from commtune.app.setup.installation import install_mpi, list_mpi
-from commtune.commands.options import JsonOption
+from commtune.commands.options import JsonOption, print_json
 from commtune.model import MpiInstallation
 
 
@@ -18,7 +17,7 @@ def mpi_list_command(json_output: JsonOption = False) -> None:
     """List the MPI libraries found here."""
     found = list_mpi()
     if json_output:
-        print(json.dumps({name: _plain(mpi) for name, mpi in found.items()}, indent=2))
+        print_json({name: _plain(mpi) for name, mpi in found.items()})
         return
     rows = [(name, *_cells(mpi)) for name, mpi in found.items()]
     print(text.format_table(("name", "what", "compiler"), rows))

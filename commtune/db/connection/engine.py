@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, exc, inspect, text
+from sqlalchemy import Connection, Engine, create_engine, event, exc, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.pool import NullPool
 
@@ -21,7 +21,8 @@ from commtune.db.connection import location
 from commtune.db.connection.busy_retry import BusyRetry
 from commtune.db.connection.postgresql import TIMEOUTS
 from commtune.db.connection.read_only import connect_for_reading, read_text, require_private
-from commtune.db.damage import ON_DAMAGE, Damage, refuse
+from commtune.db.connection.schema import find_revision, make_schema, require_schema
+from commtune.db.damage import ON_DAMAGE, Damage, refuse_damage
 from commtune.errors import DatabaseFault, install_command
 from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
@@ -54,7 +55,7 @@ class Database:
         Raises:
             DamagedRows: the database isn't only read: nothing is written from a part of it.
         """
-        (ON_DAMAGE.get() if self.read_only else refuse)(damage)
+        (ON_DAMAGE.get() if self.read_only else refuse_damage)(damage)
 
     @property
     def whole_url(self) -> str:
@@ -161,7 +162,7 @@ def open_readable(url: str) -> Database:
         engine = _engine(url)[0] if path is None else _reading_engine(path)
         try:
             with _begin(engine, writes=False) as connection:
-                _require_schema(connection, location.shown_url(url))
+                require_schema(connection, location.shown_url(url))
         except BaseException:
             engine.dispose()
             raise
@@ -174,11 +175,6 @@ def _reading_engine(path: Path) -> Engine:
     )
     _set_up_sqlite(engine, careful=False, foreign_keys=False)
     return engine
-
-
-def _require_schema(connection: Connection, shown: str) -> None:
-    names = set(inspect(connection).get_table_names())
-    location.check_revision(_stored_revision(connection, names), names, shown)
 
 
 def upgrade_database(url: str) -> None:
@@ -205,7 +201,7 @@ def open_reader(url: str) -> Iterator[location.Rows]:
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
         # Interrupts end it, unlike Database.read: a question may wait for others for long.
         with _begin(engine, writes=False) as connection:
-            _require_schema(connection, location.shown_url(url))
+            require_schema(connection, location.shown_url(url))
             yield _as_rows(connection)
 
 
@@ -325,30 +321,10 @@ def _begin(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 def _is_ready(engine: Engine, shown: str) -> bool:
     """Whether our tables are there; refuses other schemas, and databases that can't be written."""
     with _begin(engine, writes=True) as connection:
-        revision = _revision(connection, shown)
+        revision = find_revision(connection, shown)
     if revision:
         location.check_revision(revision, (), shown)
     return bool(revision)
-
-
-def _revision(connection: Connection, shown: str) -> str:
-    """The schema's revision; empty for a database without any table."""
-    names = set(inspect(connection).get_table_names())
-    revision = _stored_revision(connection, names)
-    if not revision and names - {location.VERSION_TABLE}:
-        raise DatabaseFault(
-            f"the database {shown} holds other tables ({', '.join(sorted(names)[:3])} ...) "
-            "and is not commtune's",
-            hint="name an empty one with --db or COMMTUNE_DB; on a server: createdb commtune",
-        )
-    return revision
-
-
-def _stored_revision(connection: Connection, names: set[str]) -> str:
-    if location.VERSION_TABLE not in names:
-        return ""
-    query = text(f"SELECT version_num FROM {location.VERSION_TABLE}")
-    return str(connection.execute(query).scalar() or "")
 
 
 def _migrate(url: str, *, only_empty: bool) -> None:
@@ -356,32 +332,12 @@ def _migrate(url: str, *, only_empty: bool) -> None:
     with _begin(engine, writes=True) as connection:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
-        revision = _revision(connection, location.shown_url(url))
+        revision = find_revision(connection, location.shown_url(url))
         # Looked at again under the lock: two that open an empty database at once make one schema.
         if revision and (only_empty or not location.can_upgrade(revision)):
             location.check_revision(revision, (), location.shown_url(url))
         else:
-            _make_schema(connection, is_new=not revision)
-
-
-def _make_schema(connection: Connection, *, is_new: bool) -> None:
-    # Imported here: an open of a ready database doesn't wait for it.
-    from alembic import command
-    from alembic.config import Config
-
-    from commtune.db.tables import METADATA
-    from commtune.db.views import make_views
-
-    config = Config()
-    folder = Path(__file__).parents[1] / "migrations"
-    config.set_main_option("script_location", str(folder).replace("%", "%%"))
-    config.attributes["connection"] = connection
-    if is_new:
-        METADATA.create_all(connection)
-        make_views(connection)
-        command.stamp(config, "head")
-    else:
-        command.upgrade(config, "head")
+            make_schema(connection, is_new=not revision)
 
 
 @contextmanager

@@ -42,7 +42,7 @@ def with_token(url: str, token: str) -> str:
     return f"{scheme}://:{quote(token, safe='')}@{rest}"
 
 
-def fetch(url: str, path: str, **query: str | int | None) -> Any:
+def ask_service(url: str, path: str, **query: str | int | None) -> Any:
     """The answer of a service, as plain data.
 
     Args:
@@ -63,7 +63,7 @@ def end_campaign(url: str, campaign: str, control_token: str) -> str:
     """Has a service end a campaign; returns what was ended, in words.
 
     Raises:
-        CommtuneError: as ``fetch``, and what the service refuses it for.
+        CommtuneError: as ``ask_service``, and what the service refuses it for.
     """
     service = replace(_Service.at(url), token=control_token)
     return str(service.ask(f"/campaigns/{quote_part(campaign)}/cancel", method="POST")["message"])

@@ -10,7 +10,7 @@ from typing import Any
 
 from commtune.db.connection.location import Rows
 from commtune.db.connection.reader import open_for_reading
-from commtune.db.damage import read_rows, refuse
+from commtune.db.damage import read_rows, refuse_damage
 from commtune.db.lock_owner import LockOwner
 from commtune.db.queries.profiles import (
     campaign_names,
@@ -55,7 +55,7 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
         found = rows(_CAMPAIGN, {"name": name})
         if not found:
             raise unknown_campaign(rows, name)
-    return _description(read_rows(found, "campaigns", tell=refuse)[0])
+    return _description(read_rows(found, "campaigns", tell=refuse_damage)[0])
 
 
 def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
@@ -96,7 +96,7 @@ def find_holder(url: str, campaign_id: int) -> LockOwner | None:
         found = rows(
             "SELECT * FROM locks WHERE campaign_id = :campaign", {"campaign": campaign_id}
         )
-    sound = read_rows(found, "locks", "campaign_id", tell=refuse)
+    sound = read_rows(found, "locks", "campaign_id", tell=refuse_damage)
     return LockOwner.from_row(sound[0]) if sound else None
 
 

@@ -377,7 +377,9 @@ def _reading(found: _Found, nothing: str = "") -> Reading:
     said = list(found.problems)
     for measurement in found.measurements:
         counts[measurement.bytes] += 1
-        if problem := _problem(measurement):
+        times = (measurement.min_s, measurement.median_s, measurement.max_s)
+        problems = [problem_of_time(one, measurement.bytes) for one in times]
+        if problem := next(filter(None, problems), ""):
             said.append(f"{measurement.bytes} bytes: {problem}")
         else:
             by_size.setdefault(measurement.bytes, measurement)
@@ -386,11 +388,6 @@ def _reading(found: _Found, nothing: str = "") -> Reading:
     if twice := min((size for size, times in counts.items() if times > 1), default=None):
         said.append(f"{twice} bytes are printed {counts[twice]} times; run one benchmark, once")
     return Reading(tuple(by_size.values()), tuple(said))
-
-
-def _problem(measurement: Measurement) -> str:
-    times = (measurement.min_s, measurement.median_s, measurement.max_s)
-    return next(filter(None, (problem_of_time(one, measurement.bytes) for one in times)), "")
 
 
 #: Words of ``benchmark: output:``, and what reads them: a text, and the sizes that are asked for.

@@ -234,7 +234,9 @@ def _clouds(axes: Axes, points: _Points) -> None:
         ratios = [pair.ratio for pair in point.pairs]
         every = 1 + (len(ratios) - 1) // _MOST_DOTS
         shown = ratios[::every]
-        x = [point.bytes * 2 ** (_CLOUD * _scatter(i)) for i in range(len(shown))]
+        # Evenly spread between -1 and 1; steps of the golden ratio don't look like rows.
+        spread = [2 * (i * 0.6180339887 % 1) - 1 for i in range(len(shown))]
+        x = [point.bytes * 2 ** (_CLOUD * one) for one in spread]
         _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
     beside = [point.bytes * 2**_BESIDE for point in points]
     _intervals(axes, beside, points, fmt="_", ms=7, color=style.INK, lw=1.4, zorder=3)
@@ -246,11 +248,6 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> No
     ys = [part for value in y for part in (value, value, math.nan)]
     axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2,
               snap=False)  # fmt: skip
-
-
-def _scatter(index: int) -> float:
-    # Evenly spread between -1 and 1; steps of the golden ratio don't look like rows.
-    return 2 * (index * 0.6180339887 % 1) - 1
 
 
 def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:

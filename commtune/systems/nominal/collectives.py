@@ -12,7 +12,7 @@ from typing import Any
 from commtune.documents.quantities import format_bandwidth, short_bandwidth
 from commtune.formatting import format_count
 from commtune.model.operations import ACTIVE
-from commtune.systems.nominal.fabric import Fabric
+from commtune.systems.nominal.fabric import Fabric, disjoint_rings
 from commtune.systems.nominal.traffic import NominalQuestion
 
 #: Shares from here on are above the nominal, and not only beside it by rounding.
@@ -181,7 +181,7 @@ def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 
 
 def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
-    count, width = fabric.disjoint_rings(gpus)
+    count, width = disjoint_rings(fabric, gpus)
     if count:
         rings = format_count(count, "ring")
         why = f"{rings} that share no link, both ways, {short_bandwidth(width)} each"

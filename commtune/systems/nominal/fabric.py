@@ -165,13 +165,6 @@ class Fabric:
         """Of a GPU's copy to itself: bytes copied (b/t), and bytes read and written (2b/t)."""
         return None if self.memory is None else (self.memory / 2, self.memory)
 
-    def disjoint_rings(self, gpus: tuple[int, ...]) -> tuple[int, float]:
-        """Rings through GPUs that share no link, each used both ways: how many, how wide.
-
-        None for fewer than 3 GPUs, and for so many that searching takes too long.
-        """
-        return _disjoint_rings(self, gpus)
-
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:
         """The fabric that was stored, as ``asdict`` makes it plain data."""
@@ -380,7 +373,11 @@ def _take(free: dict[Edge, int], hops: tuple[Edge, ...], links: int) -> None:
 
 
 @lru_cache(maxsize=256)
-def _disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
+def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
+    """Rings through GPUs that share no link, each used both ways: how many, how wide.
+
+    None for fewer than 3 GPUs, and for so many that searching takes too long.
+    """
     inside = {e: c for e, c in fabric.capacity.items() if e[0] in gpus and e[1] in gpus}
     if not 3 <= len(gpus) <= _RING_GPUS or not inside:
         return 0, 0.0

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from commtune.errors import UserError
 from commtune.model import FEWEST_PAIRS, Configuration, Interval, PointEvidence, Profile, Verdict
@@ -111,19 +112,15 @@ class Claim:
         gains = [(share, then[speed].gain) for speed, share in shares.items()]
         return _mean_interval(gains, self.stated[size].gain.pairs)
 
-    def judge_blocks(
-        self, blocks: Blocks, speeds: MachineStates, rules: Rules
-    ) -> tuple[
-        tuple[SizeVerification, ...], tuple[PointEvidence, ...], Mapping[int, Estimate | None]
-    ]:
-        """What fresh blocks say of every size of the claim, the evidence, and what it rests on."""
+    def judge_blocks(self, blocks: Blocks, speeds: MachineStates, rules: Rules) -> JudgedBlocks:
+        """What fresh blocks say of every size of the claim."""
         points, estimates = compare_one(blocks, self.configuration, self.operation, speeds, rules)
         today = {p.bytes: p for p in points if p.speed == ALL}
         sizes = tuple(
             _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
             for size in self.sizes
         )
-        return sizes, points, estimates
+        return JudgedBlocks(sizes, points, estimates)
 
 
 @dataclass(frozen=True)
@@ -142,6 +139,14 @@ class SizeVerification:
     stated: Interval | None
     point: PointEvidence | None
     more: int | None = None
+
+
+class JudgedBlocks(NamedTuple):
+    """What fresh blocks say of a claim, the evidence, and the estimates that it rests on."""
+
+    sizes: tuple[SizeVerification, ...]
+    points: tuple[PointEvidence, ...]
+    estimates: Mapping[int, Estimate | None]
 
 
 def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvidence]:

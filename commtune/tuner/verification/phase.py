@@ -142,7 +142,7 @@ class VerifyPhase:
                 self._look = last
             if self._look == last:
                 return "time"
-            if claims.is_clear(self._judged()[0], self._rules()):
+            if claims.is_clear(self._judged().sizes, self._rules()):
                 return "clear"
             self._planned = self._made() + self._affordable()
             self._look += 1
@@ -208,21 +208,21 @@ class VerifyPhase:
         earlier = self._known.canaries(*EARLIER)
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
-    def _judged(self) -> tuple[tuple[claims.SizeVerification, ...], tuple[PointEvidence, ...]]:
-        return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())[:2]
+    def _judged(self) -> claims.JudgedBlocks:
+        return self._claim.judge_blocks(self._blocks(), self._speeds(), self._rules())
 
     def _verification(self, stopped: str) -> Verification:
-        sizes, points = self._judged()
+        judged = self._judged()
         failed = [run for run in self._tuned() if run.outcome is not Outcome.OK]
         last = failed[-1] if failed else None
-        finding, speeds = claims.judge_profile(sizes, self._rules()), self._speeds()
+        finding, speeds = claims.judge_profile(judged.sizes, self._rules()), self._speeds()
         if stopped == "failing":
             finding = claims.VerificationVerdict.WORSE
         oversubscribed = any(run.oversubscribed for run in self._fresh())
         return Verification(
             finding=claims.VerificationVerdict.UNDECIDED if oversubscribed else finding,
-            sizes=sizes,
-            points=points,
+            sizes=judged.sizes,
+            points=judged.points,
             level=self._rules().each,
             blocks=self._made(),
             planned=self._decision.blocks,

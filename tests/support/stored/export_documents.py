@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from commtune.export import _FORMATS, ExportDocument
+from commtune.export import ExportDocument
+from commtune.export.formats import FORMATS
 from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
 
 #: Formats that carry variables of any name.
-FOR_ALL_NAMES = [name for name, chosen in _FORMATS.items() if not chosen.prefixes]
+FOR_ALL_NAMES = [name for name, chosen in FORMATS.items() if not chosen.prefixes]
 
 
 def point(
