@@ -7,6 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import nan
 
+from commtune.model.runs import SizeTime
+
+_COLUMNS = ("bytes", "median_s", "canary_s", "canary_after_s")
+
 
 @dataclass(frozen=True)
 class SizeTimes:
@@ -23,6 +27,11 @@ class SizeTimes:
     median_s: array[float] = field(default_factory=lambda: array("d"))
     canary_s: array[float] = field(default_factory=lambda: array("d"))
     canary_after_s: array[float] = field(default_factory=lambda: array("d"))
+
+    def add(self, run: int, measured: Sequence[SizeTime]) -> None:
+        """Adds what a run measured."""
+        columns = ([getattr(one, name) for one in measured] for name in _COLUMNS)
+        self.extend([run] * len(measured), *columns)
 
     def extend(
         self,

@@ -39,9 +39,8 @@ class TimedRuns:
         self._run, self._bytes = np.asarray(times.run), np.asarray(times.bytes)
         self._median_s = np.asarray(times.median_s)
         self._before_s = np.asarray(times.canary_s)
-        self._after_s = np.asarray(times.canary_after_s)
         self.speeds = self._fit()
-        self._state = self._states()
+        self._state = self.speeds.number_all(self._before_s, np.asarray(times.canary_after_s))
 
     def _fit(self) -> MachineStates:
         evidence = Evidence.of_runs(self.runs)
@@ -52,21 +51,6 @@ class TimedRuns:
             of_phase[[places[run.run_id] for run in evidence.good(phase)]] = True
             canaries += self._before_s[of_phase[self._run] & ~np.isnan(self._before_s)].tolist()
         return fit_evenly(canaries)
-
-    def _states(self) -> _Places:
-        """As ``MachineStates.name`` tells them, by number; -1 for ``mixed``."""
-        if not self.speeds.thresholds_s:
-            return np.zeros(len(self._run), dtype=np.int64)
-        before, after = (
-            np.where(
-                np.isnan(canary_s) | (canary_s == 0),
-                -1,
-                np.searchsorted(self.speeds.thresholds_s, canary_s, side="right"),
-            )
-            for canary_s in (self._before_s, self._after_s)
-        )
-        agreed = np.where(before == after, before, -1)
-        return np.where(before < 0, after, np.where(after < 0, before, agreed))
 
     def of_default(self, operation: str) -> Iterator[tuple[Run, int, float, str]]:
         """Good runs of the default: run, size in bytes, median in seconds, speed."""

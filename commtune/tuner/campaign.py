@@ -140,8 +140,7 @@ class Campaign:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
-        # First: of thousands of runs, speedups and standings together take much memory.
-        spread = measure_spread(self._search.read_speedups())
+        spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
         winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s, spread)
         if any(len(one) > 1 for one in winners) and not count_ablation_runs(
             rest_s / run_s, winners

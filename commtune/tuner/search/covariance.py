@@ -18,7 +18,7 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
 Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
-_OWN, _REACH, _COMMON, _WEIGHTS = 1, 2, 3, 4
+_SCALE, _OWN, _REACH, _COMMON, _WEIGHTS = 0, 1, 2, 3, 4
 _START = (1.0, 0.05, 4.0, 0.3)
 _LEAST = (1e-3, 0.003, 0.5, 0.05)
 _MOST = (100.0, 2.0, 50.0, 0.9)
@@ -131,8 +131,12 @@ class Covariance:
                 moved = np.clip(before * factor, self._least[place], self._most[place])
                 if moved != before and self._growth(now, observed, place, moved) > 0:
                     self.values[place] = moved
-                    now = Posterior(self, observed)
+                    now = self._posterior(now, observed, place)
                     break
+
+    def _posterior(self, before: Posterior, observed: Observed, place: int) -> Posterior:
+        """Anew after one hyperparameter moved; most don't turn what is between rows."""
+        return Posterior(self, observed, before if place in (_SCALE, _REACH, _COMMON) else None)
 
     def _growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
         """By how much a hyperparameter's other value is more plausible (logarithm)."""
@@ -142,14 +146,14 @@ class Covariance:
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
             return now.growth_with(*added) - _DRAWN * float(drawn - now_drawn)
         self.values[place] = moved
-        found = Posterior(self, observed).log_likelihood
+        found = self._posterior(now, observed, place).log_likelihood
         self.values[place] = before
         return found - now.log_likelihood
 
     def _of_parameter(self, alike: Likeness, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Two factors of what a parameter of this weight adds between configurations."""
         mine = self._owner == n
-        return self.values[0] * weight * alike.left[:, mine], alike.right[mine]
+        return self.values[_SCALE] * weight * alike.left[:, mine], alike.right[mine]
 
     def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
         """The parameters without which what was observed is about as likely.
@@ -181,9 +185,15 @@ class Covariance:
 
 
 class Posterior:
-    """What the process expects after what was observed."""
+    """What the process expects after what was observed.
 
-    def __init__(self, covariance: Covariance, observed: Observed) -> None:
+    Args:
+        turned: another one, of the same but for the scale and what is between sizes.
+    """
+
+    def __init__(
+        self, covariance: Covariance, observed: Observed, turned: Posterior | None = None
+    ) -> None:
         self._covariance, self._rows = covariance, observed.rows
         values, vectors = np.linalg.eigh(observed.noise)
         white = (vectors / np.sqrt(values)) @ vectors.T
@@ -191,9 +201,14 @@ class Posterior:
         of_sizes, by_size = np.linalg.eigh(white @ self._sizes @ white)
         self._of_sizes = np.maximum(of_sizes, 0)
         self._root = 1 / np.sqrt(observed.share)
-        between = covariance.between(observed.alike) * np.outer(self._root, self._root)
-        of_rows, self._by_row = np.linalg.eigh(between)
-        self._grown = 1 + np.outer(np.maximum(of_rows, 0), self._of_sizes)
+        scale = covariance.values[_SCALE]
+        if turned is None:
+            between = covariance.between(observed.alike) * np.outer(self._root, self._root)
+            of_rows, self._by_row = np.linalg.eigh(between / scale)
+            self._of_rows = np.maximum(of_rows, 0)
+        else:  # these take most of the time
+            self._of_rows, self._by_row = turned._of_rows, turned._by_row
+        self._grown = 1 + scale * np.outer(self._of_rows, self._of_sizes)
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
         self._solved = seen / self._grown
         self._to_sizes = self._sizes @ white @ by_size

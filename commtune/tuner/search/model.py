@@ -95,30 +95,69 @@ class TableModel:
 
     def add(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
         """Takes in runs of configurations, or of what counts of these; the fit follows."""
-        good = [run for run in runs if run[1]]
-        values = np.maximum([self.at_all_sizes(speedups) for _, speedups in good], _SLOWEST)
-        self.runs += len(good)
-        for (configuration, _), value in zip(good, values, strict=True):
+        known, values = self.complete(runs)
+        self.runs += len(known)
+        offs, counts = [], []
+        for configuration, value in zip(known, np.maximum(values, _SLOWEST), strict=True):
             small = self.reduce(configuration)
             mean = self._means.get(small)
             if mean is None:
                 self._means[small] = _Mean(1, value)
                 continue
-            far, off = _FAR * self.noise, value - mean.value
-            near = np.minimum(np.maximum(off, -far), far)
-            self._scatter += near[:, None] * (near * (mean.runs / (mean.runs + 1)))
-            self._freedom += 1
+            offs.append(value - mean.value)
             mean.runs += 1
-            mean.value = mean.value + off / mean.runs
+            mean.value = mean.value + offs[-1] / mean.runs
+            counts.append(mean.runs)
+        if offs:
+            self._learn_noise(np.array(offs), np.array(counts)[:, None])
 
-    def at_all_sizes(self, speedups: Speedups) -> list[float]:
-        """One after the other; what a machine state hid is taken from the sizes beside it."""
-        if len(speedups) == len(self._columns):
-            return [speedups[size] for size in self._columns]
-        known = sorted((self._columns[size], value) for size, value in speedups.items())
-        places, values = zip(*known, strict=True)
-        found = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
-        return list(found)
+    def _learn_noise(self, offs: Matrix, counts: Matrix) -> None:
+        """Takes in how far runs are off the mean of those before them, one row for each.
+
+        Args:
+            counts: runs of the configuration, this one among them.
+        """
+        weights = (counts - 1) / counts
+        freedom = self._freedom + np.arange(len(offs))[:, None]
+        far = _FAR**2 * weights / freedom
+        squares = whole = weights * offs**2
+        # What a run is drawn in to depends on those before it: right after a few passes.
+        while True:
+            before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
+            near = np.minimum(whole, far * before)
+            if np.array_equal(near, squares):
+                break
+            squares = near
+        deviations = np.copysign(np.sqrt(squares), offs)
+        self._scatter += deviations.T @ deviations
+        self._freedom += len(offs)
+
+    def complete(
+        self, runs: Sequence[tuple[Configuration, Speedups]]
+    ) -> tuple[list[Configuration], Matrix]:
+        """Runs that can be compared at some size, and their speedups at all, one row for each.
+
+        What a machine state hid is taken from the sizes beside it.
+        """
+        values = np.array([row for _, row in runs]).reshape(len(runs), len(self.sizes))
+        known = ~np.isnan(values)
+        is_some = known.any(axis=1)
+        values, known = values[is_some], known[is_some]
+        lacking = np.flatnonzero(~known.all(axis=1))
+        if len(lacking):
+            known = known[lacking]
+            places, last = np.arange(len(self.sizes)), len(self.sizes)
+            left = np.maximum.accumulate(np.where(known, places, -1), axis=1)
+            right = np.minimum.accumulate(np.where(known, places, last)[:, ::-1], axis=1)[:, ::-1]
+            left, right = np.where(left < 0, right, left), np.where(right == last, left, right)
+            at = np.log(self.sizes)
+            share = (at - at[left]) / np.where(right > left, at[right] - at[left], 1.0)
+            low, high = (np.take_along_axis(values[lacking], one, axis=1) for one in (left, right))
+            values[lacking] = low + share * (high - low)
+        found = [
+            configuration for (configuration, _), one in zip(runs, is_some, strict=True) if one
+        ]
+        return found, values
 
     def add_failed(self, configuration: Configuration) -> None:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""

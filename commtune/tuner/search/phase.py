@@ -25,6 +25,7 @@ from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
+from commtune.tuner.statistics.evidence import default_times
 
 #: The default runs once in every block of this many search runs, at a random place.
 _SEARCH_BLOCK = 8
@@ -65,7 +66,7 @@ class SearchPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
-        self._reader = SpeedupReader(self._plan.estimand)
+        self._reader = SpeedupReader(self._plan.workload.sizes, self._plan.estimand)
         self._weights = np.zeros(0)
         #: A proposal that a re-run was put before.
         self._held: Proposal | None = None
@@ -156,8 +157,9 @@ class SearchPhase:
         # A resumed campaign must not propose the same random numbers again.
         seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
         model = TableModel(self._plan.space, self._plan.workload.sizes)
-        self._reader.rebuild(self._runner.evidence)
-        default_s = {size: value for (size, _), value in self._reader.default_s.items()}
+        evidence, of = self._runner.evidence, self._plan.estimand
+        found = default_times(evidence.good(Phase.SEARCH), evidence.speeds(), of)
+        default_s = {size: value for (size, _), value in found.items()}
         times = np.array([default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
         self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
         strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
@@ -276,8 +278,8 @@ class SearchPhase:
         for item in sorted(self._search.tell(configuration, speedups, run.session), key=str):
             self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
         if not configuration.is_default:
-            best = max(speedups.values(), default=0.0)
-            self._session.best_log_gain = max(self._session.best_log_gain, best)
+            known = speedups[~np.isnan(speedups)].tolist()
+            self._session.best_log_gain = max([self._session.best_log_gain, *known])
         if self._is_stale():
             self._refresh()
 

@@ -41,11 +41,10 @@ def find_hidden(
     little. But runs that count as one configuration's differ in nothing else.
     """
     sizes = model.may_be_best()
-    good = [run for run in runs if run[1]]
-    rows = model.encoding.rows(configuration for configuration, _ in good)
-    table = np.array([model.at_all_sizes(speedups) for _, speedups in good])
+    known, table = model.complete(runs)
+    rows = model.encoding.rows(known)
     made: defaultdict[Configuration, list[int]] = defaultdict(list)
-    for place, (configuration, _) in enumerate(good):
+    for place, configuration in enumerate(known):
         made[model.reduce(configuration)].append(place)
     several = {small: mine for small, mine in made.items() if len(mine) > 1}
     table -= _trend(table, list(several.values()))

@@ -58,7 +58,7 @@ class Search:
         return self.failures.succeeded(active_values(self.space, configuration))
 
     def tell(self, configuration: Configuration, speedups: Speedups, session: str) -> set[Item]:
-        """A run succeeded, with these log speedups by size (bytes); returns as ``worked``."""
+        """A run succeeded, with these log speedups; returns as ``worked``."""
         self.model.add([(configuration, speedups)])
         if not configuration.is_default:
             self._strategy.tell(configuration, speedups)

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, median
 
-from commtune.model import Estimand, Outcome, Phase, Run
+import numpy as np
+
+from commtune.model import Estimand, Outcome, Phase, Run, SizeTimes
 from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
 
 
@@ -45,6 +47,7 @@ class Evidence:
     runs: list[Run] = field(default_factory=list)
     made_again: int = 0
     _by_phase: dict[Phase, list[Run]] = field(default_factory=dict)
+    _times: dict[Phase, SizeTimes] = field(default_factory=dict)
     _last: dict[tuple[int, int], str] = field(default_factory=dict)
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
@@ -58,7 +61,9 @@ class Evidence:
 
     def add(self, run: Run) -> None:
         self.runs.append(run)
-        self._by_phase.setdefault(run.phase, []).append(run)
+        of_phase = self._by_phase.setdefault(run.phase, [])
+        self.times(run.phase).add(len(of_phase), run.measurements)
+        of_phase.append(run)
         if not run.outcome.is_lost:
             self.made_again += (run.block, run.position) in self._last
             self._last[run.block, run.position] = run.run_id
@@ -67,14 +72,17 @@ class Evidence:
         """All runs of a phase, in order, whatever their outcome."""
         return self._by_phase.get(phase, ())
 
+    def times(self, phase: Phase) -> SizeTimes:
+        """What the runs of a phase measured, by their places in ``of``."""
+        return self._times.setdefault(phase, SizeTimes())
+
+    def is_good(self, run: Run) -> bool:
+        """Whether a run counts as evidence."""
+        return run.outcome is Outcome.OK and self._last[run.block, run.position] == run.run_id
+
     def good(self, *phases: Phase) -> Iterable[Run]:
         """The runs that count as evidence, of these phases."""
-        return (
-            r
-            for phase in phases
-            for r in self.of(phase)
-            if r.outcome is Outcome.OK and self._last[r.block, r.position] == r.run_id
-        )
+        return (run for phase in phases for run in self.of(phase) if self.is_good(run))
 
     def wall_s(self, phase: Phase, since: int = 0) -> float:
         """Seconds that a budget pays for runs of a phase: failed ones count, lost ones don't.
@@ -101,12 +109,15 @@ class Evidence:
 
     def canaries(self, *phases: Phase) -> list[float]:
         """The core-to-core round trips before each size, seconds, of these phases' good runs."""
-        return [
-            m.canary_s
-            for run in self.good(*phases)
-            for m in run.measurements
-            if m.canary_s is not None
-        ]
+        found: list[float] = []
+        for phase in phases:
+            times, is_good = (
+                self.times(phase),
+                np.array([*map(self.is_good, self.of(phase))], bool),
+            )
+            canary_s = np.array(times.canary_s)
+            found += canary_s[is_good[np.array(times.run)] & ~np.isnan(canary_s)].tolist()
+        return found
 
 
 def never_works(runs: Sequence[Run]) -> bool:

@@ -13,6 +13,9 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
 _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
 
@@ -42,6 +45,23 @@ class MachineStates:
         sides = {bisect(self.thresholds_s, value) for value in (before_s, after_s) if value}
         # No canary where others have one: nothing tells, so it must not be compared.
         return self.names[sides.pop()] if len(sides) == 1 else MIXED
+
+    def number_all(
+        self, before_s: NDArray[np.float64], after_s: NDArray[np.float64]
+    ) -> NDArray[np.intp]:
+        """As ``name`` tells them, by place in ``names``; -1 for ``mixed``; NaN for no canary."""
+        if not self.thresholds_s:
+            return np.zeros(before_s.shape, dtype=np.intp)
+        before, after = (
+            np.where(
+                np.isnan(canary_s) | (canary_s == 0),
+                -1,
+                np.searchsorted(self.thresholds_s, canary_s, side="right"),
+            )
+            for canary_s in (before_s, after_s)
+        )
+        agreed = np.where(before == after, before, -1)
+        return np.where(before < 0, after, np.where(after < 0, before, agreed))
 
     def place(self, before_s: float | None, after_s: float | None) -> float | None:
         """The number of the state, the fastest 0; half way if it changed, ``None``: no canary."""
@@ -102,15 +122,10 @@ def _between(logs: Sequence[float], split: int) -> float:
 
 def _otsu(ordered: Sequence[float]) -> int:
     """Index of the first value of the upper side."""
-    total, count = math.fsum(ordered), len(ordered)
-    best, best_split, running = -1.0, 0, 0.0
-    for split in range(1, count):
-        running += ordered[split - 1]
-        lower, upper = running / split, (total - running) / (count - split)
-        between = split * (count - split) * (upper - lower) ** 2
-        if between > best:
-            best, best_split = between, split
-    return best_split
+    split, running = np.arange(1, len(ordered)), np.cumsum(ordered)[:-1]
+    above = len(ordered) - split
+    lower, upper = running / split, (math.fsum(ordered) - running) / above
+    return 1 + int(np.argmax(split * above * (upper - lower) ** 2))
 
 
 def _mean(values: Sequence[float]) -> float:
