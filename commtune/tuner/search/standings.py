@@ -60,12 +60,12 @@ class SpeedupReader:
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
         """Works the default out anew; the speedups of all good runs of the search, in order."""
-        runs, self._states = evidence.of(Phase.SEARCH), evidence.speeds()
-        good = [place for place, run in enumerate(runs) if evidence.is_good(run)]
-        known = [runs[place].configuration for place in good]
-        median_s, state = self._read_times(evidence.times(Phase.SEARCH), len(runs))
-        median_s, state = median_s[good], state[good]
+        self._states = evidence.speeds()
+        known = [run.configuration for run in evidence.good(Phase.SEARCH)]
         is_default = [one.is_default for one in known]
+        times, is_good = evidence.times(Phase.SEARCH)
+        tables = self._read_times(times, len(is_good))
+        median_s, state = tables[0][is_good], tables[1][is_good]
         middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
         self._default_s, self._factors = np.full(shape, np.nan), np.ones(shape)

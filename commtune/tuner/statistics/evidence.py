@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import chain, compress
 from statistics import fmean, median
 
 import numpy as np
+from numpy.typing import NDArray
 
 from commtune.model import Estimand, Outcome, Phase, Run, SizeTimes
 from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
@@ -35,6 +37,15 @@ def fit_evenly(canaries_s: Sequence[float]) -> MachineStates:
 
 
 @dataclass
+class _Made:
+    """What was made in a phase: runs, whether each counts, and what they measured."""
+
+    runs: list[Run] = field(default_factory=list)
+    is_good: bytearray = field(default_factory=bytearray)
+    times: SizeTimes = field(default_factory=SizeTimes)
+
+
+@dataclass
 class Evidence:
     """All stored runs of a campaign, in order.
 
@@ -46,9 +57,8 @@ class Evidence:
 
     runs: list[Run] = field(default_factory=list)
     made_again: int = 0
-    _by_phase: dict[Phase, list[Run]] = field(default_factory=dict)
-    _times: dict[Phase, SizeTimes] = field(default_factory=dict)
-    _last: dict[tuple[int, int], str] = field(default_factory=dict)
+    _by_phase: dict[Phase, _Made] = field(default_factory=lambda: defaultdict(_Made))
+    _last: dict[tuple[int, int], tuple[_Made, int]] = field(default_factory=dict)
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
@@ -61,28 +71,30 @@ class Evidence:
 
     def add(self, run: Run) -> None:
         self.runs.append(run)
-        of_phase = self._by_phase.setdefault(run.phase, [])
-        self.times(run.phase).add(len(of_phase), run.measurements)
-        of_phase.append(run)
+        made = self._by_phase[run.phase]
         if not run.outcome.is_lost:
-            self.made_again += (run.block, run.position) in self._last
-            self._last[run.block, run.position] = run.run_id
+            before = self._last.get((run.block, run.position))
+            if before is not None:
+                self.made_again += 1
+                before[0].is_good[before[1]] = False
+            self._last[run.block, run.position] = made, len(made.runs)
+        made.times.add(len(made.runs), run.measurements)
+        made.is_good.append(run.outcome is Outcome.OK)
+        made.runs.append(run)
 
     def of(self, phase: Phase) -> Sequence[Run]:
         """All runs of a phase, in order, whatever their outcome."""
-        return self._by_phase.get(phase, ())
+        return self._by_phase[phase].runs
 
-    def times(self, phase: Phase) -> SizeTimes:
-        """What the runs of a phase measured, by their places in ``of``."""
-        return self._times.setdefault(phase, SizeTimes())
-
-    def is_good(self, run: Run) -> bool:
-        """Whether a run counts as evidence."""
-        return run.outcome is Outcome.OK and self._last[run.block, run.position] == run.run_id
+    def times(self, phase: Phase) -> tuple[SizeTimes, NDArray[np.bool_]]:
+        """What the runs of a phase measured, by place in ``of``; and which of these are good."""
+        made = self._by_phase[phase]
+        return made.times, np.array(made.is_good).astype(bool)
 
     def good(self, *phases: Phase) -> Iterable[Run]:
         """The runs that count as evidence, of these phases."""
-        return (run for phase in phases for run in self.of(phase) if self.is_good(run))
+        made = (self._by_phase[phase] for phase in phases)
+        return chain.from_iterable(compress(one.runs, one.is_good) for one in made)
 
     def wall_s(self, phase: Phase, since: int = 0) -> float:
         """Seconds that a budget pays for runs of a phase: failed ones count, lost ones don't.
@@ -111,10 +123,7 @@ class Evidence:
         """The core-to-core round trips before each size, seconds, of these phases' good runs."""
         found: list[float] = []
         for phase in phases:
-            times, is_good = (
-                self.times(phase),
-                np.array([*map(self.is_good, self.of(phase))], bool),
-            )
+            times, is_good = self.times(phase)
             canary_s = np.array(times.canary_s)
             found += canary_s[is_good[np.array(times.run)] & ~np.isnan(canary_s)].tolist()
         return found
@@ -160,14 +169,3 @@ def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
             for measured in run.measurements:
                 found[measured.bytes].append(measured.median_s)
     return dict(found)
-
-
-def log_gains(
-    run: Run, speeds: MachineStates, reference: Mapping[Cell, float]
-) -> dict[Cell, float]:
-    """log(default/run) by size and speed, where the default was measured at that speed."""
-    return {
-        cell: math.log(reference[cell] / value)
-        for cell, value in median_times(run, speeds).items()
-        if cell in reference
-    }
