@@ -19,6 +19,7 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
 _SCALE, _OWN, _REACH, _COMMON, _WEIGHTS = 0, 1, 2, 3, 4
+_UNTURNED = (_SCALE, _REACH, _COMMON)  # these leave what is between rows as it is, or scaled
 _START = (1.0, 0.05, 4.0, 0.3)
 _LEAST = (1e-3, 0.003, 0.5, 0.05)
 _MOST = (100.0, 2.0, 50.0, 0.9)
@@ -131,12 +132,8 @@ class Covariance:
                 moved = np.clip(before * factor, self._least[place], self._most[place])
                 if moved != before and self._growth(now, observed, place, moved) > 0:
                     self.values[place] = moved
-                    now = self._posterior(now, observed, place)
+                    now = Posterior(self, observed, now if place in _UNTURNED else None)
                     break
-
-    def _posterior(self, before: Posterior, observed: Observed, place: int) -> Posterior:
-        """Anew after one hyperparameter moved; most don't turn what is between rows."""
-        return Posterior(self, observed, before if place in (_SCALE, _REACH, _COMMON) else None)
 
     def _growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
         """By how much a hyperparameter's other value is more plausible (logarithm)."""
@@ -146,9 +143,9 @@ class Covariance:
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
             return now.growth_with(*added) - _DRAWN * float(drawn - now_drawn)
         self.values[place] = moved
-        found = self._posterior(now, observed, place).log_likelihood
+        found = Posterior(self, observed, now if place in _UNTURNED else None)
         self.values[place] = before
-        return found - now.log_likelihood
+        return found.log_likelihood - now.log_likelihood
 
     def _of_parameter(self, alike: Likeness, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Two factors of what a parameter of this weight adds between configurations."""
@@ -188,7 +185,7 @@ class Posterior:
     """What the process expects after what was observed.
 
     Args:
-        turned: another one, of the same but for the scale and what is between sizes.
+        turned: one of the same rows, from which only what is ``_UNTURNED`` differs.
     """
 
     def __init__(

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -109,27 +110,19 @@ class TableModel:
             mean.value = mean.value + offs[-1] / mean.runs
             counts.append(mean.runs)
         if offs:
-            self._learn_noise(np.array(offs), np.array(counts)[:, None])
+            self._learn_noise(np.array(offs), 1 - 1 / np.array(counts)[:, None])
 
-    def _learn_noise(self, offs: Matrix, counts: Matrix) -> None:
-        """Takes in how far runs are off the mean of those before them, one row for each.
-
-        Args:
-            counts: runs of the configuration, this one among them.
-        """
-        weights = (counts - 1) / counts
+    def _learn_noise(self, offs: Matrix, weights: Matrix) -> None:
+        """Takes in how far runs are off the mean of those before them, one row for each."""
         freedom = self._freedom + np.arange(len(offs))[:, None]
-        far = _FAR**2 * weights / freedom
         squares = whole = weights * offs**2
-        # What a run is drawn in to depends on those before it: right after a few passes.
-        while True:
+        for _ in offs:  # a run is drawn in by what those before it tell: right in a few passes
             before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
-            near = np.minimum(whole, far * before)
-            if np.array_equal(near, squares):
+            last, squares = squares, np.minimum(whole, _FAR**2 * weights * before / freedom)
+            if np.array_equal(last, squares):
                 break
-            squares = near
-        deviations = np.copysign(np.sqrt(squares), offs)
-        self._scatter += deviations.T @ deviations
+        near = np.copysign(np.sqrt(squares), offs)
+        self._scatter += near.T @ near
         self._freedom += len(offs)
 
     def complete(
@@ -143,21 +136,13 @@ class TableModel:
         known = ~np.isnan(values)
         is_some = known.any(axis=1)
         values, known = values[is_some], known[is_some]
-        lacking = np.flatnonzero(~known.all(axis=1))
-        if len(lacking):
-            known = known[lacking]
-            places, last = np.arange(len(self.sizes)), len(self.sizes)
-            left = np.maximum.accumulate(np.where(known, places, -1), axis=1)
-            right = np.minimum.accumulate(np.where(known, places, last)[:, ::-1], axis=1)[:, ::-1]
-            left, right = np.where(left < 0, right, left), np.where(right == last, left, right)
-            at = np.log(self.sizes)
-            share = (at - at[left]) / np.where(right > left, at[right] - at[left], 1.0)
-            low, high = (np.take_along_axis(values[lacking], one, axis=1) for one in (left, right))
-            values[lacking] = low + share * (high - low)
-        found = [
-            configuration for (configuration, _), one in zip(runs, is_some, strict=True) if one
-        ]
-        return found, values
+        if not known.all():
+            # All rows in one line: between what one knows, nothing of another comes in.
+            at = np.log(self.sizes) + 100 * np.arange(len(values))[:, None]
+            first = np.where(known, at, np.inf).min(axis=1, keepdims=True)
+            last = np.where(known, at, -np.inf).max(axis=1, keepdims=True)
+            values = np.interp(at.clip(first, last), at[known], values[known])
+        return list(compress((configuration for configuration, _ in runs), is_some)), values
 
     def add_failed(self, configuration: Configuration) -> None:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""

@@ -25,7 +25,6 @@ from commtune.tuner.search.standings import SpeedupReader, Speedups, Standing
 from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
-from commtune.tuner.statistics.evidence import default_times
 
 #: The default runs once in every block of this many search runs, at a random place.
 _SEARCH_BLOCK = 8
@@ -157,10 +156,8 @@ class SearchPhase:
         # A resumed campaign must not propose the same random numbers again.
         seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
         model = TableModel(self._plan.space, self._plan.workload.sizes)
-        evidence, of = self._runner.evidence, self._plan.estimand
-        found = default_times(evidence.good(Phase.SEARCH), evidence.speeds(), of)
-        default_s = {size: value for (size, _), value in found.items()}
-        times = np.array([default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
+        self.read_speedups()
+        times = np.nan_to_num(np.fmax.reduce(self._reader.default_s), nan=1e-6)
         self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
         strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
         self._held = None
@@ -187,24 +184,16 @@ class SearchPhase:
         for configuration in self._runner.trials:
             if configuration in taken_back:
                 self._repeat_some(configuration)
-        self._refresh()
+        self._search.rebuild(self.read_speedups())
 
     def _take_back(self, run: Run) -> list[Configuration]:
         """What failed in the session of a run of the default that failed: no fault of its own."""
         return self._search.default_failed(run.session) if blames_machine(run) else []
 
-    def _refresh(self) -> None:
-        self._search.rebuild(self.read_speedups())
-        self._refreshed_at = len(self._runner.evidence.runs)
-
-    def _leave_out_idle(self, *, is_last_test: bool = False) -> None:
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
-        self._refreshed_at = len(self._runner.evidence.runs)
-
     def _is_stale(self) -> bool:
         """Whether enough runs came in to work all speedups out again."""
-        grown = len(self._runner.evidence.runs) - self._refreshed_at
-        return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at)
+        grown = len(self._runner.evidence.runs) - self._read_at
+        return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._read_at)
 
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
@@ -281,7 +270,7 @@ class SearchPhase:
             known = speedups[~np.isnan(speedups)].tolist()
             self._session.best_log_gain = max([self._session.best_log_gain, *known])
         if self._is_stale():
-            self._refresh()
+            self._search.rebuild(self.read_speedups())
 
     def _tell_no_result(self, run: Run) -> None:
         configuration, outcome = run.configuration, run.outcome
@@ -310,7 +299,7 @@ class SearchPhase:
         )
         for configuration in dict.fromkeys(taken_back):
             self._repeat_some(configuration)
-        self._refresh()
+        self._search.rebuild(self.read_speedups())
 
     def _repeat_some(self, configuration: Configuration) -> None:
         if self._repeats[configuration] < _MOST_REPEATS:
@@ -319,7 +308,7 @@ class SearchPhase:
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""
-        self._leave_out_idle()
+        self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
 
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if timer.left() > 0 else []
@@ -358,6 +347,7 @@ class SearchPhase:
 
     def read_speedups(self) -> list[tuple[Configuration, Speedups]]:
         """The log speedups of all good runs so far, the default's among them, in order."""
+        self._read_at = len(self._runner.evidence.runs)
         return self._reader.rebuild(self._runner.evidence)
 
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
@@ -368,7 +358,7 @@ class SearchPhase:
         Args:
             is_last_test: no ablation follows that would leave parameters out.
         """
-        self._leave_out_idle(is_last_test=is_last_test)
+        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
         return self._search.model.standings()
 
     def find_hidden(self) -> dict[str, str]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ _GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
 #: Log speedup over the default at each size of the campaign, of one run; NaN where it can't be
 #: compared.
 Speedups = Matrix
-Places = NDArray[np.intp]
+Table = NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -53,10 +54,9 @@ class SpeedupReader:
         self._sizes = np.array(sizes)
         self._estimand = estimand
         self._states = MachineStates()
-        #: By machine state and size: the default's time (seconds, NaN for none), and what gains
-        #: are multiplied by.
-        self._default_s = np.full((1, len(sizes)), np.nan)
-        self._factors = np.ones_like(self._default_s)
+        #: By machine state and size: seconds of the default, and what gains are multiplied by.
+        self.default_s = np.full((1, len(sizes)), np.nan)
+        self._factors = np.ones_like(self.default_s)
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
         """Works the default out anew; the speedups of all good runs of the search, in order."""
@@ -64,20 +64,17 @@ class SpeedupReader:
         known = [run.configuration for run in evidence.good(Phase.SEARCH)]
         is_default = [one.is_default for one in known]
         times, is_good = evidence.times(Phase.SEARCH)
-        tables = self._read_times(times, len(is_good))
-        median_s, state = tables[0][is_good], tables[1][is_good]
+        median_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
         middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
-        self._default_s, self._factors = np.full(shape, np.nan), np.ones(shape)
-        default_s, of = median_s[is_default], state[is_default]
-        for one, size in np.ndindex(shape):
-            here = default_s[(of[:, size] == one) & ~np.isnan(default_s[:, size]), size]
+        self.default_s, self._factors = np.full(shape, np.nan), np.ones(shape)
+        for one, size, here in _list_cells(median_s[is_default], state[is_default], shape):
             if len(here):
-                self._default_s[one, size] = middle(here)
+                self.default_s[one, size] = middle(here)
         gains = self._gains(median_s, state)
         if len(self._states.names) > 1:
-            self._factors = _even_out(gains, state, len(self._states.names))
-            gains = gains * self._factors[state, np.arange(len(self._sizes))]
+            self._factors = _even_out(gains, state, shape)
+            gains *= self._factors[state, np.arange(len(self._sizes))]
         return list(zip(known, gains, strict=True))
 
     def read(self, run: Run) -> Speedups:
@@ -87,11 +84,8 @@ class SpeedupReader:
         found: Speedups = self._gains(*self._read_times(times, 1))[0]
         return found
 
-    def _read_times(self, times: SizeTimes, runs: int) -> tuple[Matrix, Places]:
-        """Medians (seconds) and numbers of machine states, one row for each of so many runs.
-
-        NaN where nothing was measured, or the state changed meanwhile.
-        """
+    def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
+        """Medians (seconds; NaN for none that counts) and machine states, a row for each run."""
         size = np.array(times.bytes)
         column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
         state = self._states.number_all(np.array(times.canary_s), np.array(times.canary_after_s))
@@ -102,32 +96,34 @@ class SpeedupReader:
         median_s[places], states[places] = np.array(times.median_s)[known], state[known]
         return median_s, states
 
-    def _gains(self, median_s: Matrix, state: Places) -> Matrix:
+    def _gains(self, median_s: Table, state: Table) -> Matrix:
         cells = state, np.arange(len(self._sizes))
-        gains: Matrix = np.log(self._default_s[cells] / median_s)
+        gains: Matrix = np.log(self.default_s[cells] / median_s)
         if self._estimand is Estimand.MEAN:
             gains = -np.expm1(-gains)
         return gains * self._factors[cells]
 
 
-def _even_out(gains: Matrix, state: Places, count: int) -> Matrix:
+def _list_cells(
+    values: Table, state: Table, shape: tuple[int, int]
+) -> Iterator[tuple[int, int, Matrix]]:
+    """What is known in each machine state and at each size."""
+    for one, size in np.ndindex(shape):
+        yield one, size, values[(state[:, size] == one) & ~np.isnan(values[:, size]), size]
+
+
+def _even_out(gains: Matrix, state: Table, shape: tuple[int, int]) -> Matrix:
     """Factors that bring the gains of each machine state to those of all.
 
     A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
     happened to have would outweigh its configuration. Compared is what good configurations gain.
-
-    Returns:
-        By machine state, of so many, and size.
     """
-    runs, level = np.zeros((2, count, gains.shape[1]))
-    for one, size in np.ndindex(level.shape):
-        here = gains[(state[:, size] == one) & ~np.isnan(gains[:, size]), size]
+    runs, level = np.zeros((2, *shape))
+    for one, size, here in _list_cells(gains, state, shape):
         if len(here) >= _FEW:
-            runs[one, size] = len(here)
-            level[one, size] = np.sort(here)[int(_GOOD * (len(here) - 1))]
+            runs[one, size], place = len(here), int(_GOOD * (len(here) - 1))
+            level[one, size] = np.sort(here)[place]
     mean = (runs * level).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)
     is_gain = np.where(runs > 0, level, np.inf).min(axis=0) > _LEAST_LEVEL
-    factors: Matrix = np.divide(
-        mean, level, out=np.ones_like(level), where=is_gain & (runs > 0)
-    ).clip(0.5, 2.0)
-    return factors
+    known = is_gain & (runs > 0)
+    return np.where(known, (mean / np.where(known, level, 1.0)).clip(0.5, 2.0), 1.0)

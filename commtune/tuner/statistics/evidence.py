@@ -7,12 +7,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
-from statistics import fmean, median
+from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
 
-from commtune.model import Estimand, Outcome, Phase, Run, SizeTimes
+from commtune.model import Outcome, Phase, Run, SizeTimes
 from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
 
 
@@ -140,7 +140,7 @@ Cell = tuple[int, str]
 
 def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
-    if not speeds.thresholds_s:  # most machines: a search asks this of all its runs again
+    if not speeds.thresholds_s:  # most machines
         return {(m.bytes, ALL): m.median_s for m in run.measurements}
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
@@ -148,17 +148,14 @@ def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
 
 
-def default_times(
-    runs: Iterable[Run], speeds: MachineStates, estimand: Estimand = Estimand.MEDIAN
-) -> dict[Cell, float]:
-    """Median or mean over the default's runs, by size and speed, seconds."""
+def default_times(runs: Iterable[Run], speeds: MachineStates) -> dict[Cell, float]:
+    """Median over the default's runs, by size and speed, seconds."""
     found: defaultdict[Cell, list[float]] = defaultdict(list)
     for run in runs:
         if run.configuration.is_default:
             for cell, value in median_times(run, speeds).items():
                 found[cell].append(value)
-    middle = fmean if estimand is Estimand.MEAN else median
-    return {cell: middle(values) for cell, values in found.items()}
+    return {cell: median(values) for cell, values in found.items()}
 
 
 def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
