@@ -6,6 +6,7 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
 
 from commtune.model.runs import SizeTime
 
@@ -33,17 +34,8 @@ class SizeTimes:
         columns = ([getattr(one, name) for one in measured] for name in _COLUMNS)
         self.extend([run] * len(measured), *columns)
 
-    def extend(
-        self,
-        run: Sequence[int],
-        bytes: Sequence[int],
-        median_s: Sequence[float],
-        canary_s: Sequence[float | None],
-        canary_after_s: Sequence[float | None],
-    ) -> None:
-        """Adds measurements."""
+    def extend(self, run: Sequence[int], *columns: Sequence[Any]) -> None:
+        """Adds measurements; columns in the order of the other attributes."""
         self.run.extend(run)
-        self.bytes.extend(bytes)
-        self.median_s.extend(median_s)
-        self.canary_s.extend([nan if one is None else one for one in canary_s])
-        self.canary_after_s.extend([nan if one is None else one for one in canary_after_s])
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            getattr(self, name).extend([nan if one is None else one for one in column])

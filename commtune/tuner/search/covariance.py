@@ -199,13 +199,12 @@ class Posterior:
         self._of_sizes = np.maximum(of_sizes, 0)
         self._root = 1 / np.sqrt(observed.share)
         scale = covariance.values[_SCALE]
+        between = covariance.between(observed.alike) / scale * np.outer(self._root, self._root)
         if turned is None:
-            between = covariance.between(observed.alike) * np.outer(self._root, self._root)
-            of_rows, self._by_row = np.linalg.eigh(between / scale)
-            self._of_rows = np.maximum(of_rows, 0)
-        else:  # these take most of the time
+            self._of_rows, self._by_row = np.linalg.eigh(between)
+        else:
             self._of_rows, self._by_row = turned._of_rows, turned._by_row
-        self._grown = 1 + scale * np.outer(self._of_rows, self._of_sizes)
+        self._grown = 1 + scale * np.outer(np.maximum(self._of_rows, 0), self._of_sizes)
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
         self._solved = seen / self._grown
         self._to_sizes = self._sizes @ white @ by_size

@@ -57,7 +57,7 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Parameters without which runs are pooled.
+        #: Parameters without which runs are pooled that are taken in from here on.
         self.idle: tuple[str, ...] = ()
         #: What was reduced, by the parameters that were idle: these are often found again.
         self._reduced = defaultdict[tuple[str, ...], dict[Configuration, Configuration]](dict)
@@ -148,10 +148,6 @@ class TableModel:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
         if configuration not in self._means:
             self._failed[configuration] = None
-
-    def count_all(self) -> None:
-        """Every parameter counts, in the runs taken in from here on."""
-        self.idle = ()
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the parameters that nothing speaks for: runs taken in later are pooled without.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -81,6 +82,13 @@ class SearchPhase:
         return tuple(sorted(self._search.failures.aside, key=str))
 
     @property
+    def default_s(self) -> dict[int, float]:
+        """Seconds of the default by size (bytes), in the slowest machine state."""
+        slowest_s = np.fmax.reduce(self._reader.default_s).tolist()
+        by_size = zip(self._plan.workload.sizes, slowest_s, strict=True)
+        return {size: time_s for size, time_s in by_size if not math.isnan(time_s)}
+
+    @property
     def weights(self) -> dict[int, float]:
         """What each size (bytes) counts for."""
         return dict(zip(self._plan.workload.sizes, self._weights.tolist(), strict=True))
@@ -157,7 +165,7 @@ class SearchPhase:
         seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
         model = TableModel(self._plan.space, self._plan.workload.sizes)
         self.read_speedups()
-        times = np.nan_to_num(np.fmax.reduce(self._reader.default_s), nan=1e-6)
+        times = np.array([self.default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
         self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
         strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
         self._held = None

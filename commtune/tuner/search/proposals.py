@@ -107,7 +107,7 @@ class Search:
         Args:
             is_last_test: no ablation follows.
         """
-        self.model.count_all()
+        self.model.idle = ()
         self.rebuild(runs)
         self.model.find_idle(is_last_test=is_last_test)
         self.rebuild(runs)

@@ -7,7 +7,6 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, compress
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,16 +145,6 @@ def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
     }
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
-
-
-def default_times(runs: Iterable[Run], speeds: MachineStates) -> dict[Cell, float]:
-    """Median over the default's runs, by size and speed, seconds."""
-    found: defaultdict[Cell, list[float]] = defaultdict(list)
-    for run in runs:
-        if run.configuration.is_default:
-            for cell, value in median_times(run, speeds).items():
-                found[cell].append(value)
-    return {cell: median(values) for cell, values in found.items()}
 
 
 def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:

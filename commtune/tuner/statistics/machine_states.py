@@ -12,9 +12,12 @@ import math
 from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
+
+_Values = NDArray[np.float64]
 
 FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
 _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
@@ -46,29 +49,21 @@ class MachineStates:
         # No canary where others have one: nothing tells, so it must not be compared.
         return self.names[sides.pop()] if len(sides) == 1 else MIXED
 
-    def number_all(
-        self, before_s: NDArray[np.float64], after_s: NDArray[np.float64]
-    ) -> NDArray[np.intp]:
+    def number_all(self, before_s: _Values, after_s: _Values) -> NDArray[np.intp]:
         """As ``name`` tells them, by place in ``names``; -1 for ``mixed``; NaN for no canary."""
         if not self.thresholds_s:
             return np.zeros(before_s.shape, dtype=np.intp)
-        before, after = (
-            np.where(
-                np.isnan(canary_s) | (canary_s == 0),
-                -1,
-                np.searchsorted(self.thresholds_s, canary_s, side="right"),
-            )
-            for canary_s in (before_s, after_s)
-        )
-        agreed = np.where(before == after, before, -1)
-        return np.where(before < 0, after, np.where(after < 0, before, agreed))
+        both = np.array([before_s, after_s])
+        number = np.searchsorted(self.thresholds_s, both, side="right")
+        low, high = np.sort(np.where(np.isnan(both) | (both == 0), -1, number), axis=0)
+        return np.where((low == high) | (low < 0), high, -1)
 
     def place(self, before_s: float | None, after_s: float | None) -> float | None:
         """The number of the state, the fastest 0; half way if it changed, ``None``: no canary."""
         if not self.thresholds_s:
             return 0.0
         places = [bisect(self.thresholds_s, value) for value in (before_s, after_s) if value]
-        return _mean(places) if places else None
+        return fmean(places) if places else None
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -83,7 +78,7 @@ def fit_states(canaries_s: Sequence[float]) -> MachineStates:
     believed only where the sides' means are far apart for their width. The wider side may split
     once more.
     """
-    logs = sorted(math.log(value) for value in canaries_s if value > 0)
+    logs = np.sort(np.log([value for value in canaries_s if value > 0]))
     split = _split(logs)
     if split is None or not _is_speed(logs, split, len(logs)):
         return MachineStates()
@@ -96,42 +91,31 @@ def fit_states(canaries_s: Sequence[float]) -> MachineStates:
     return MachineStates(tuple(sorted(thresholds)))
 
 
-def _is_speed(side: Sequence[float], split: int, total: int) -> bool:
+def _is_speed(side: _Values, split: int, total: int) -> bool:
     """Whether the smaller part has enough values to be a speed, and not a few strays."""
     return min(split, len(side) - split) >= _LEAST_SHARE * total
 
 
-def _split(logs: Sequence[float]) -> int | None:
+def _split(logs: _Values) -> int | None:
     """Where sorted values fall into two groups that are believed; else ``None``."""
     if len(logs) < _FEWEST_VALUES:
         return None
     split = _otsu(logs)
     low, high = logs[:split], logs[split:]
-    if not low or not high:
-        return None
-    distance = _mean(high) - _mean(low)
-    width = math.sqrt((_squares(low) + _squares(high)) / len(logs))
+    distance = high.mean() - low.mean()
+    width = math.sqrt((len(low) * low.var() + len(high) * high.var()) / len(logs))
     if distance < math.log(_LEAST_RATIO) or distance < _LEAST_SEPARATION * width:
         return None
     return split
 
 
-def _between(logs: Sequence[float], split: int) -> float:
+def _between(logs: _Values, split: int) -> float:
     return math.exp((logs[split - 1] + logs[split]) / 2)
 
 
-def _otsu(ordered: Sequence[float]) -> int:
+def _otsu(ordered: _Values) -> int:
     """Index of the first value of the upper side."""
     split, running = np.arange(1, len(ordered)), np.cumsum(ordered)[:-1]
     above = len(ordered) - split
-    lower, upper = running / split, (math.fsum(ordered) - running) / above
+    lower, upper = running / split, (ordered.sum() - running) / above
     return 1 + int(np.argmax(split * above * (upper - lower) ** 2))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return math.fsum(values) / len(values)
-
-
-def _squares(values: Sequence[float]) -> float:
-    mean = _mean(values)
-    return math.fsum((value - mean) ** 2 for value in values)
