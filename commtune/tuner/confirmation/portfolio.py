@@ -71,7 +71,7 @@ def measure_spread(
     made: dict[Configuration, int] = {}
     which = np.array([made.setdefault(one, len(made)) for one, _ in runs])
     found = {}
-    for size, column in zip(sizes, np.transpose([row for _, row in runs]), strict=True):
+    for size, column in zip(sizes, np.transpose([row for _, row in runs]), strict=bool(runs)):
         known = ~np.isnan(column)
         values, of = column[known], which[known]
         counts = np.bincount(of, minlength=len(made))
@@ -79,15 +79,12 @@ def measure_spread(
         several = counts[of] > 1  # most of thousands ran once
         if several.any():
             runs_of = counts[of][several]
-            found[size] = _spread_of(np.abs(off[several]) * np.sqrt(runs_of / (runs_of - 1)))
-    return {size: math.sqrt(2) * spread for size, spread in found.items()}
-
-
-def _spread_of(residuals: _Table) -> float:
-    if len(residuals) < _FEWEST_RESIDUALS:
-        return _UNKNOWN_SPREAD
-    squares = np.minimum(residuals, 4 * np.median(residuals)) ** 2
-    return max(_LEAST_SPREAD, math.sqrt(squares.mean()))
+            off = np.abs(off[several]) * np.sqrt(runs_of / (runs_of - 1))
+            near = np.minimum(off, 4 * np.median(off))
+            is_known = len(near) >= _FEWEST_RESIDUALS
+            spread = math.sqrt((near**2).mean()) if is_known else _UNKNOWN_SPREAD
+            found[size] = math.sqrt(2) * max(_LEAST_SPREAD, spread)
+    return found
 
 
 @dataclass(frozen=True)

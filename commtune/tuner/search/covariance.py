@@ -182,11 +182,7 @@ class Covariance:
 
 
 class Posterior:
-    """What the process expects after what was observed.
-
-    Args:
-        turned: one of the same rows, from which only what is ``_UNTURNED`` differs.
-    """
+    """What the process expects after what was observed; ``turned`` had another ``_UNTURNED``."""
 
     def __init__(
         self, covariance: Covariance, observed: Observed, turned: Posterior | None = None

@@ -84,9 +84,8 @@ class SearchPhase:
     @property
     def default_s(self) -> dict[int, float]:
         """Seconds of the default by size (bytes), in the slowest machine state."""
-        slowest_s = np.fmax.reduce(self._reader.default_s).tolist()
-        by_size = zip(self._plan.workload.sizes, slowest_s, strict=True)
-        return {size: time_s for size, time_s in by_size if not math.isnan(time_s)}
+        found = zip(self._plan.workload.sizes, np.fmax.reduce(self._reader.default_s), strict=True)
+        return {size: float(slowest_s) for size, slowest_s in found if not math.isnan(slowest_s)}
 
     @property
     def weights(self) -> dict[int, float]:
@@ -198,11 +197,6 @@ class SearchPhase:
         """What failed in the session of a run of the default that failed: no fault of its own."""
         return self._search.default_failed(run.session) if blames_machine(run) else []
 
-    def _is_stale(self) -> bool:
-        """Whether enough runs came in to work all speedups out again."""
-        grown = len(self._runner.evidence.runs) - self._read_at
-        return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._read_at)
-
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
         return limit is None or self._runner.searched < limit
@@ -277,7 +271,8 @@ class SearchPhase:
         if not configuration.is_default:
             known = speedups[~np.isnan(speedups)].tolist()
             self._session.best_log_gain = max([self._session.best_log_gain, *known])
-        if self._is_stale():
+        grown = len(self._runner.evidence.runs) - self._read_at
+        if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._read_at):
             self._search.rebuild(self.read_speedups())
 
     def _tell_no_result(self, run: Run) -> None:

@@ -22,6 +22,7 @@ _GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
 #: compared.
 Speedups = Matrix
 Table = NDArray[Any]
+_Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,7 @@ class SpeedupReader:
         self._estimand = estimand
         self._states = MachineStates()
         #: By machine state and size: seconds of the default, and what gains are multiplied by.
-        self.default_s = np.full((1, len(sizes)), np.nan)
-        self._factors = np.ones_like(self.default_s)
+        self.default_s, self._factors = np.full((2, 1, len(sizes)), np.nan)
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
         """Works the default out anew; the speedups of all good runs of the search, in order."""
@@ -67,10 +67,9 @@ class SpeedupReader:
         median_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
         middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
-        self.default_s, self._factors = np.full(shape, np.nan), np.ones(shape)
-        for one, size, here in _list_cells(median_s[is_default], state[is_default], shape):
-            if len(here):
-                self.default_s[one, size] = middle(here)
+        self.default_s, self._factors = np.ones((2, *shape))
+        for cell, here in _list_cells(median_s[is_default], state[is_default], shape):
+            self.default_s[cell] = middle(here) if len(here) else np.nan
         gains = self._gains(median_s, state)
         if len(self._states.names) > 1:
             self._factors = _even_out(gains, state, shape)
@@ -101,28 +100,27 @@ class SpeedupReader:
         gains: Matrix = np.log(self.default_s[cells] / median_s)
         if self._estimand is Estimand.MEAN:
             gains = -np.expm1(-gains)
-        return gains * self._factors[cells]
+        gains *= self._factors[cells]
+        return gains
 
 
-def _list_cells(
-    values: Table, state: Table, shape: tuple[int, int]
-) -> Iterator[tuple[int, int, Matrix]]:
+def _list_cells(values: Table, state: Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
     """What is known in each machine state and at each size."""
     for one, size in np.ndindex(shape):
-        yield one, size, values[(state[:, size] == one) & ~np.isnan(values[:, size]), size]
+        known = (state[:, size] == one) & ~np.isnan(values[:, size])
+        yield (one, size), values[known, size]
 
 
-def _even_out(gains: Matrix, state: Table, shape: tuple[int, int]) -> Matrix:
+def _even_out(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
     """Factors that bring the gains of each machine state to those of all.
 
     A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
     happened to have would outweigh its configuration. Compared is what good configurations gain.
     """
     runs, level = np.zeros((2, *shape))
-    for one, size, here in _list_cells(gains, state, shape):
+    for cell, here in _list_cells(gains, state, shape):
         if len(here) >= _FEW:
-            runs[one, size], place = len(here), int(_GOOD * (len(here) - 1))
-            level[one, size] = np.sort(here)[place]
+            runs[cell], level[cell] = len(here), np.sort(here)[int(_GOOD * (len(here) - 1))]
     mean = (runs * level).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)
     is_gain = np.where(runs > 0, level, np.inf).min(axis=0) > _LEAST_LEVEL
     known = is_gain & (runs > 0)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from commtune.model import Outcome, Phase, Run, SizeTimes
-from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
+from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 
 def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
@@ -139,8 +139,6 @@ Cell = tuple[int, str]
 
 def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
-    if not speeds.thresholds_s:  # most machines
-        return {(m.bytes, ALL): m.median_s for m in run.measurements}
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
     }

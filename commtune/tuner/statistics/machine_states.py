@@ -104,9 +104,7 @@ def _split(logs: _Values) -> int | None:
     low, high = logs[:split], logs[split:]
     distance = high.mean() - low.mean()
     width = math.sqrt((len(low) * low.var() + len(high) * high.var()) / len(logs))
-    if distance < math.log(_LEAST_RATIO) or distance < _LEAST_SEPARATION * width:
-        return None
-    return split
+    return split if distance >= max(math.log(_LEAST_RATIO), _LEAST_SEPARATION * width) else None
 
 
 def _between(logs: _Values, split: int) -> float:
