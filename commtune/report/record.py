@@ -19,7 +19,7 @@ from commtune.model import Configuration, Outcome, Phase, Run, SizeTimes, operat
 from commtune.model.conclusion import Conclusion
 from commtune.model.profile import ALL_SIZES
 from commtune.model.run_costs import RunCost
-from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly
+from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly, number_states
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates
 
 _Places = npt.NDArray[np.int64]
@@ -40,15 +40,14 @@ class TimedRuns:
         self._median_s = np.asarray(times.median_s)
         self._before_s = np.asarray(times.canary_s)
         self.speeds = self._fit()
-        self._state = self.speeds.number_all(self._before_s, np.asarray(times.canary_after_s))
+        self._state = number_states(self.speeds, times)
 
     def _fit(self) -> MachineStates:
         evidence = Evidence.of_runs(self.runs)
-        places = {run.run_id: place for place, run in enumerate(self.runs)}
         canaries: list[float] = []
         for phase in TUNED:
-            of_phase = np.zeros(len(self.runs), dtype=bool)
-            of_phase[[places[run.run_id] for run in evidence.good(phase)]] = True
+            of_phase = np.array([run.phase is phase for run in self.runs], dtype=bool)
+            of_phase[of_phase] = evidence.times(phase)[1]
             canaries += self._before_s[of_phase[self._run] & ~np.isnan(self._before_s)].tolist()
         return fit_evenly(canaries)
 

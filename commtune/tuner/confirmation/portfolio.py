@@ -74,12 +74,11 @@ def measure_spread(
     for size, column in zip(sizes, np.transpose([row for _, row in runs]), strict=bool(runs)):
         known = ~np.isnan(column)
         values, of = column[known], which[known]
-        counts = np.bincount(of, minlength=len(made))
-        off = values - (np.bincount(of, values, len(made)) / np.maximum(counts, 1))[of]
-        several = counts[of] > 1  # most of thousands ran once
+        counts = np.bincount(of, minlength=len(made))[of]
+        off = values - np.bincount(of, values, len(made))[of] / counts
+        several = counts > 1  # most of thousands ran once
         if several.any():
-            runs_of = counts[of][several]
-            off = np.abs(off[several]) * np.sqrt(runs_of / (runs_of - 1))
+            off = np.abs(off[several]) * np.sqrt(1 + 1 / (counts[several] - 1))
             near = np.minimum(off, 4 * np.median(off))
             is_known = len(near) >= _FEWEST_RESIDUALS
             spread = math.sqrt((near**2).mean()) if is_known else _UNKNOWN_SPREAD

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from commtune.model import Configuration, Estimand, Phase, Run, SizeTimes
 from commtune.tuner.search.encoding import Matrix
-from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.evidence import Evidence, number_states
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Gains of a machine state are scaled by this quantile of them, where there are enough, and
@@ -87,7 +87,7 @@ class SpeedupReader:
         """Medians (seconds; NaN for none that counts) and machine states, a row for each run."""
         size = np.array(times.bytes)
         column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
-        state = self._states.number_all(np.array(times.canary_s), np.array(times.canary_after_s))
+        state = number_states(self._states, times)
         known = (self._sizes[column] == size) & (state >= 0)
         places = np.array(times.run)[known], column[known]
         median_s = np.full((runs, len(self._sizes)), np.nan)

@@ -72,8 +72,7 @@ class Evidence:
         self.runs.append(run)
         made = self._by_phase[run.phase]
         if not run.outcome.is_lost:
-            before = self._last.get((run.block, run.position))
-            if before is not None:
+            if before := self._last.get((run.block, run.position)):
                 self.made_again += 1
                 before[0].is_good[before[1]] = False
             self._last[run.block, run.position] = made, len(made.runs)
@@ -126,6 +125,16 @@ class Evidence:
             canary_s = np.array(times.canary_s)
             found += canary_s[is_good[np.array(times.run)] & ~np.isnan(canary_s)].tolist()
         return found
+
+
+def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
+    """The place of each measurement's state in ``names``, as ``name`` tells it; -1: ``mixed``."""
+    if not states.thresholds_s:
+        return np.zeros(len(times.run), dtype=np.intp)
+    both = np.array([times.canary_s, times.canary_after_s])
+    number = np.searchsorted(states.thresholds_s, both, side="right")
+    low, high = np.sort(np.where(np.isnan(both) | (both == 0), -1, number), axis=0)
+    return np.where((low == high) | (low < 0), high, -1)
 
 
 def never_works(runs: Sequence[Run]) -> bool:

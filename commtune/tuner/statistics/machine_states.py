@@ -13,11 +13,10 @@ from bisect import bisect
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean
+from typing import TYPE_CHECKING, Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-_Values = NDArray[np.float64]
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
 _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
@@ -49,15 +48,6 @@ class MachineStates:
         # No canary where others have one: nothing tells, so it must not be compared.
         return self.names[sides.pop()] if len(sides) == 1 else MIXED
 
-    def number_all(self, before_s: _Values, after_s: _Values) -> NDArray[np.intp]:
-        """As ``name`` tells them, by place in ``names``; -1 for ``mixed``; NaN for no canary."""
-        if not self.thresholds_s:
-            return np.zeros(before_s.shape, dtype=np.intp)
-        both = np.array([before_s, after_s])
-        number = np.searchsorted(self.thresholds_s, both, side="right")
-        low, high = np.sort(np.where(np.isnan(both) | (both == 0), -1, number), axis=0)
-        return np.where((low == high) | (low < 0), high, -1)
-
     def place(self, before_s: float | None, after_s: float | None) -> float | None:
         """The number of the state, the fastest 0; half way if it changed, ``None``: no canary."""
         if not self.thresholds_s:
@@ -78,6 +68,8 @@ def fit_states(canaries_s: Sequence[float]) -> MachineStates:
     believed only where the sides' means are far apart for their width. The wider side may split
     once more.
     """
+    import numpy as np  # 0.1 s, for which commands that only name states don't wait
+
     logs = np.sort(np.log([value for value in canaries_s if value > 0]))
     split = _split(logs)
     if split is None or not _is_speed(logs, split, len(logs)):
@@ -91,12 +83,12 @@ def fit_states(canaries_s: Sequence[float]) -> MachineStates:
     return MachineStates(tuple(sorted(thresholds)))
 
 
-def _is_speed(side: _Values, split: int, total: int) -> bool:
+def _is_speed(side: NDArray[Any], split: int, total: int) -> bool:
     """Whether the smaller part has enough values to be a speed, and not a few strays."""
     return min(split, len(side) - split) >= _LEAST_SHARE * total
 
 
-def _split(logs: _Values) -> int | None:
+def _split(logs: NDArray[Any]) -> int | None:
     """Where sorted values fall into two groups that are believed; else ``None``."""
     if len(logs) < _FEWEST_VALUES:
         return None
@@ -107,13 +99,14 @@ def _split(logs: _Values) -> int | None:
     return split if distance >= max(math.log(_LEAST_RATIO), _LEAST_SEPARATION * width) else None
 
 
-def _between(logs: _Values, split: int) -> float:
+def _between(logs: NDArray[Any], split: int) -> float:
     return math.exp((logs[split - 1] + logs[split]) / 2)
 
 
-def _otsu(ordered: _Values) -> int:
+def _otsu(ordered: NDArray[Any]) -> int:
     """Index of the first value of the upper side."""
-    split, running = np.arange(1, len(ordered)), np.cumsum(ordered)[:-1]
-    above = len(ordered) - split
-    lower, upper = running / split, (ordered.sum() - running) / above
-    return 1 + int(np.argmax(split * above * (upper - lower) ** 2))
+    import numpy as np
+
+    split, sums = np.arange(1, len(ordered)), ordered.cumsum()
+    lower, upper = sums[:-1] / split, (sums[-1] - sums[:-1]) / split[::-1]
+    return 1 + int(np.argmax(split * split[::-1] * (upper - lower) ** 2))
