@@ -82,7 +82,9 @@ def predict_held_out(
     order = np.random.default_rng(seed).permutation(len(runs)).tolist()
     sizes = tuple(runs[0][1])
     model = TableModel(load_space(SPACE), sizes)
-    model.add([runs[place] for place in order[:count]])
+    model.add(
+        [(one, np.array(list(of.values()))) for one, of in map(runs.__getitem__, order[:count])]
+    )
     model.fit()
     others = [runs[place] for place in order[count:]]
     found, _ = model.predict(model.encoding.rows(one for one, _ in others))

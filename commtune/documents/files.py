@@ -45,6 +45,8 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
     Raises:
         OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
     """
+    if "\0" in str(path):
+        raise OSError(errno.EINVAL, "no path has a NUL byte in it", str(path))
     noted, name = _noted.get(), os.path.realpath(path)  # resolve() raises at a link to itself
     if noted is not None and name in noted:
         return noted[name]

@@ -6,6 +6,11 @@ from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import nan
+from typing import Any
+
+from commtune.model.runs import SizeTime
+
+_COLUMNS = ("bytes", "median_s", "canary_s", "canary_after_s")
 
 
 @dataclass(frozen=True)
@@ -24,17 +29,13 @@ class SizeTimes:
     canary_s: array[float] = field(default_factory=lambda: array("d"))
     canary_after_s: array[float] = field(default_factory=lambda: array("d"))
 
-    def extend(
-        self,
-        run: Sequence[int],
-        bytes: Sequence[int],
-        median_s: Sequence[float],
-        canary_s: Sequence[float | None],
-        canary_after_s: Sequence[float | None],
-    ) -> None:
-        """Adds measurements."""
+    def add(self, run: int, measured: Sequence[SizeTime]) -> None:
+        """Adds what a run measured."""
+        columns = ([getattr(one, name) for one in measured] for name in _COLUMNS)
+        self.extend([run] * len(measured), *columns)
+
+    def extend(self, run: Sequence[int], *columns: Sequence[Any]) -> None:
+        """Adds measurements; columns in the order of the other attributes."""
         self.run.extend(run)
-        self.bytes.extend(bytes)
-        self.median_s.extend(median_s)
-        self.canary_s.extend([nan if one is None else one for one in canary_s])
-        self.canary_after_s.extend([nan if one is None else one for one in canary_after_s])
+        for name, column in zip(_COLUMNS, columns, strict=True):
+            getattr(self, name).extend([nan if one is None else one for one in column])

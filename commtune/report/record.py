@@ -19,7 +19,7 @@ from commtune.model import Configuration, Outcome, Phase, Run, SizeTimes, operat
 from commtune.model.conclusion import Conclusion
 from commtune.model.profile import ALL_SIZES
 from commtune.model.run_costs import RunCost
-from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly
+from commtune.tuner.statistics.evidence import TUNED, Evidence, fit_evenly, number_states
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates
 
 _Places = npt.NDArray[np.int64]
@@ -39,34 +39,17 @@ class TimedRuns:
         self._run, self._bytes = np.asarray(times.run), np.asarray(times.bytes)
         self._median_s = np.asarray(times.median_s)
         self._before_s = np.asarray(times.canary_s)
-        self._after_s = np.asarray(times.canary_after_s)
         self.speeds = self._fit()
-        self._state = self._states()
+        self._state = number_states(self.speeds, times)
 
     def _fit(self) -> MachineStates:
         evidence = Evidence.of_runs(self.runs)
-        places = {run.run_id: place for place, run in enumerate(self.runs)}
         canaries: list[float] = []
         for phase in TUNED:
-            of_phase = np.zeros(len(self.runs), dtype=bool)
-            of_phase[[places[run.run_id] for run in evidence.good(phase)]] = True
+            of_phase = np.array([run.phase is phase for run in self.runs], dtype=bool)
+            of_phase[of_phase] = evidence.times(phase)[1]
             canaries += self._before_s[of_phase[self._run] & ~np.isnan(self._before_s)].tolist()
         return fit_evenly(canaries)
-
-    def _states(self) -> _Places:
-        """As ``MachineStates.name`` tells them, by number; -1 for ``mixed``."""
-        if not self.speeds.thresholds_s:
-            return np.zeros(len(self._run), dtype=np.int64)
-        before, after = (
-            np.where(
-                np.isnan(canary_s) | (canary_s == 0),
-                -1,
-                np.searchsorted(self.speeds.thresholds_s, canary_s, side="right"),
-            )
-            for canary_s in (self._before_s, self._after_s)
-        )
-        agreed = np.where(before == after, before, -1)
-        return np.where(before < 0, after, np.where(after < 0, before, agreed))
 
     def of_default(self, operation: str) -> Iterator[tuple[Run, int, float, str]]:
         """Good runs of the default: run, size in bytes, median in seconds, speed."""

@@ -31,7 +31,7 @@ from commtune.tuner.search.phase import SearchPhase
 from commtune.tuner.search.pooling import add_values
 from commtune.tuner.search.standings import Standing
 from commtune.tuner.search.strategies.strategy import Origin
-from commtune.tuner.statistics.evidence import default_times, list_default_times
+from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: How often candidates are chosen, where some come to the default.
@@ -140,8 +140,7 @@ class Campaign:
         """From what the search knows to what is confirmed, as small as it can be."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
-        # First: of thousands of runs, speedups and standings together take much memory.
-        spread = measure_spread(self._search.read_speedups())
+        spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
         winners = {} if self._session.is_oversubscribed() else self._portfolio(rest_s, spread)
         if any(len(one) > 1 for one in winners) and not count_ablation_runs(
             rest_s / run_s, winners
@@ -171,9 +170,8 @@ class Campaign:
         """What each candidate is for, with sizes between; and seconds that these add to a run."""
         if not self._plan.looks_between:
             return shares, 0.0
-        evidence = self.runner.evidence
-        default_s = default_times(evidence.good(Phase.SEARCH), evidence.speeds())
-        between = SizesBetween(self._plan, members, default_s, self._confirmation.typical_s())
+        default_s, run_s = self._search.default_s, self._confirmation.typical_s()
+        between = SizesBetween(self._plan, members, default_s, run_s)
         found = between.add_to(shares)
         return found, between.time_of(found)
 

@@ -15,6 +15,7 @@ from commtune.model import Configuration
 from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
+from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, check_strategy, make_strategy
 from commtune.tuner.search.strategies.optuna_samplers import SHORT_NAMES, list_samplers
 from commtune.tuner.search.strategies.strategy import Strategy
@@ -57,7 +58,7 @@ def proposals(strategy: Strategy, count: int, *, fails: bool = False) -> list[Co
             strategy.forget(configuration)
         else:
             score = float(configuration.get("DEPTH", "0")) / 12
-            strategy.tell(configuration, dict.fromkeys(SIZES, score))
+            strategy.tell(configuration, np.full(2, score))
     return known
 
 
@@ -84,7 +85,7 @@ def test_nothing_is_left_after_the_whole_space(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_of_what_was_never_proposed_it_may_be_told(name: str) -> None:
     strategy, users = made(name), SPACE.configuration({"DEPTH": "12"})
-    speedups = dict.fromkeys(SIZES, 0.5)
+    speedups = np.full(2, 0.5)
     strategy.tell(users, speedups)
     strategy.tell(users, speedups)
     strategy.tell_failed(SPACE.configuration({"DEPTH": "1"}))
@@ -99,15 +100,15 @@ def test_what_is_under_way_may_end_after_a_rebuild(name: str) -> None:
     assert proposal is not None
     strategy.wait_for(proposal.configuration)
     strategy.rebuild([], [])
-    strategy.tell(proposal.configuration, dict.fromkeys(SIZES, 0.1))
+    strategy.tell(proposal.configuration, np.full(2, 0.1))
     assert strategy.ask(lambda one: one != proposal.configuration) is not None
 
 
-def _found(name: str, seed: int, told: Callable[[Configuration], dict[int, float]]) -> list[int]:
+def _found(name: str, seed: int, told: Callable[[Configuration], Speedups]) -> list[int]:
     """DEPTH in proposals of a search that is told how each did."""
     model = TableModel(SPACE, SIZES)
     search = Search(model, make_strategy(name, model, np.full(2, 0.5), seed))
-    search.rebuild([(Configuration({}), dict.fromkeys(SIZES, 0.0))] * 4)
+    search.rebuild([(Configuration({}), np.zeros(2))] * 4)
     found = []
     for _ in range(40):  # of 78; the default strategy begins with as many as 24 of its own choice
         proposal = search.ask()
@@ -119,8 +120,8 @@ def _found(name: str, seed: int, told: Callable[[Configuration], dict[int, float
 
 @pytest.mark.parametrize("name", [DEFAULT_STRATEGY, "tpe"])
 def test_what_is_better_is_proposed_more(name: str) -> None:
-    def deep(configuration: Configuration) -> dict[int, float]:
-        return dict.fromkeys(SIZES, int(configuration.get("DEPTH", "0")) / 12)
+    def deep(configuration: Configuration) -> Speedups:
+        return np.full(2, int(configuration.get("DEPTH", "0")) / 12)
 
     made_deep = sum(sum(_found(name, seed, deep)) for seed in range(5))
     assert made_deep > 1.08 * sum(sum(_found("random", seed, deep)) for seed in range(5))
@@ -129,9 +130,9 @@ def test_what_is_better_is_proposed_more(name: str) -> None:
 def test_the_best_at_each_size_is_looked_for() -> None:
     """What gains at one size and loses at another is no compromise, but half of the table."""
 
-    def told(configuration: Configuration) -> dict[int, float]:
+    def told(configuration: Configuration) -> Speedups:
         depth = int(configuration.get("DEPTH", "0"))
-        return {8: depth / 12, 65536: -depth / 12} if depth % 2 else {8: -0.2, 65536: depth / 12}
+        return np.array([depth / 12, -depth / 12] if depth % 2 else [-0.2, depth / 12])
 
     found = _found(DEFAULT_STRATEGY, 1, told)
     assert {11, 12} <= set(found)

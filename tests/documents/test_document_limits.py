@@ -217,3 +217,8 @@ def test_what_would_take_minutes_to_count_is_refused(rules: str) -> None:
     space = space_of(integers(9, 1, 40), rules)
     with pytest.raises(CommtuneError, match=r"rules between V0, .* leave too many cases"):
         space.count()
+
+
+def test_a_path_with_a_nul_byte_is_refused_in_our_own_words() -> None:
+    with pytest.raises(UserError, match="no path has a NUL byte"):
+        load_campaign(Path("campaign\0.yaml"))

@@ -17,7 +17,6 @@ from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration
 from commtune.tuner.confirmation.portfolio import lower_end, name_winners
 from commtune.tuner.search.standings import Standing
-from commtune.tuner.statistics.evidence import Cell
 
 #: What they may add to the wall time of a run, and to the number of sizes. Each is one more
 #: statement, and so makes the intervals of all a little wider.
@@ -36,13 +35,13 @@ class SizesBetween:
 
     Attributes:
         members: candidates, with what the search knows of them.
-        default_s: seconds of the default, by size and machine state.
+        default_s: seconds of the default by size, in the slowest machine state.
         run_s: wall seconds of a run.
     """
 
     plan: Plan
     members: Mapping[Configuration, Standing]
-    default_s: Mapping[Cell, float]
+    default_s: Mapping[int, float]
     run_s: float
 
     def add_to(self, shares: Shares) -> dict[Configuration, tuple[int, ...]]:
@@ -70,11 +69,8 @@ class SizesBetween:
     def _time_s(self, size: int) -> float:
         """About the seconds that measuring a size takes: what the next larger one does."""
         timing = self.plan.timing
-        next_larger = min((known for known, _ in self.default_s if known >= size), default=0)
-        slowest_s = max(
-            (time_s for (known, _), time_s in self.default_s.items() if known == next_larger),
-            default=timing.time_cap_s / timing.min_samples,
-        )
+        next_larger = min((known for known in self.default_s if known >= size), default=0)
+        slowest_s = self.default_s.get(next_larger, timing.time_cap_s / timing.min_samples)
         sample_s = max(_LEAST_SAMPLE_S, slowest_s * max(1, timing.operations))
         enough_s = min(timing.time_cap_s, timing.max_samples * sample_s)
         return max(timing.min_samples * sample_s, enough_s)

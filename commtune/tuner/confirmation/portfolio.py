@@ -9,11 +9,9 @@ sure these are, and how many pairs the budget holds.
 from __future__ import annotations
 
 import math
-from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from statistics import median
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,32 +61,29 @@ def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> f
     return left if left >= least else 0.0
 
 
-def measure_spread(runs: Sequence[tuple[Configuration, Speedups]]) -> dict[int, float]:
+def measure_spread(
+    runs: Sequence[tuple[Configuration, Speedups]], sizes: Sequence[int]
+) -> dict[int, float]:
     """Standard deviation of a pair's log ratio by size (bytes), from runs of the search.
 
     Wild runs are drawn in, as the interval draws them in that pairs are judged by.
     """
-    made = Counter(configuration for configuration, _ in runs)
-    found: defaultdict[tuple[Configuration, int], list[float]] = defaultdict(list)
-    for configuration, speedups in runs:
-        if made[configuration] > 1:  # most of thousands ran once
-            for size, value in speedups.items():
-                found[configuration, size].append(value)
-    left: defaultdict[int, list[float]] = defaultdict(list)
-    for (_, size), values in found.items():
-        if len(values) > 1:
-            scale = math.sqrt(len(values) / (len(values) - 1))
-            mean = math.fsum(values) / len(values)
-            left[size] += [scale * (value - mean) for value in values]
-    return {size: math.sqrt(2) * _spread_of(residuals) for size, residuals in left.items()}
-
-
-def _spread_of(residuals: Sequence[float]) -> float:
-    if len(residuals) < _FEWEST_RESIDUALS:
-        return _UNKNOWN_SPREAD
-    most = 4 * median(map(abs, residuals))
-    squares = [min(abs(one), most) ** 2 for one in residuals]
-    return max(_LEAST_SPREAD, math.sqrt(math.fsum(squares) / len(squares)))
+    made: dict[Configuration, int] = {}
+    which = np.array([made.setdefault(one, len(made)) for one, _ in runs])
+    found = {}
+    for size, column in zip(sizes, np.transpose([row for _, row in runs]), strict=bool(runs)):
+        known = ~np.isnan(column)
+        values, of = column[known], which[known]
+        counts = np.bincount(of, minlength=len(made))[of]
+        off = values - np.bincount(of, values, len(made))[of] / counts
+        several = counts > 1  # most of thousands ran once
+        if several.any():
+            off = np.abs(off[several]) * np.sqrt(1 + 1 / (counts[several] - 1))
+            near = np.minimum(off, 4 * np.median(off))
+            is_known = len(near) >= _FEWEST_RESIDUALS
+            spread = math.sqrt((near**2).mean()) if is_known else _UNKNOWN_SPREAD
+            found[size] = math.sqrt(2) * max(_LEAST_SPREAD, spread)
+    return found
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,8 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 
 Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
-_OWN, _REACH, _COMMON, _WEIGHTS = 1, 2, 3, 4
+_SCALE, _OWN, _REACH, _COMMON, _WEIGHTS = 0, 1, 2, 3, 4
+_UNTURNED = (_SCALE, _REACH, _COMMON)  # these leave what is between rows as it is, or scaled
 _START = (1.0, 0.05, 4.0, 0.3)
 _LEAST = (1e-3, 0.003, 0.5, 0.05)
 _MOST = (100.0, 2.0, 50.0, 0.9)
@@ -131,7 +132,7 @@ class Covariance:
                 moved = np.clip(before * factor, self._least[place], self._most[place])
                 if moved != before and self._growth(now, observed, place, moved) > 0:
                     self.values[place] = moved
-                    now = Posterior(self, observed)
+                    now = Posterior(self, observed, now if place in _UNTURNED else None)
                     break
 
     def _growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
@@ -142,14 +143,14 @@ class Covariance:
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
             return now.growth_with(*added) - _DRAWN * float(drawn - now_drawn)
         self.values[place] = moved
-        found = Posterior(self, observed).log_likelihood
+        found = Posterior(self, observed, now if place in _UNTURNED else None)
         self.values[place] = before
-        return found - now.log_likelihood
+        return found.log_likelihood - now.log_likelihood
 
     def _of_parameter(self, alike: Likeness, n: int, weight: float) -> tuple[Matrix, Matrix]:
         """Two factors of what a parameter of this weight adds between configurations."""
         mine = self._owner == n
-        return self.values[0] * weight * alike.left[:, mine], alike.right[mine]
+        return self.values[_SCALE] * weight * alike.left[:, mine], alike.right[mine]
 
     def find_idle(self, observed: Observed, *, is_last_test: bool) -> list[int]:
         """The parameters without which what was observed is about as likely.
@@ -181,9 +182,11 @@ class Covariance:
 
 
 class Posterior:
-    """What the process expects after what was observed."""
+    """What the process expects after what was observed; ``turned`` had another ``_UNTURNED``."""
 
-    def __init__(self, covariance: Covariance, observed: Observed) -> None:
+    def __init__(
+        self, covariance: Covariance, observed: Observed, turned: Posterior | None = None
+    ) -> None:
         self._covariance, self._rows = covariance, observed.rows
         values, vectors = np.linalg.eigh(observed.noise)
         white = (vectors / np.sqrt(values)) @ vectors.T
@@ -191,9 +194,13 @@ class Posterior:
         of_sizes, by_size = np.linalg.eigh(white @ self._sizes @ white)
         self._of_sizes = np.maximum(of_sizes, 0)
         self._root = 1 / np.sqrt(observed.share)
-        between = covariance.between(observed.alike) * np.outer(self._root, self._root)
-        of_rows, self._by_row = np.linalg.eigh(between)
-        self._grown = 1 + np.outer(np.maximum(of_rows, 0), self._of_sizes)
+        scale = covariance.values[_SCALE]
+        between = covariance.between(observed.alike) / scale * np.outer(self._root, self._root)
+        if turned is None:
+            self._of_rows, self._by_row = np.linalg.eigh(between)
+        else:
+            self._of_rows, self._by_row = turned._of_rows, turned._by_row
+        self._grown = 1 + scale * np.outer(np.maximum(self._of_rows, 0), self._of_sizes)
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
         self._solved = seen / self._grown
         self._to_sizes = self._sizes @ white @ by_size

@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -59,7 +60,7 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Parameters without which runs are pooled.
+        #: Parameters without which runs are pooled that are taken in from here on.
         self.idle: tuple[str, ...] = ()
         #: What was reduced, by the parameters that were idle: these are often found again.
         self._reduced = defaultdict[tuple[str, ...], dict[Configuration, Configuration]](dict)
@@ -98,21 +99,53 @@ class TableModel:
 
     def add(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
         """Takes in runs of configurations, or of what counts of these; the fit follows."""
-        good = [run for run in runs if run[1]]
-        values = np.maximum([self.at_all_sizes(speedups) for _, speedups in good], _SLOWEST)
-        self.runs += len(good)
-        for (configuration, _), value in zip(good, values, strict=True):
+        known, values = self.complete(runs)
+        self.runs += len(known)
+        offs, counts = [], []
+        for configuration, value in zip(known, np.maximum(values, _SLOWEST), strict=True):
             small = self.reduce(configuration)
             mean = self._means.get(small)
             if mean is None:
                 self._means[small] = _Mean(1, value)
                 continue
-            far, off = _FAR * self.noise, value - mean.value
-            near = np.minimum(np.maximum(off, -far), far)
-            self._scatter += near[:, None] * (near * (mean.runs / (mean.runs + 1)))
-            self._freedom += 1
+            offs.append(value - mean.value)
             mean.runs += 1
-            mean.value = mean.value + off / mean.runs
+            mean.value = mean.value + offs[-1] / mean.runs
+            counts.append(mean.runs)
+        if offs:
+            self._learn_noise(np.array(offs), 1 - 1 / np.array(counts)[:, None])
+
+    def _learn_noise(self, offs: Matrix, weights: Matrix) -> None:
+        """Takes in how far runs are off the mean of those before them, one row for each."""
+        freedom = self._freedom + np.arange(len(offs))[:, None]
+        squares = whole = weights * offs**2
+        for _ in offs:  # a run is drawn in by what those before it tell: right in a few passes
+            before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
+            last, squares = squares, np.minimum(whole, _FAR**2 * weights * before / freedom)
+            if np.array_equal(last, squares):
+                break
+        near = np.copysign(np.sqrt(squares), offs)
+        self._scatter += near.T @ near
+        self._freedom += len(offs)
+
+    def complete(
+        self, runs: Sequence[tuple[Configuration, Speedups]]
+    ) -> tuple[list[Configuration], Matrix]:
+        """Runs that can be compared at some size, and their speedups at all, one row for each.
+
+        What a machine state hid is taken from the sizes beside it.
+        """
+        values = np.array([row for _, row in runs]).reshape(len(runs), len(self.sizes))
+        known = ~np.isnan(values)
+        is_some = known.any(axis=1)
+        values, known = values[is_some], known[is_some]
+        if not known.all():
+            # All rows in one line: between what one knows, nothing of another comes in.
+            at = np.log(self.sizes) + 100 * np.arange(len(values))[:, None]
+            first = np.where(known, at, np.inf).min(axis=1, keepdims=True)
+            last = np.where(known, at, -np.inf).max(axis=1, keepdims=True)
+            values = np.interp(at.clip(first, last), at[known], values[known])
+        return list(compress((configuration for configuration, _ in runs), is_some)), values
 
     def remove_trend(
         self, runs: Sequence[tuple[Configuration, Speedups]]
@@ -122,18 +155,17 @@ class TableModel:
         What they have in common is beside what the model expects of each now. Unless the runs
         were taken in, nothing is.
         """
-        good = [run for run in runs if run[1]]
-        early, late = good[:-_LATE], good[-_LATE:]
+        late = [run for run in runs[-_LATE:] if not np.isnan(run[1]).all()]
         if not self.runs or not late:
-            return good
-        counted = [self.reduce(configuration) for configuration, _ in late]
-        values = np.array([self.at_all_sizes(speedups) for _, speedups in late])
-        values -= find_trend(values - self._expect(counted))
-        defaults = values[[configuration.is_default for configuration in counted]]
+            return list(runs)
+        known, values = self.complete(late)
+        counted = [self.reduce(configuration) for configuration in known]
+        trend = find_trend(values - self._expect(counted))
+        defaults = (values - trend)[[configuration.is_default for configuration in counted]]
         if len(defaults):
-            values -= np.median(defaults, axis=0)
-        corrected = [dict(zip(self._columns, row, strict=True)) for row in values.tolist()]
-        return early + [(run[0], one) for run, one in zip(late, corrected, strict=True)]
+            trend += np.median(defaults, axis=0)
+        left = [(run[0], run[1] - off) for run, off in zip(late, trend, strict=True)]
+        return [*runs[:-_LATE], *left]
 
     def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
         """Log speedups by size, by what was taken in; no hyperparameter is learnt for it."""
@@ -148,23 +180,10 @@ class TableModel:
         seen = np.array([one.value for one in known])
         return mean + runs / (runs + _FORETOLD_RUNS) * (seen - mean)
 
-    def at_all_sizes(self, speedups: Speedups) -> list[float]:
-        """One after the other; what a machine state hid is taken from the sizes beside it."""
-        if len(speedups) == len(self._columns):
-            return [speedups[size] for size in self._columns]
-        known = sorted((self._columns[size], value) for size, value in speedups.items())
-        places, values = zip(*known, strict=True)
-        found = np.interp(np.log(self.sizes), np.log(self.sizes[list(places)]), values)
-        return list(found)
-
     def add_failed(self, configuration: Configuration) -> None:
         """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
         if configuration not in self._means:
             self._failed[configuration] = None
-
-    def count_all(self) -> None:
-        """Every parameter counts, in the runs taken in from here on."""
-        self.idle = ()
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
         """Finds the parameters that nothing speaks for: runs taken in later are pooled without.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -65,7 +66,7 @@ class SearchPhase:
         self._session = session
         self._plan = session.plan
         self._runner = session.runner
-        self._reader = SpeedupReader(self._plan.estimand)
+        self._reader = SpeedupReader(self._plan.workload.sizes, self._plan.estimand)
         self._weights = np.zeros(0)
         #: A proposal that a re-run was put before.
         self._held: Proposal | None = None
@@ -79,6 +80,12 @@ class SearchPhase:
     def set_aside(self) -> tuple[Item, ...]:
         """Values that failed and were left out, sorted."""
         return tuple(sorted(self._search.failures.aside, key=str))
+
+    @property
+    def default_s(self) -> dict[int, float]:
+        """Seconds of the default by size (bytes), in the slowest machine state."""
+        found = zip(self._plan.workload.sizes, np.fmax.reduce(self._reader.default_s), strict=True)
+        return {size: float(slowest_s) for size, slowest_s in found if not math.isnan(slowest_s)}
 
     @property
     def weights(self) -> dict[int, float]:
@@ -157,8 +164,7 @@ class SearchPhase:
         seed = self._plan.seed * 1_000_003 + len(self._runner.trials)
         model = TableModel(self._plan.space, self._plan.workload.sizes)
         self._reader.rebuild(self._runner.evidence)
-        default_s = {size: value for (size, _), value in self._reader.default_s.items()}
-        times = np.array([default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
+        times = np.array([self.default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
         self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
         strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
         self._held = None
@@ -185,24 +191,11 @@ class SearchPhase:
         for configuration in self._runner.trials:
             if configuration in taken_back:
                 self._repeat_some(configuration)
-        self._refresh()
+        self._search.rebuild(self.read_speedups())
 
     def _take_back(self, run: Run) -> list[Configuration]:
         """What failed in the session of a run of the default that failed: no fault of its own."""
         return self._search.default_failed(run.session) if blames_machine(run) else []
-
-    def _refresh(self) -> None:
-        self._search.rebuild(self.read_speedups())
-        self._refreshed_at = len(self._runner.evidence.runs)
-
-    def _leave_out_idle(self, *, is_last_test: bool = False) -> None:
-        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
-        self._refreshed_at = len(self._runner.evidence.runs)
-
-    def _is_stale(self) -> bool:
-        """Whether enough runs came in to work all speedups out again."""
-        grown = len(self._runner.evidence.runs) - self._refreshed_at
-        return grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._refreshed_at)
 
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
@@ -276,10 +269,11 @@ class SearchPhase:
         for item in sorted(self._search.tell(configuration, speedups, run.session), key=str):
             self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
         if not configuration.is_default:
-            best = max(speedups.values(), default=0.0)
-            self._session.best_log_gain = max(self._session.best_log_gain, best)
-        if self._is_stale():
-            self._refresh()
+            known = speedups[~np.isnan(speedups)].tolist()
+            self._session.best_log_gain = max([self._session.best_log_gain, *known])
+        grown = len(self._runner.evidence.runs) - self._read_at
+        if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._read_at):
+            self._search.rebuild(self.read_speedups())
 
     def _tell_no_result(self, run: Run) -> None:
         configuration, outcome = run.configuration, run.outcome
@@ -308,7 +302,7 @@ class SearchPhase:
         )
         for configuration in dict.fromkeys(taken_back):
             self._repeat_some(configuration)
-        self._refresh()
+        self._search.rebuild(self.read_speedups())
 
     def _repeat_some(self, configuration: Configuration) -> None:
         if self._repeats[configuration] < _MOST_REPEATS:
@@ -317,7 +311,7 @@ class SearchPhase:
 
     def _repeat_finalists(self, timer: Timer) -> None:
         """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""
-        self._leave_out_idle()
+        self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
 
         def next_block() -> Iterable[Configuration] | None:
             finalists = self._finalists() if timer.left() > 0 else []
@@ -359,6 +353,7 @@ class SearchPhase:
 
         Without what those of about the same time have in common.
         """
+        self._read_at = len(self._runner.evidence.runs)
         return self._search.model.remove_trend(self._reader.rebuild(self._runner.evidence))
 
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
@@ -369,7 +364,7 @@ class SearchPhase:
         Args:
             is_last_test: no ablation follows that would leave parameters out.
         """
-        self._leave_out_idle(is_last_test=is_last_test)
+        self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
         return self._search.model.standings()
 
     def find_hidden(self) -> dict[str, str]:

@@ -42,10 +42,10 @@ def find_hidden(
             other, and one that does nothing would be taken for the cause of a good hour.
     """
     sizes = model.may_be_best()
-    rows = model.encoding.rows(configuration for configuration, _ in runs)
-    table = np.array([model.at_all_sizes(speedups) for _, speedups in runs])
+    known, table = model.complete(runs)
+    rows = model.encoding.rows(known)
     made: defaultdict[Configuration, list[int]] = defaultdict(list)
-    for place, (configuration, _) in enumerate(runs):
+    for place, configuration in enumerate(known):
         made[model.reduce(configuration)].append(place)
     pools = [
         _Pool(rows[mine], table[mine][:, sizes[small]], sizes[small])

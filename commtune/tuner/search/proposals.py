@@ -58,7 +58,7 @@ class Search:
         return self.failures.succeeded(active_values(self.space, configuration))
 
     def tell(self, configuration: Configuration, speedups: Speedups, session: str) -> set[Item]:
-        """A run succeeded, with these log speedups by size (bytes); returns as ``worked``."""
+        """A run succeeded, with these log speedups; returns as ``worked``."""
         self.model.add([(configuration, speedups)])
         if not configuration.is_default:
             self._strategy.tell(configuration, speedups)
@@ -107,7 +107,7 @@ class Search:
         Args:
             is_last_test: no ablation follows.
         """
-        self.model.count_all()
+        self.model.idle = ()
         self.rebuild(runs)
         self.model.find_idle(is_last_test=is_last_test)
         self.rebuild(runs)

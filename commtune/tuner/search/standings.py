@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
-import math
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from commtune.model import Configuration, Estimand, Phase, Run
-from commtune.tuner.statistics.evidence import Cell, Evidence, default_times, log_gains
-from commtune.tuner.statistics.machine_states import ALL, MachineStates
+import numpy as np
+from numpy.typing import NDArray
+
+from commtune.model import Configuration, Estimand, Phase, Run, SizeTimes
+from commtune.tuner.search.encoding import Matrix
+from commtune.tuner.statistics.evidence import Evidence, number_states
+from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Gains of a machine state are scaled by this quantile of them, where there are enough, and
 #: where it is a gain at all.
 _GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
 
-#: Log speedup over the default by size (bytes), of one run.
-Speedups = Mapping[int, float]
+#: Log speedup over the default at each size of the campaign, of one run; NaN where it can't be
+#: compared.
+Speedups = Matrix
+Table = NDArray[Any]
+_Cell = tuple[int, int]
 
 
 @dataclass(frozen=True)
@@ -40,63 +46,82 @@ class SpeedupReader:
 
     Where speedups are about means, a run counts by the time that it saves of the default's mean,
     as a share: of that, means are right, and of ratios near 1 it is the logarithm.
+
+    Args:
+        sizes: bytes, ascending.
     """
 
-    def __init__(self, estimand: Estimand = Estimand.MEDIAN) -> None:
+    def __init__(self, sizes: Sequence[int], estimand: Estimand = Estimand.MEDIAN) -> None:
+        self._sizes = np.array(sizes)
         self._estimand = estimand
-        self.default_s: Mapping[Cell, float] = {}
         self._states = MachineStates()
-        self._factors: Mapping[Cell, float] = {}
+        #: By machine state and size: seconds of the default, and what gains are multiplied by.
+        self.default_s, self._factors = np.full((2, 1, len(sizes)), np.nan)
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
         """Works the default out anew; the speedups of all good runs of the search, in order."""
-        runs = list(evidence.good(Phase.SEARCH))
         self._states = evidence.speeds()
-        self.default_s = default_times(runs, self._states, self._estimand)
-        self._factors = {}
+        known = [run.configuration for run in evidence.good(Phase.SEARCH)]
+        is_default = [one.is_default for one in known]
+        times, is_good = evidence.times(Phase.SEARCH)
+        median_s, state = (table[is_good] for table in self._read_times(times, len(is_good)))
+        middle = np.mean if self._estimand is Estimand.MEAN else np.median
+        shape = len(self._states.names), len(self._sizes)
+        self.default_s, self._factors = np.ones((2, *shape))
+        for cell, here in _list_cells(median_s[is_default], state[is_default], shape):
+            self.default_s[cell] = middle(here) if len(here) else np.nan
+        gains = self._gains(median_s, state)
         if len(self._states.names) > 1:
-            self._factors = _even_out([self._gains(run) for run in runs])
-        return [(run.configuration, self.read(run)) for run in runs]
+            self._factors = _even_out(gains, state, shape)
+            gains *= self._factors[state, np.arange(len(self._sizes))]
+        return list(zip(known, gains, strict=True))
 
     def read(self, run: Run) -> Speedups:
-        """Log speedup by size (bytes), of one run; sizes that can't be compared are absent."""
-        if self._estimand is Estimand.MEDIAN and not self._states.thresholds_s:
-            return {  # most machines: a search asks this of all its runs again
-                m.bytes: math.log(self.default_s[m.bytes, ALL] / m.median_s)
-                for m in run.measurements
-                if (m.bytes, ALL) in self.default_s
-            }
-        gains = self._gains(run)
-        return {cell[0]: gain * self._factors.get(cell, 1.0) for cell, gain in gains.items()}
+        """The speedups of one run."""
+        times = SizeTimes()
+        times.add(0, run.measurements)
+        found: Speedups = self._gains(*self._read_times(times, 1))[0]
+        return found
 
-    def _gains(self, run: Run) -> dict[Cell, float]:
-        gains = log_gains(run, self._states, self.default_s)
+    def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
+        """Medians (seconds; NaN for none that counts) and machine states, a row for each run."""
+        size = np.array(times.bytes)
+        column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
+        state = number_states(self._states, times)
+        known = (self._sizes[column] == size) & (state >= 0)
+        places = np.array(times.run)[known], column[known]
+        median_s = np.full((runs, len(self._sizes)), np.nan)
+        states = np.zeros_like(median_s, dtype=np.intp)
+        median_s[places], states[places] = np.array(times.median_s)[known], state[known]
+        return median_s, states
+
+    def _gains(self, median_s: Table, state: Table) -> Matrix:
+        cells = state, np.arange(len(self._sizes))
+        gains: Matrix = np.log(self.default_s[cells] / median_s)
         if self._estimand is Estimand.MEAN:
-            return {cell: -math.expm1(-gain) for cell, gain in gains.items()}
+            gains = -np.expm1(-gains)
+        gains *= self._factors[cells]
         return gains
 
 
-def _even_out(gains: Sequence[Mapping[Cell, float]]) -> dict[Cell, float]:
+def _list_cells(values: Table, state: Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
+    """What is known in each machine state and at each size."""
+    for one, size in np.ndindex(shape):
+        known = (state[:, size] == one) & ~np.isnan(values[:, size])
+        yield (one, size), values[known, size]
+
+
+def _even_out(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
     """Factors that bring the gains of each machine state to those of all.
 
     A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
     happened to have would outweigh its configuration. Compared is what good configurations gain.
     """
-    found: defaultdict[Cell, list[float]] = defaultdict(list)
-    for cells in gains:
-        for cell, gain in cells.items():
-            found[cell].append(gain)
-    level = {
-        cell: sorted(values)[int(_GOOD * (len(values) - 1))]
-        for cell, values in found.items()
-        if len(values) >= _FEW
-    }
-    factors: dict[Cell, float] = {}
-    for size in {size for size, _ in level}:
-        here = {cell: value for cell, value in level.items() if cell[0] == size}
-        if min(here.values()) > _LEAST_LEVEL:
-            counts = [len(found[cell]) for cell in here]
-            mean = math.fsum(map(math.prod, zip(counts, here.values(), strict=True)))
-            mean /= sum(counts)
-            factors |= {cell: min(2.0, max(0.5, mean / value)) for cell, value in here.items()}
-    return factors
+    runs, level = np.zeros((2, *shape))
+    for cell, here in _list_cells(gains, state, shape):
+        if len(here) >= _FEW:
+            runs[cell], level[cell] = len(here), np.sort(here)[int(_GOOD * (len(here) - 1))]
+    mean = (runs * level).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)
+    is_gain = np.where(runs > 0, level, np.inf).min(axis=0) > _LEAST_LEVEL
+    known = is_gain & (runs > 0)
+    return np.where(known, (mean / np.where(known, level, 1.0)).clip(0.5, 2.0), 1.0)

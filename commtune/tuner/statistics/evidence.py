@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from statistics import fmean, median
+from itertools import chain, compress
 
-from commtune.model import Estimand, Outcome, Phase, Run
-from commtune.tuner.statistics.machine_states import ALL, MIXED, MachineStates, fit_states
+import numpy as np
+from numpy.typing import NDArray
+
+from commtune.model import Outcome, Phase, Run, SizeTimes
+from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 
 def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
@@ -33,6 +36,15 @@ def fit_evenly(canaries_s: Sequence[float]) -> MachineStates:
 
 
 @dataclass
+class _Made:
+    """What was made in a phase: runs, whether each counts, and what they measured."""
+
+    runs: list[Run] = field(default_factory=list)
+    is_good: bytearray = field(default_factory=bytearray)
+    times: SizeTimes = field(default_factory=SizeTimes)
+
+
+@dataclass
 class Evidence:
     """All stored runs of a campaign, in order.
 
@@ -44,8 +56,8 @@ class Evidence:
 
     runs: list[Run] = field(default_factory=list)
     made_again: int = 0
-    _by_phase: dict[Phase, list[Run]] = field(default_factory=dict)
-    _last: dict[tuple[int, int], str] = field(default_factory=dict)
+    _by_phase: dict[Phase, _Made] = field(default_factory=lambda: defaultdict(_Made))
+    _last: dict[tuple[int, int], tuple[_Made, int]] = field(default_factory=dict)
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
@@ -58,23 +70,29 @@ class Evidence:
 
     def add(self, run: Run) -> None:
         self.runs.append(run)
-        self._by_phase.setdefault(run.phase, []).append(run)
+        made = self._by_phase[run.phase]
         if not run.outcome.is_lost:
-            self.made_again += (run.block, run.position) in self._last
-            self._last[run.block, run.position] = run.run_id
+            if before := self._last.get((run.block, run.position)):
+                self.made_again += 1
+                before[0].is_good[before[1]] = False
+            self._last[run.block, run.position] = made, len(made.runs)
+        made.times.add(len(made.runs), run.measurements)
+        made.is_good.append(run.outcome is Outcome.OK)
+        made.runs.append(run)
 
     def of(self, phase: Phase) -> Sequence[Run]:
         """All runs of a phase, in order, whatever their outcome."""
-        return self._by_phase.get(phase, ())
+        return self._by_phase[phase].runs
+
+    def times(self, phase: Phase) -> tuple[SizeTimes, NDArray[np.bool_]]:
+        """What the runs of a phase measured, by place in ``of``; and which of these are good."""
+        made = self._by_phase[phase]
+        return made.times, np.array(made.is_good).astype(bool)
 
     def good(self, *phases: Phase) -> Iterable[Run]:
         """The runs that count as evidence, of these phases."""
-        return (
-            r
-            for phase in phases
-            for r in self.of(phase)
-            if r.outcome is Outcome.OK and self._last[r.block, r.position] == r.run_id
-        )
+        made = (self._by_phase[phase] for phase in phases)
+        return chain.from_iterable(compress(one.runs, one.is_good) for one in made)
 
     def wall_s(self, phase: Phase, since: int = 0) -> float:
         """Seconds that a budget pays for runs of a phase: failed ones count, lost ones don't.
@@ -101,12 +119,22 @@ class Evidence:
 
     def canaries(self, *phases: Phase) -> list[float]:
         """The core-to-core round trips before each size, seconds, of these phases' good runs."""
-        return [
-            m.canary_s
-            for run in self.good(*phases)
-            for m in run.measurements
-            if m.canary_s is not None
-        ]
+        found: list[float] = []
+        for phase in phases:
+            times, is_good = self.times(phase)
+            canary_s = np.array(times.canary_s)
+            found += canary_s[is_good[np.array(times.run)] & ~np.isnan(canary_s)].tolist()
+        return found
+
+
+def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
+    """The place of each measurement's state in ``names``, as ``name`` tells it; -1: ``mixed``."""
+    if not states.thresholds_s:
+        return np.zeros(len(times.run), dtype=np.intp)
+    both = np.array([times.canary_s, times.canary_after_s])
+    number = np.searchsorted(states.thresholds_s, both, side="right")
+    low, high = np.sort(np.where(np.isnan(both) | (both == 0), -1, number), axis=0)
+    return np.where((low == high) | (low < 0), high, -1)
 
 
 def never_works(runs: Sequence[Run]) -> bool:
@@ -120,25 +148,10 @@ Cell = tuple[int, str]
 
 def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
     """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
-    if not speeds.thresholds_s:  # most machines: a search asks this of all its runs again
-        return {(m.bytes, ALL): m.median_s for m in run.measurements}
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
     }
     return {cell: value for cell, value in cells.items() if cell[1] != MIXED}
-
-
-def default_times(
-    runs: Iterable[Run], speeds: MachineStates, estimand: Estimand = Estimand.MEDIAN
-) -> dict[Cell, float]:
-    """Median or mean over the default's runs, by size and speed, seconds."""
-    found: defaultdict[Cell, list[float]] = defaultdict(list)
-    for run in runs:
-        if run.configuration.is_default:
-            for cell, value in median_times(run, speeds).items():
-                found[cell].append(value)
-    middle = fmean if estimand is Estimand.MEAN else median
-    return {cell: middle(values) for cell, values in found.items()}
 
 
 def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
@@ -149,14 +162,3 @@ def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
             for measured in run.measurements:
                 found[measured.bytes].append(measured.median_s)
     return dict(found)
-
-
-def log_gains(
-    run: Run, speeds: MachineStates, reference: Mapping[Cell, float]
-) -> dict[Cell, float]:
-    """log(default/run) by size and speed, where the default was measured at that speed."""
-    return {
-        cell: math.log(reference[cell] / value)
-        for cell, value in median_times(run, speeds).items()
-        if cell in reference
-    }

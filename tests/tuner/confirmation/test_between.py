@@ -43,7 +43,7 @@ def between(
         )
         for one, ratios in gains.items()
     }
-    default_s = {(size, "all"): 1e-6 for size in sizes}
+    default_s = dict.fromkeys(sizes, 1e-6)
     shares = share_sizes(members, sizes, on.tolerance)
     found = SizesBetween(on, members, default_s, run_s).add_to(shares)
     assert all(set(shares[one]) <= set(mine) for one, mine in found.items())

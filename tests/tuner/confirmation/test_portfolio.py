@@ -137,13 +137,13 @@ def test_what_seems_to_harm_nothing_is_confirmed_at_all_sizes() -> None:
 def test_the_spread_of_a_pair_comes_from_runs_of_the_same_configuration() -> None:
     rng = random.Random(1)
     runs = [
-        (configuration, {8: level + rng.gauss(0, 0.05)})
+        (configuration, np.array([level + rng.gauss(0, 0.05)]))
         for configuration, level in ((SMALL, 0.1), (LARGE, 0.7))
         for _ in range(200)
     ]
-    assert measure_spread(runs)[8] == pytest.approx(math.sqrt(2) * 0.05, rel=0.1)
-    wild = [*runs, (SMALL, {8: 9.0})]
-    assert measure_spread(wild)[8] < 2 * math.sqrt(2) * 0.05
+    assert measure_spread(runs, [8])[8] == pytest.approx(math.sqrt(2) * 0.05, rel=0.1)
+    wild = [*runs, (SMALL, np.array([9.0]))]
+    assert measure_spread(wild, [8])[8] < 2 * math.sqrt(2) * 0.05
 
 
 @pytest.mark.parametrize("whole_s", [7.0, 10.0, 20.0, 60.0])

@@ -224,7 +224,7 @@ def test_what_is_under_way_keeps_proposals_apart(laboratory: Laboratory, rebuilt
     laboratory.run()
     runner = laboratory.session().runner
     runner.load()
-    runs = SpeedupReader().rebuild(runner.evidence)
+    runs = SpeedupReader(SIZES).rebuild(runner.evidence)
     known = list(runner.trials)
 
     def close(*, waits: bool) -> int:

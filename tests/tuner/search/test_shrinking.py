@@ -9,6 +9,7 @@ import math
 import random
 from collections.abc import Callable, Sequence
 
+import numpy as np
 import pytest
 
 from commtune.documents.yaml_document import parse_document
@@ -68,7 +69,7 @@ def learnt(runs: Sequence[tuple[Configuration, float]]) -> TableModel:
     """A model of runs that gain at the larger of two sizes."""
     model = TableModel(SPACE, SIZES)
     for configuration, score in runs:
-        model.add([(configuration, {SIZES[0]: 0.0, SIZES[1]: score})])
+        model.add([(configuration, np.array([0.0, score]))])
     return model
 
 
@@ -196,7 +197,7 @@ def pooled(runs: list[tuple[Configuration, float]], *, is_last_test: bool = Fals
     model.find_idle(is_last_test=is_last_test)
     model.forget_all()
     for configuration, score in runs:
-        model.add([(configuration, {SIZES[0]: 0.0, SIZES[1]: score})])
+        model.add([(configuration, np.array([0.0, score]))])
     return model
 
 
@@ -243,7 +244,7 @@ def test_where_nothing_matters_there_is_still_a_best() -> None:
 def test_every_parameter_counts_again_for_new_runs() -> None:
     model = pooled(searched(bring(A=1.3), 1))
     assert model.reduce(WINNER) != WINNER
-    model.count_all()
+    model.idle = ()
     assert model.reduce(WINNER) == WINNER
 
 

@@ -35,7 +35,7 @@ SPACE = space_of(8)
 def proposed(count: int, *, gain: float, seed: int, space: Space = SPACE) -> list[Configuration]:
     """Proposals of a search in which one value of one variable gains."""
     model = TableModel(space, SIZES)
-    model.add([(DEFAULT, dict.fromkeys(SIZES, 0.0))])
+    model.add([(DEFAULT, np.zeros(2))])
     strategy = TableImprovement(model, np.full(2, 0.5), random.Random(seed))
     found: list[Configuration] = []
     for _ in range(count):
@@ -43,7 +43,7 @@ def proposed(count: int, *, gain: float, seed: int, space: Space = SPACE) -> lis
         assert proposal is not None
         found.append(proposal.configuration)
         strategy.wait_for(found[-1])
-        speedups = dict.fromkeys(SIZES, math.log1p(gain) * (found[-1].get("V3") == "2"))
+        speedups = np.full(2, math.log1p(gain) * (found[-1].get("V3") == "2"))
         model.add([(found[-1], speedups)])
         strategy.tell(found[-1], speedups)
     return found

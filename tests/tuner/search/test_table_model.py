@@ -18,6 +18,7 @@ from commtune.tuner.search.improvement import (
 )
 from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.proposals import Search
+from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies import DEFAULT_STRATEGY, make_strategy
 
 SIZES = tuple(2**power for power in range(3, 23))
@@ -41,9 +42,9 @@ def truth(configuration: Configuration, size: int) -> float:
     return found + 0.3 * (not is_large) * is_tuned
 
 
-def measured(configuration: Configuration, rng: np.random.Generator) -> dict[int, float]:
+def measured(configuration: Configuration, rng: np.random.Generator) -> Speedups:
     noise = 0.03 * rng.standard_normal() + 0.03 * rng.standard_normal(len(SIZES))
-    return {size: truth(configuration, size) + off for size, off in zip(SIZES, noise, strict=True)}
+    return noise + [truth(configuration, size) for size in SIZES]
 
 
 def fed(count: int, seed: int = 1) -> TableModel:
@@ -76,15 +77,33 @@ def test_standings_are_the_same_in_parts(monkeypatch: pytest.MonkeyPatch) -> Non
         assert part.error == pytest.approx(whole.error)
 
 
-def test_a_run_with_all_sizes_is_taken_as_it_is() -> None:
-    """And one that lacks some, with what lies between its neighbours there."""
-    whole, part = TableModel(SPACE, SIZES), TableModel(SPACE, SIZES)
-    one = Configuration({"V0": "b"})
-    speedups = {size: 0.01 * place for place, size in enumerate(SIZES)}
-    whole.add([(one, dict(reversed(speedups.items())))])
-    part.add([(one, {size: gain for size, gain in speedups.items() if size not in SIZES[3:7]})])
-    (wanted,), (found,) = whole.standings(), part.standings()
-    assert found.mean == pytest.approx(wanted.mean)
+def test_runs_with_all_sizes_are_taken_as_they_are_and_holes_are_filled() -> None:
+    """With what lies between the neighbours on the logarithms of sizes, or the nearest size."""
+    rng, at = np.random.default_rng(1), np.log(SIZES)
+    values = rng.random((50, len(SIZES)))
+    lacks = rng.random(values.shape) < np.linspace(0, 0.9, 50)[:, None]
+    known, found = TableModel(SPACE, SIZES).complete(
+        [(DEFAULT, row) for row in np.where(lacks, np.nan, values)]
+    )
+    some = np.flatnonzero(~lacks.all(axis=1))
+    assert len(known) == len(found) == len(some)
+    for place, row in zip(some, found, strict=True):
+        seen = ~lacks[place]
+        np.testing.assert_array_equal(row[seen], values[place][seen])
+        np.testing.assert_allclose(row, np.interp(at, at[seen], values[place][seen]))
+
+
+def test_a_run_far_off_counts_for_the_noise_as_one_that_is_less_far() -> None:
+    """Drawn in by what those before it tell, whether runs come together or one by one."""
+    runs = [(DEFAULT, one) for one in np.random.default_rng(1).standard_t(2, (300, len(SIZES)))]
+    together, apart = TableModel(SPACE, SIZES), TableModel(SPACE, SIZES)
+    together.add(runs)
+    for run in runs:
+        apart.add([run])
+    np.testing.assert_allclose(together.noise, apart.noise, rtol=1e-12)
+    wild = [*runs, (DEFAULT, np.full(len(SIZES), 1e6))]
+    together.add(wild[-1:])
+    assert (together.noise < 1.02 * apart.noise).all()
 
 
 def test_what_was_never_run_is_told_from_its_parts() -> None:
@@ -110,8 +129,8 @@ def test_more_runs_make_errors_smaller() -> None:
 
 def test_sizes_that_a_machine_state_hid_are_filled_in() -> None:
     model, tried = fed(10), Configuration({"V7": "a"})
-    model.add([(tried, {8: 0.2})])
-    model.add([(Configuration({"V7": "b"}), {})])
+    hidden = np.full(len(SIZES), np.nan)
+    model.add([(tried, np.r_[0.2, hidden[1:]]), (Configuration({"V7": "b"}), hidden)])
     found = {s.configuration: s for s in model.standings()}
     assert set(found[tried].mean) == set(SIZES)
     assert Configuration({"V7": "b"}) not in found
@@ -130,10 +149,10 @@ def test_failures_are_avoided_and_have_no_standing() -> None:
 
 def test_a_lucky_run_is_to_be_made_again() -> None:
     model, lucky = fed(40), Configuration({"V6": "a", "V7": "d"})
-    model.add([(lucky, {size: truth(lucky, size) + 1.5 * (size == 64) for size in SIZES})])
+    model.add([(lucky, np.array([truth(lucky, size) + 1.5 * (size == 64) for size in SIZES]))])
     model.fit()
     assert lucky in model.lucky_ones(2.0)
-    model.add([(lucky, {size: truth(lucky, size) for size in SIZES})])
+    model.add([(lucky, np.array([truth(lucky, size) for size in SIZES]))])
     assert lucky not in model.lucky_ones(2.0)
 
 

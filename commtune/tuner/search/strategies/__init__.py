@@ -42,8 +42,7 @@ def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> S
     from commtune.tuner.search.strategies.optuna_samplers import OptunaStrategy
 
     make_sampler = _sampler_of(name)
-    by_size = dict(zip(model.sizes.astype(int).tolist(), weights.tolist(), strict=True))
-    return OptunaStrategy(space, by_size, rng, make_sampler)
+    return OptunaStrategy(space, weights, rng, make_sampler)
 
 
 def check_strategy(name: str) -> None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
-import math
 import random
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from statistics import fmean
 
+import numpy as np
 import optuna
 from optuna.distributions import BaseDistribution, CategoricalDistribution, IntDistribution
 from optuna.samplers import BaseSampler
@@ -25,6 +25,7 @@ from commtune.errors import UserError, install_command
 from commtune.model import Configuration
 from commtune.spaces.parameter import Parameter
 from commtune.spaces.space import Space
+from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import (
@@ -131,14 +132,14 @@ class OptunaStrategy:
     """Asks a study.
 
     Args:
-        weights: of the sizes (bytes) in the mean.
+        weights: of the sizes in the mean.
         rng: makes the proposals reproducible, given the same speedups.
     """
 
     def __init__(
         self,
         space: Space,
-        weights: Mapping[int, float],
+        weights: Matrix,
         rng: random.Random,
         make_sampler: MakeSampler,
     ) -> None:
@@ -194,9 +195,9 @@ class OptunaStrategy:
             self.wait_for(configuration)
 
     def _score(self, speedups: Speedups) -> float:
-        total = math.fsum(self._weights[size] for size in speedups)
-        found = math.fsum(self._weights[size] * value for size, value in speedups.items())
-        return found / total if total else 0.0
+        known = ~np.isnan(speedups)
+        total = self._weights[known].sum()
+        return float(self._weights[known] @ speedups[known] / total) if total else 0.0
 
     def _remembered(
         self, runs: Sequence[tuple[Configuration, Speedups]]

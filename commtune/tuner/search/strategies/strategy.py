@@ -59,7 +59,7 @@ class Strategy(Protocol):
         return
 
     def tell(self, configuration: Configuration, speedups: Speedups) -> None:
-        """A run succeeded, with these log speedups over the default by size (bytes)."""
+        """A run succeeded, with these log speedups over the default."""
         return
 
     def tell_failed(self, configuration: Configuration) -> None:

@@ -103,14 +103,11 @@ class TableImprovement:
             self._field = None
 
     def tell_failed(self, configuration: Configuration) -> None:
-        """One more failure is in the model."""
+        """One more failure is in the model, or nobody waits for it any more."""
         self._waiting.pop(configuration, None)
         self._field = None
 
-    def forget(self, configuration: Configuration) -> None:
-        """Nobody waits for it any more."""
-        self._waiting.pop(configuration, None)
-        self._field = None
+    forget = tell_failed
 
     def rebuild(
         self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]

@@ -1,0 +1,103 @@
+"""Speedups as they are read from runs: against the default in the same machine state."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from statistics import fmean, median
+
+import numpy as np
+import pytest
+
+from commtune.model import DEFAULT, Configuration, Estimand, Outcome, Phase, Run
+from commtune.model.runs import SizeTime
+from commtune.tuner.search.standings import SpeedupReader
+from commtune.tuner.statistics.evidence import Evidence
+from commtune.tuner.statistics.machine_states import FAST, MIXED, SLOW
+
+SIZES = (8, 1024, 65536)
+TUNED = Configuration({"A": "1"})
+_FAST_S, _SLOW_S = 80e-9, 430e-9
+
+
+def made_run(number: int, rng: random.Random, *, has_states: bool) -> Run:
+    """Every other one of the default; TUNED takes 0.8 of its time, and 0.6 in the slow state."""
+    configuration = DEFAULT if number % 2 else TUNED
+    measured = []
+    for size in SIZES:
+        is_slow = has_states and rng.random() < 0.4
+        flips = has_states and rng.random() < 0.1
+        before_s, after_s = (_SLOW_S if one else _FAST_S for one in (is_slow, is_slow ^ flips))
+        taken_s = size * 1e-9 * (3 if is_slow else 1) * rng.lognormvariate(0, 0.05)
+        if configuration is TUNED:
+            taken_s *= 0.6 if is_slow else 0.8
+        measured.append(SizeTime(size, taken_s, before_s, after_s, 1.0))
+    return Run(
+        f"run {number}", number, configuration, Phase.SEARCH, number, 0, "one", Outcome.OK,
+        "allreduce", 1.0, 1.0, tuple(measured),
+    )  # fmt: skip
+
+
+def evidence_of(count: int, *, has_states: bool) -> Evidence:
+    rng = random.Random(1)
+    return Evidence.of_runs(made_run(n, rng, has_states=has_states) for n in range(count))
+
+
+@pytest.mark.parametrize("estimand", Estimand)
+def test_without_states_a_speedup_is_against_all_runs_of_the_default(estimand: Estimand) -> None:
+    evidence = evidence_of(60, has_states=False)
+    reader = SpeedupReader(SIZES, estimand)
+    found = reader.rebuild(evidence)
+    assert [configuration for configuration, _ in found] == [
+        r.configuration for r in evidence.runs
+    ]
+    middle = fmean if estimand is Estimand.MEAN else median
+    for place, size in enumerate(SIZES):
+        times = [run.measurements[place].median_s for run in evidence.runs]
+        default_s = middle(times[1::2])
+        for (_, speedups), taken_s in zip(found, times, strict=True):
+            wanted = math.log(default_s / taken_s)
+            wanted = 1 - taken_s / default_s if estimand is Estimand.MEAN else wanted
+            assert speedups[place] == pytest.approx(wanted), size
+    for run, (_, speedups) in zip(evidence.runs, found, strict=True):
+        np.testing.assert_array_equal(reader.read(run), speedups)
+
+
+def test_in_each_state_a_speedup_is_against_the_default_there() -> None:
+    """And brought to the level of all states, since settings gain more in some."""
+    evidence = evidence_of(200, has_states=True)
+    states = evidence.speeds()
+    reader = SpeedupReader(SIZES)
+    found = reader.rebuild(evidence)
+    for place in range(len(SIZES)):
+        state = [states.name(m.canary_s, m.canary_after_s) for m in
+                 (run.measurements[place] for run in evidence.runs)]  # fmt: skip
+        gains = np.array([speedups[place] for _, speedups in found])
+        assert [one == MIXED for one in state] == np.isnan(gains).tolist()
+        for name in (FAST, SLOW):
+            here = np.array([one == name for one in state])
+            default = np.array([run.configuration.is_default for run in evidence.runs])
+            assert np.median(gains[here & default]) == pytest.approx(0, abs=1e-3)
+            level = np.quantile(gains[here], 0.9, method="lower")
+            other = np.quantile(gains[~here & ~np.isnan(gains)], 0.9, method="lower")
+            assert level == pytest.approx(other)
+    for run, (_, speedups) in zip(evidence.runs, found, strict=True):
+        np.testing.assert_array_equal(reader.read(run), speedups)
+
+
+def test_what_was_not_measured_is_unknown_and_what_was_made_again_does_not_count() -> None:
+    evidence = evidence_of(10, has_states=False)
+    last = evidence.runs[-2]
+    short = replace(last, run_id="again", measurements=(last.measurements[1],))
+    evidence.add(short)
+    reader = SpeedupReader(SIZES)
+    found = reader.rebuild(evidence)
+    assert len(found) == 10
+    assert found[-1][0] == TUNED
+    assert np.isnan(found[-1][1]).tolist() == [True, False, True]
+    foreign = replace(last, measurements=(replace(last.measurements[0], bytes=4),))
+    assert np.isnan(reader.read(foreign)).all()
+    assert np.isnan(reader.read(replace(last, measurements=()))).all()
+    assert len(evidence.canaries(Phase.SEARCH)) == 9 * len(SIZES) + 1
+    assert SpeedupReader(SIZES).rebuild(Evidence()) == []
