@@ -171,7 +171,8 @@ class TableModel:
         """Log speedups by size, by what was taken in; no hyperparameter is learnt for it."""
         posterior = Posterior(self._covariance, self._observed(self._kept()))
         mean = posterior.predict(self.encoding.rows(configurations))[0] * self._scale
-        return self._believe_own(mean, [self._means[one] for one in configurations])
+        nothing = _Mean(0, np.zeros(len(self.sizes)))  # told later, or of no machine state then
+        return self._believe_own(mean, [self._means.get(one, nothing) for one in configurations])
 
     @staticmethod
     def _believe_own(mean: Matrix, known: Sequence[_Mean]) -> Matrix:

@@ -118,6 +118,13 @@ def test_what_can_t_be_compared_stays_so() -> None:
     assert not any(np.isnan(one).any() for place, one in left.items() if place != 5)
 
 
+def test_what_was_not_told_yet_is_expected_as_its_parts_are() -> None:
+    runs, _ = play(0)
+    model = TableModel(SPACE, SIZES)
+    model.add(runs[:40])
+    assert len(model.remove_trend(runs)) == len(runs)
+
+
 def test_of_runs_that_were_not_taken_in_nothing_is_expected() -> None:
     runs, _ = play(0)
     assert TableModel(SPACE, SIZES).remove_trend(runs) == runs
