@@ -29,16 +29,15 @@ _LEAST_SCALE = 0.02
 #: What a configuration does by itself, and its parts don't foretell, is a priori as large as the
 #: noise in the mean of so many runs: the more runs it has, the more its own are believed.
 _FORETOLD_RUNS = 3.0
-#: What the fit holds at most, and what of that its hyperparameters are learnt from; these again
-#: when there are so many times as many configurations.
+#: What the fit holds at most, and of how many of the latest runs the trend is removed; what its
+#: hyperparameters are learnt from; these again when there are so many times as many
+#: configurations.
 _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
 _BEST_OF_EACH = 6
 #: Standings are worked out for so many configurations at once.
 _AT_ONCE = 2000
 #: Configurations from which parameters that do nothing are told, at the least.
 _FEWEST_TOLD = 16
-#: What runs of about the same time have in common is taken out of so many of the latest.
-_LATE = 1000
 
 
 @dataclass(slots=True)
@@ -152,10 +151,10 @@ class TableModel:
     ) -> list[tuple[Configuration, Speedups]]:
         """Runs, one after the other, less what those made about the same time have in common.
 
-        What they have in common is beside what the model expects of each now. Unless the runs
-        were taken in, nothing is.
+        What they have in common is beside what the model expects of each now. Nothing is, unless
+        runs were taken in. Of thousands, the latest are corrected.
         """
-        late = [run for run in runs[-_LATE:] if not np.isnan(run[1]).all()]
+        late = [run for run in runs[-_MOST_ROWS:] if not np.isnan(run[1]).all()]
         if not self.runs or not late:
             return list(runs)
         known, values = self.complete(late)
@@ -165,7 +164,7 @@ class TableModel:
         if len(defaults):
             trend += np.median(defaults, axis=0)
         left = [(run[0], run[1] - off) for run, off in zip(late, trend, strict=True)]
-        return [*runs[:-_LATE], *left]
+        return [*runs[:-_MOST_ROWS], *left]
 
     def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
         """Log speedups by size, by what was taken in; no hyperparameter is learnt for it."""
