@@ -11,8 +11,9 @@ from commtune.tuner.search.encoding import Matrix
 _NEAR = 4
 #: Residuals (logarithm) are drawn in to this: one stray run is no trend.
 _FAR = 0.45
-#: Standard errors by which runs must tell of the next ones.
-_SURE = 2.0
+#: Standard errors by which runs must tell of the next ones. So many, since runs that follow each
+#: other set alike values, and what the model doesn't know of these is no trend.
+_SURE = 3.5
 
 
 def find_trend(residuals: Matrix) -> Matrix:
