@@ -246,8 +246,8 @@ class Decision:
         error_share: share of the campaign's error rate that this confirmation may spend.
         budget: limits that the campaign had then, those that were given.
         ablations: how the candidates were made small.
-        look_shares: the share of that share that each look may spend. By default early looks have
-            more than in a confirmation: who asks whether a speedup is still there waits for it.
+        look_shares: how that share is divided over the looks. The default is that of
+            verifications, where an early answer matters more.
     """
 
     candidates: tuple[Configuration, ...] = ()

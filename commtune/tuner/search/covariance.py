@@ -19,7 +19,8 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 Flags = NDArray[np.bool_]
 # Places in the vector of hyperparameters; after them one weight a parameter of the space.
 _SCALE, _OWN, _REACH, _COMMON, _WEIGHTS = 0, 1, 2, 3, 4
-_UNTURNED = (_SCALE, _REACH, _COMMON)  # these leave what is between rows as it is, or scaled
+#: What is between rows has the same eigenvectors whatever these are.
+_SAME_EIGENVECTORS = (_SCALE, _REACH, _COMMON)
 _START = (1.0, 0.05, 4.0, 0.3)
 _LEAST = (1e-3, 0.003, 0.5, 0.05)
 _MOST = (100.0, 2.0, 50.0, 0.9)
@@ -132,7 +133,7 @@ class Covariance:
                 moved = np.clip(before * factor, self._least[place], self._most[place])
                 if moved != before and self._growth(now, observed, place, moved) > 0:
                     self.values[place] = moved
-                    now = Posterior(self, observed, now if place in _UNTURNED else None)
+                    now = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
                     break
 
     def _growth(self, now: Posterior, observed: Observed, place: int, moved: float) -> float:
@@ -143,7 +144,7 @@ class Covariance:
             now_drawn, drawn = np.abs(np.log(np.array([before, moved]) / self._usual_weight))
             return now.growth_with(*added) - _DRAWN * float(drawn - now_drawn)
         self.values[place] = moved
-        found = Posterior(self, observed, now if place in _UNTURNED else None)
+        found = Posterior(self, observed, now if place in _SAME_EIGENVECTORS else None)
         self.values[place] = before
         return found.log_likelihood - now.log_likelihood
 
@@ -182,10 +183,14 @@ class Covariance:
 
 
 class Posterior:
-    """What the process expects after what was observed; ``turned`` had another ``_UNTURNED``."""
+    """What the process expects after what was observed.
+
+    Args:
+        known: of the same runs, with the same hyperparameters but for ``_SAME_EIGENVECTORS``.
+    """
 
     def __init__(
-        self, covariance: Covariance, observed: Observed, turned: Posterior | None = None
+        self, covariance: Covariance, observed: Observed, known: Posterior | None = None
     ) -> None:
         self._covariance, self._rows = covariance, observed.rows
         values, vectors = np.linalg.eigh(observed.noise)
@@ -196,10 +201,10 @@ class Posterior:
         self._root = 1 / np.sqrt(observed.share)
         scale = covariance.values[_SCALE]
         between = covariance.between(observed.alike) / scale * np.outer(self._root, self._root)
-        if turned is None:
+        if known is None:
             self._of_rows, self._by_row = np.linalg.eigh(between)
         else:
-            self._of_rows, self._by_row = turned._of_rows, turned._by_row
+            self._of_rows, self._by_row = known._of_rows, known._by_row
         self._grown = 1 + scale * np.outer(np.maximum(self._of_rows, 0), self._of_sizes)
         seen = self._by_row.T @ (observed.means * self._root[:, None]) @ white @ by_size
         self._solved = seen / self._grown

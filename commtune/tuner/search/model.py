@@ -139,7 +139,7 @@ class TableModel:
         is_some = known.any(axis=1)
         values, known = values[is_some], known[is_some]
         if not known.all():
-            # All rows in one line: between what one knows, nothing of another comes in.
+            # One interpolation for all rows, each as far from the next as no two sizes are.
             at = np.log(self.sizes) + 100 * np.arange(len(values))[:, None]
             first = np.where(known, at, np.inf).min(axis=1, keepdims=True)
             last = np.where(known, at, -np.inf).max(axis=1, keepdims=True)

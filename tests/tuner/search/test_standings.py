@@ -33,10 +33,8 @@ def made_run(number: int, rng: random.Random, *, has_states: bool) -> Run:
         if configuration is TUNED:
             taken_s *= 0.6 if is_slow else 0.8
         measured.append(SizeTime(size, taken_s, before_s, after_s, 1.0))
-    return Run(
-        f"run {number}", number, configuration, Phase.SEARCH, number, 0, "one", Outcome.OK,
-        "allreduce", 1.0, 1.0, tuple(measured),
-    )  # fmt: skip
+    made = f"run {number}", number, configuration, Phase.SEARCH, number, 0, "one", Outcome.OK
+    return Run(*made, "allreduce", 1.0, 1.0, tuple(measured))
 
 
 def evidence_of(count: int, *, has_states: bool) -> Evidence:
@@ -71,8 +69,8 @@ def test_in_each_state_a_speedup_is_against_the_default_there() -> None:
     reader = SpeedupReader(SIZES)
     found = reader.rebuild(evidence)
     for place in range(len(SIZES)):
-        state = [states.name(m.canary_s, m.canary_after_s) for m in
-                 (run.measurements[place] for run in evidence.runs)]  # fmt: skip
+        measured = [run.measurements[place] for run in evidence.runs]
+        state = [states.name(one.canary_s, one.canary_after_s) for one in measured]
         gains = np.array([speedups[place] for _, speedups in found])
         assert [one == MIXED for one in state] == np.isnan(gains).tolist()
         for name in (FAST, SLOW):

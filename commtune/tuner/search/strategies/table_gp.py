@@ -102,12 +102,13 @@ class TableImprovement:
         if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at:
             self._field = None
 
-    def tell_failed(self, configuration: Configuration) -> None:
-        """One more failure is in the model, or nobody waits for it any more."""
+    def forget(self, configuration: Configuration) -> None:
+        """Nobody waits for it any more."""
         self._waiting.pop(configuration, None)
         self._field = None
 
-    forget = tell_failed
+    #: The model has taken the failure in before.
+    tell_failed = forget
 
     def rebuild(
         self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
