@@ -84,8 +84,8 @@ def main() -> None:
         played = list(pool.map(play_seed, grids, numbers, [options.percent] * len(grids)))
     shape = (len(options.grids), len(seeds), len(options.percent), -1)
     found = np.array(played).reshape(shape).transpose(0, 2, 3, 1)
-    titles = ["recording", "runs", "right", "wrong", "a tenth of the runs less"]
-    titles += ["wrong, over a tenth less", "right ones tried"]
+    titles = ["recording", "runs", "right", "wrong", "10 % fewer runs"]
+    titles += ["wrong, minus 10 % fewer runs", "right ones tried"]
     print("| " + " | ".join(titles) + " |")
     print("|---" * 7 + "|")
     for grid, budgets in zip(options.grids, found, strict=True):

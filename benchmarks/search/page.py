@@ -139,8 +139,8 @@ def main() -> None:
     rows = {name: group_rows(known) for name, known in scores.items()}
     draw([*rows.items()]).savefig(PICTURE, metadata={"Date": None})
     found = [
-        "| recording | runs | best peer | search, over best peer | search, over exhaustive-3 |"
-        " campaign, over exhaustive-3 | campaign with what is likely, over exhaustive-3 |",
+        "| recording | runs | best peer | search vs. best peer | search vs. exhaustive-3 |"
+        " whole vs. exhaustive-3 | whole+likely vs. exhaustive-3 |",
         "|---|---|---|---|---|---|---|",
         *(line for name in names for line in differences(name, scores[name])),
         "",
