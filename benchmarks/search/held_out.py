@@ -29,7 +29,7 @@ from scipy.stats import rankdata  # noqa: E402
 
 from commtune.model import Configuration  # noqa: E402
 from commtune.spaces.loading import load_space  # noqa: E402
-from commtune.tuner.search.model import _SLOWEST, TableModel  # noqa: E402
+from commtune.tuner.search.model import _CLIPPED_AT, TableModel  # noqa: E402
 
 from .halves import Floats  # noqa: E402
 
@@ -94,7 +94,7 @@ def predict_held_out(
 
 
 def _score(found: Floats, seen: Floats) -> tuple[float, float, float]:
-    cut = np.maximum(seen, _SLOWEST)
+    cut = np.maximum(seen, _CLIPPED_AT)
     left = ((cut - found) ** 2).sum() / ((cut - cut.mean(axis=0)) ** 2).sum()
     ranks = [
         np.corrcoef(rankdata(one), rankdata(other))[0, 1]

@@ -51,19 +51,23 @@ def _without_common_noise(table: model.TableModel) -> Floats:
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
 PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
-    "what works beside the best comes back": ((pooling, "find_hidden", lambda *_: {}),),
+    "what works beside the best comes back": (
+        (pooling, "find_interacting_values", lambda *_: {}),
+    ),
     "halves of the best are tried": tuple(
         (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
     ),
-    "halves before it is sure": ((shrinking, "_BEHIND", 1.0),),
-    "what was ahead once is run again": ((model.TableModel, "lucky_ones", _list_nothing),),
-    "re-runs beside new configurations": ((phase.SearchPhase, "_reruns", _list_nothing),),
+    "halves before it is sure": ((shrinking, "_BEHIND_ERRORS", 1.0),),
+    "what was ahead once is run again": (
+        (model.TableModel, "list_single_run_leaders", _list_nothing),
+    ),
+    "re-runs beside new configurations": ((phase.SearchPhase, "_rank_reruns", _list_nothing),),
     "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
-    "single values at first": ((table_gp, "_ALONE", 0),),
+    "single values at first": ((table_gp, "_SINGLE_VALUES", 0),),
     "each value is met at first": ((table_gp.TableImprovement, "_draw_balanced", _list_nothing),),
     "hyperparameters are learnt": ((covariance.Covariance, "learn", _do_nothing),),
-    "noise is common to sizes": ((model.TableModel, "_noise", _without_common_noise),),
-    "a configuration's own runs count": ((model, "_FORETOLD_RUNS", 1e9),),
+    "noise is common to sizes": ((model.TableModel, "_estimate_noise", _without_common_noise),),
+    "a configuration's own runs count": ((model, "_PREDICTION_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD", 0.0),),

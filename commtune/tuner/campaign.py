@@ -104,7 +104,7 @@ class Campaign:
             self._search.run()
             decision = self._decide()
         else:
-            self._search.take_up()
+            self._search.load_search()
             decision = stored
         comparison, decision = self._confirmation.confirm(decision)
         plan = self._confirmation.measured(decision)
@@ -147,7 +147,7 @@ class Campaign:
         ):
             winners = self._portfolio(rest_s, spread, is_last_test=True)
         ablated_s = run_s * count_ablation_runs(rest_s / run_s, winners)
-        hidden = self._search.find_hidden() if winners else {}
+        hidden = self._search.find_interacting_values() if winners else {}
         since = self._confirmation.last_block()
         ablations = self._ablation.run(self._shared(winners), ablated_s, since)
         small: dict[Configuration, Standing] = {}

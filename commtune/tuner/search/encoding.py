@@ -1,4 +1,4 @@
-"""Configurations as rows of numbers, and how alike two values of a parameter are."""
+"""Encodes configurations as rows of integers, and the similarity of a parameter's values."""
 
 from __future__ import annotations
 
@@ -12,13 +12,18 @@ from commtune.model import Configuration
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
 
-#: One row a configuration, one column a parameter: 0 for unset, else the place of its value.
+#: Configurations x parameters: 0 for unset, else the number of the value, from 1.
 Rows = NDArray[np.intp]
 Matrix = NDArray[np.float64]
 
 
 class Encoding:
-    """Rows of a space's configurations; the default is the row of zeros."""
+    """The rows of a space's configurations; the default is the row of zeros.
+
+    Attributes:
+        values: of each parameter, ``None`` (unset) first.
+        similarity: of each parameter's values, from 0 to 1.
+    """
 
     def __init__(self, space: Space) -> None:
         self.space = space
@@ -27,11 +32,11 @@ class Encoding:
             for parameter in space.parameters
         ]
         self._places = [{value: n for n, value in enumerate(known)} for known in self.values]
-        self.alike = [_likeness(parameter) for parameter in space.parameters]
+        self.similarity = [_value_similarity(parameter) for parameter in space.parameters]
         self._seen: dict[Configuration, tuple[int, ...]] = {}
 
     def rows(self, configurations: Iterable[Configuration]) -> Rows:
-        """One row for each configuration."""
+        """Encodes configurations, one row for each."""
         found = [self._row(configuration) for configuration in configurations]
         return np.array(found, dtype=np.intp).reshape(len(found), len(self.values))
 
@@ -41,19 +46,19 @@ class Encoding:
         return self._seen[configuration]
 
     def assignment(self, configuration: Configuration) -> dict[str, str | None]:
-        """As the space's own, of which known rows need no check."""
+        """Returns the values of all parameters, as ``Space.assignment`` but from the cache."""
         places = zip(self.space.parameters, self.values, self._row(configuration), strict=True)
         return {parameter.name: values[place] for parameter, values, place in places}
 
     def row_of(self, assignment: Mapping[str, str | None]) -> tuple[int, ...]:
-        """The row of an assignment; what it doesn't name is unset."""
+        """Encodes an assignment; parameters that it lacks are unset."""
         return tuple(
             places[assignment.get(parameter.name)]
             for parameter, places in zip(self.space.parameters, self._places, strict=True)
         )
 
     def assignment_of(self, row: Iterable[int]) -> dict[str, str | None]:
-        """The legal assignment of a row: what can't be active there is unset."""
+        """Decodes a row; parameters that can't be active there are unset."""
         return self.space.consistent(
             {
                 parameter.name: values[place]
@@ -64,11 +69,12 @@ class Encoding:
         )
 
 
-def _likeness(parameter: Parameter) -> Matrix:
-    """How alike two values are: 1 for equal ones, 0 for all else but neighbours in an order.
+def _value_similarity(parameter: Parameter) -> Matrix:
+    """Returns the similarity of a parameter's values, unset first, as a matrix.
 
-    Choices of a group are alike as far as they set the same variables to like values. Unset is
-    unlike itself too: what a variable does is told from leaving it unset.
+    Equal values have 1. Ordered ones have less with their distance, others 0. Choices of a group
+    are similar as far as they set the same variables to similar values. Unset has 0 even to
+    itself, since the effect of a value is that against leaving the variable unset.
     """
     settings = [parameter.settings[value] for value in parameter.values if value is not None]
     found = np.zeros((len(settings) + 1, len(settings) + 1))
@@ -80,8 +86,8 @@ def _likeness(parameter: Parameter) -> Matrix:
             known, ordered = sorted(known, key=int), True
         places = np.array([math.nan if text is None else known.index(text) for text in texts])
         apart = np.abs(np.subtract.outer(places, places))
-        alike = np.exp(-3.0 * apart / max(3, len(known))) if ordered else 1.0 * (apart == 0)
-        found[1:, 1:] += np.nan_to_num(alike)
+        similarity = np.exp(-3.0 * apart / max(3, len(known))) if ordered else 1.0 * (apart == 0)
+        found[1:, 1:] += np.nan_to_num(similarity)
     counts = np.array([1, *map(len, settings)])
     even: Matrix = found / np.sqrt(np.outer(counts, counts))
     return even

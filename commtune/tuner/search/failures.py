@@ -1,4 +1,4 @@
-"""What failed in the search, and the values that are set aside for it."""
+"""Keeps the failures of the search, and sets aside the values that probably caused them."""
 
 from __future__ import annotations
 
@@ -12,46 +12,49 @@ Item = tuple[str, str | None]
 
 @dataclass
 class Failures:
-    """What failed, and the values that two failures share and no success has.
+    """Failed assignments, and the values that are set aside for them.
 
-    Such values are set aside. They may have been in bad company only, so each is to be tried by
-    itself once (``unclear``), and those that work come back.
+    A value is set aside if two failed assignments share it and no working one has it. Another
+    value may be the cause, so each is tried by itself once (``to_isolate``), and comes back if
+    that works. Failures count only where the default works: those of a session in which it then
+    fails are withdrawn.
 
-    Failures count only where the default works: those of a session in which it then fails are
-    taken back (``default_failed``).
+    Attributes:
+        proven: values that worked in some run.
+        aside: values that are not proposed.
     """
 
     failed: list[dict[str, str | None]] = field(default_factory=list)
     proven: set[Item] = field(default_factory=set)
     aside: set[Item] = field(default_factory=set)
-    unclear: list[Item] = field(default_factory=list)
-    #: Of each of ``failed``, the session.
+    to_isolate: list[Item] = field(default_factory=list)
+    #: The session of each of ``failed``.
     _sessions: list[str] = field(default_factory=list)
-    #: Those in which the default failed last.
+    #: Sessions in which the last run of the default failed.
     _doubted: set[str] = field(default_factory=set)
 
-    def succeeded(self, assignment: Mapping[str, str | None]) -> set[Item]:
-        """A value that works is not the culprit by itself; returns those that come back."""
+    def add_success(self, assignment: Mapping[str, str | None]) -> set[Item]:
+        """Adds a run that worked; returns the values that come back for it."""
         self.proven.update(assignment.items())
         cleared = self.aside & self.proven
         self.aside -= cleared
         return cleared
 
-    def failure(self, assignment: Mapping[str, str | None], session: str) -> set[Item]:
-        """Takes in a failure; returns the values newly set aside."""
+    def add_failure(self, assignment: Mapping[str, str | None], session: str) -> set[Item]:
+        """Adds a failure; returns the values newly set aside."""
         self.failed.append(dict(assignment))
         self._sessions.append(session)
         suspects = self._suspects() - self.aside
         self.aside |= suspects
-        self.unclear += sorted(suspects, key=str)
+        self.to_isolate += sorted(suspects, key=str)
         return suspects
 
-    def default_worked(self, session: str) -> None:
-        """From now on failures of a session count again."""
+    def trust_session(self, session: str) -> None:
+        """Makes further failures of a session count again, after the default worked there."""
         self._doubted.discard(session)
 
-    def default_failed(self, session: str) -> list[dict[str, str | None]]:
-        """Takes back the failures of a session; returns them."""
+    def withdraw_failures(self, session: str) -> list[dict[str, str | None]]:
+        """Removes the failures of a session in which the default failed; returns them."""
         self._doubted.add(session)
         told = list(zip(self.failed, self._sessions, strict=True))
         kept = [(failed, where) for failed, where in told if where != session]
@@ -61,13 +64,13 @@ class Failures:
         return [failed for failed, where in told if where == session]
 
     def is_doubted(self, session: str) -> bool:
-        """Whether the default failed last in a session: no failure counts there."""
+        """Whether the last run of the default failed in a session, so no failure counts there."""
         return session in self._doubted
 
     def _suspects(self) -> set[Item]:
         counted = Counter(item for failed in self.failed for item in failed.items())
         return {item for item, n in counted.items() if n >= 2} - self.proven
 
-    def blocks(self, assignment: Mapping[str, str | None]) -> bool:
+    def excludes(self, assignment: Mapping[str, str | None]) -> bool:
         """Whether a configuration holds a value that was set aside."""
         return not self.aside.isdisjoint(assignment.items())

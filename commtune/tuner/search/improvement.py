@@ -1,4 +1,4 @@
-"""What one more run is worth: how much better it is expected to make the table."""
+"""The acquisition function of the search: the knowledge gradient, summed over sizes."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ _erf = np.vectorize(math.erf, otypes=[float])
 def expected_improvement(
     mean: Matrix, error: Matrix, noise: Matrix, best: Matrix, weights: Matrix
 ) -> Matrix:
-    """Weighted sum over sizes of what the best of the table is expected to gain by one run.
+    """Returns how much one more run of each configuration is expected to improve the best means.
 
-    After the run the mean will have moved by error**2 / sqrt(error**2 + noise**2) or so. A
-    configuration that is known well moves little; so new ones and re-runs compete by the same
-    figure (the knowledge gradient of Frazier, Powell and Dayanik 2009, size by size).
+    The knowledge gradient (Frazier, Powell & Dayanik 2009) at each size, summed by weight. One
+    run moves a mean with the standard deviation error**2 / sqrt(error**2 + noise**2), little
+    where it is well known; so new configurations and re-runs compete by the same figure.
 
     Args:
-        mean, error: log speedup and its standard error, one row for each configuration.
-        noise: standard deviation of one run at each size.
-        best: the best of all others at each size; one row, or one for each configuration.
+        mean, error: log speedup and its standard error, configurations x sizes.
+        noise: standard deviation of one run at each size (logarithm).
+        best: the best mean of all others at each size; one row, or one for each configuration.
+        weights: of the sizes.
     """
     moves = error**2 / np.sqrt(error**2 + noise**2)
     behind = np.abs(mean - best) / moves
@@ -37,7 +38,7 @@ def expected_improvement(
 
 
 def best_of_others(mean: Matrix) -> Matrix:
-    """For each row the best at each size of all other rows."""
+    """Returns, for each row, the largest value of all other rows in each column."""
     order = np.argsort(-mean, axis=0)
     columns = np.arange(mean.shape[1])
     first, second = mean[order[0], columns], mean[order[min(1, len(mean) - 1)], columns]
@@ -47,12 +48,12 @@ def best_of_others(mean: Matrix) -> Matrix:
 
 
 def weigh_sizes(sizes: Matrix, messages: Mapping[int, float], default_s: Matrix) -> Matrix:
-    """The weight of each size: alike, or by the time that a program's messages take.
+    """Returns the weights of sizes: equal, or by the time that a program's messages take.
 
-    A size that no message is near keeps a little, since profiles speak of all sizes.
+    Sizes without messages share a tenth of the weight, since profiles are for all sizes.
 
     Args:
-        messages: how many of each size (bytes); empty for all alike.
+        messages: number of messages by size (bytes); empty for equal weights.
         default_s: seconds that the default takes at each size.
     """
     if not messages:
@@ -68,8 +69,12 @@ def weigh_sizes(sizes: Matrix, messages: Mapping[int, float], default_s: Matrix)
 def rank_reruns(
     model: TableModel, weights: Matrix, most_runs: int
 ) -> list[tuple[Configuration, float]]:
-    """Known configurations with what one more run of each is worth, the most valuable first."""
-    known = [DEFAULT, *model.kept]
+    """Ranks fitted configurations by the expected improvement (logarithm) of one more run.
+
+    Args:
+        most_runs: configurations with as many runs are left out.
+    """
+    known = [DEFAULT, *model.fitted]
     mean, error = model.predict(model.encoding.rows(known))
     value = expected_improvement(mean, error, model.noise, best_of_others(mean), weights)
     found = [

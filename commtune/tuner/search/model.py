@@ -1,4 +1,9 @@
-"""What the search believes of the whole table: speedups of configurations at every size."""
+"""The surrogate model of the search: a Gaussian process over configurations and sizes.
+
+It predicts the table of log speedups (configurations x sizes) from the runs so far, learns the
+noise of a run from repeated configurations, and drops idle parameters. The process itself is in
+``covariance``; this module prepares the data for it.
+"""
 
 from __future__ import annotations
 
@@ -17,31 +22,40 @@ from commtune.tuner.search.encoding import Encoding, Matrix, Rows
 from commtune.tuner.search.standings import Speedups, Standing
 from commtune.tuner.search.trend import find_trend
 
-#: Slower than this (logarithm) counts as this: how slow it is, or was for once, must not decide
-#: what the model thinks of its neighbours. And what a failure counts as, at every size.
-_SLOWEST, _FAILED = -0.15, -0.7
-#: Speedups of 1 that the default is known to have.
+#: Log speedups are clipped from below at the first value: one slow run, or how slow something is,
+#: must not decide what the model expects of similar configurations. With a lower limit, fewer
+#: speedups are found under noise (docs/search-trials.md, clipping slow runs). A failure counts as
+#: the second value at every size.
+_CLIPPED_AT, _FAILED = -0.15, -0.7
+#: The default has a speedup of 1 by definition. It enters the fit as the mean of so many runs:
+#: nearly exact, but not without noise, by which the model divides.
 _DEFAULT_RUNS = 200.0
-#: A priori noise of a run (logarithm), what of it is common to all sizes, and what runs that
-#: prior is worth; deviations are drawn in to so many standard deviations.
-_NOISE, _COMMON_NOISE, _PRIOR_RUNS, _FAR = 0.1, 0.6, 8.0, 3.0
+#: The prior of a run's noise: its standard deviation (logarithm), its correlation between sizes,
+#: and its weight in runs. Deviations are clipped at so many standard deviations, so that a few
+#: disturbed runs don't pass for general noise.
+_PRIOR_NOISE, _PRIOR_CORRELATION, _PRIOR_RUNS, _CLIP_SDS = 0.1, 0.6, 8.0, 3.0
+#: Each size is divided by the root mean square of its log speedups, but by no less than this.
 _LEAST_SCALE = 0.02
-#: What a configuration does by itself, and its parts don't foretell, is a priori as large as the
-#: noise in the mean of so many runs: the more runs it has, the more its own are believed.
-_FORETOLD_RUNS = 3.0
-#: What the fit holds at most, and of how many of the latest runs the trend is removed; what its
-#: hyperparameters are learnt from; these again when there are so many times as many
-#: configurations.
+#: The weight, in runs, of the model's prediction for a configuration against its own mean: the
+#: variance of what the model can't predict of it is a priori that of a mean of so many runs.
+_PREDICTION_RUNS = 3.0
+#: The most configurations in the fit, and the number of latest runs whose trend is removed; the
+#: most from which hyperparameters are learnt; and the growth of the number of configurations
+#: after which they are learnt again. These bound the time of a proposal.
 _MOST_ROWS, _MOST_LEARNT, _LEARN_AGAIN = 300, 150, 1.5
+#: Configurations with the best means at each size that are always in the fit.
 _BEST_OF_EACH = 6
-#: Standings are worked out for so many configurations at once.
+#: Configurations that are predicted in one batch; limits the memory of the matrices.
 _AT_ONCE = 2000
-#: Configurations from which parameters that do nothing are told, at the least.
-_FEWEST_TOLD = 16
+#: With fewer configurations no idle parameters are dropped, unless no ablation follows: they
+#: don't separate the effects of parameters.
+_FEWEST_FOR_SELECTION = 16
 
 
 @dataclass(slots=True)
 class _Mean:
+    """The mean clipped log speedups of a configuration by size, and its number of runs."""
+
     runs: int
     value: Matrix
 
@@ -49,8 +63,11 @@ class _Mean:
 class TableModel:
     """A Gaussian process over configurations and sizes (see ``Covariance``).
 
-    Proposals cost the same at the ten-thousandth trial: the fit holds the best at each size, the
-    latest, and some of the rest.
+    The cost of a proposal doesn't grow with the number of trials: in large campaigns the fit is
+    of a subset, the best at each size, the latest, and some of the others.
+
+    Args:
+        sizes: message sizes, bytes, ascending.
     """
 
     def __init__(self, space: Space, sizes: Sequence[int]) -> None:
@@ -59,73 +76,84 @@ class TableModel:
         self._columns = {size: n for n, size in enumerate(sizes)}
         self._covariance = Covariance(self.encoding, self.sizes)
         self._learnt_at = 0
-        #: Parameters without which runs are pooled that are taken in from here on.
+        #: Names of the idle parameters. Runs that are added from now on and differ only in these
+        #: count as runs of one configuration.
         self.idle: tuple[str, ...] = ()
-        #: What was reduced, by the parameters that were idle: these are often found again.
+        #: A cache: configurations without their idle parameters, by those parameters. The same
+        #: parameters are often found idle again.
         self._reduced = defaultdict[tuple[str, ...], dict[Configuration, Configuration]](dict)
         self.forget_all()
 
     def forget_all(self) -> None:
-        """Forgets what was observed; how parameters matter stays."""
+        """Forgets all runs; the hyperparameters stay."""
         count = len(self.sizes)
-        prior = (1 - _COMMON_NOISE) * np.eye(count) + _COMMON_NOISE
-        self._scatter = _PRIOR_RUNS * _NOISE**2 * prior
+        prior = (1 - _PRIOR_CORRELATION) * np.eye(count) + _PRIOR_CORRELATION
+        self._scatter = _PRIOR_RUNS * _PRIOR_NOISE**2 * prior
         self._freedom = _PRIOR_RUNS
         self._means: dict[Configuration, _Mean] = {}
         self._failed: dict[Configuration, None] = {}
         self._posterior: Posterior | None = None
         self._scale = np.ones(count)
-        #: Runs taken in.
+        #: The number of runs that were added.
         self.runs = 0
-        #: Configurations with a run that the fit holds; the default is not among them.
-        self.kept: list[Configuration] = []
+        #: The configurations with a run that are in the fit, without the default.
+        self.fitted: list[Configuration] = []
 
     @property
     def tried(self) -> int:
-        """How many configurations have a run."""
+        """The number of configurations with a run."""
         return len(self._means)
 
     def runs_of(self, configuration: Configuration) -> int:
-        """The runs of a configuration that were taken in."""
+        """Returns the number of runs that were added for a configuration."""
         mean = self._means.get(configuration)
         return mean.runs if mean is not None else 0
 
     @property
     def noise(self) -> Matrix:
-        """Standard deviation of one run at each size (logarithm)."""
+        """The standard deviation of one run's log speedup at each size."""
         found: Matrix = np.sqrt(self._scatter.diagonal() / self._freedom)
         return found
 
     def add(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
-        """Takes in runs of configurations, or of what counts of these; the fit follows."""
+        """Adds runs, without their idle parameters, and updates the noise; doesn't fit.
+
+        Args:
+            runs: configurations with their log speedups by size; NaN where not comparable.
+        """
         known, values = self.complete(runs)
         self.runs += len(known)
-        offs, counts = [], []
-        for configuration, value in zip(known, np.maximum(values, _SLOWEST), strict=True):
-            small = self.reduce(configuration)
+        deviations, counts = [], []
+        for configuration, value in zip(known, np.maximum(values, _CLIPPED_AT), strict=True):
+            small = self.drop_idle(configuration)
             mean = self._means.get(small)
             if mean is None:
                 self._means[small] = _Mean(1, value)
                 continue
-            offs.append(value - mean.value)
+            deviations.append(value - mean.value)
             mean.runs += 1
-            mean.value = mean.value + offs[-1] / mean.runs
+            mean.value = mean.value + deviations[-1] / mean.runs
             counts.append(mean.runs)
-        if offs:
-            self._learn_noise(np.array(offs), 1 - 1 / np.array(counts)[:, None])
+        if deviations:
+            self._update_noise(np.array(deviations), 1 - 1 / np.array(counts)[:, None])
 
-    def _learn_noise(self, offs: Matrix, weights: Matrix) -> None:
-        """Takes in how far runs are off the mean of those before them, one row for each."""
-        freedom = self._freedom + np.arange(len(offs))[:, None]
-        squares = whole = weights * offs**2
-        for _ in offs:  # a run is drawn in by what those before it tell: right in a few passes
+    def _update_noise(self, deviations: Matrix, weights: Matrix) -> None:
+        """Adds deviations of repeated runs to the noise covariance, clipped.
+
+        Args:
+            deviations: of each run from the mean of its configuration's runs before it, by size.
+            weights: (n - 1) / n for the n-th run, which make squared deviations unbiased.
+        """
+        freedom = self._freedom + np.arange(len(deviations))[:, None]
+        squares = whole = weights * deviations**2
+        for _ in deviations:  # clipped by the clipped ones before: a few passes reach the end
             before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
-            last, squares = squares, np.minimum(whole, _FAR**2 * weights * before / freedom)
+            last, squares = squares, np.minimum(whole, _CLIP_SDS**2 * weights * before / freedom)
             if np.array_equal(last, squares):
                 break
-        near = np.copysign(np.sqrt(squares), offs)
+        near = np.copysign(np.sqrt(squares), deviations)
         self._scatter += near.T @ near
-        self._freedom += len(offs)
+        self._freedom += len(deviations)
 
     def complete(
         self, runs: Sequence[tuple[Configuration, Speedups]]
@@ -149,16 +177,19 @@ class TableModel:
     def remove_trend(
         self, runs: Sequence[tuple[Configuration, Speedups]]
     ) -> list[tuple[Configuration, Speedups]]:
-        """Runs, one after the other, less what those made about the same time have in common.
+        """Subtracts the trend of the machine from log speedups (see ``find_trend``).
 
-        What they have in common is beside what the model expects of each now. Nothing is, unless
-        runs were taken in. Of thousands, the latest are corrected.
+        The trend is that of residuals against the model as it is, so nothing is subtracted
+        before runs were added. Only the latest 300 runs are corrected.
+
+        Args:
+            runs: in the order in which they were made.
         """
         late = [run for run in runs[-_MOST_ROWS:] if not np.isnan(run[1]).all()]
         if not self.runs or not late:
             return list(runs)
         known, values = self.complete(late)
-        counted = [self.reduce(configuration) for configuration in known]
+        counted = [self.drop_idle(configuration) for configuration in known]
         trend = find_trend(values - self._expect(counted))
         defaults = (values - trend)[[configuration.is_default for configuration in counted]]
         if len(defaults):
@@ -167,52 +198,64 @@ class TableModel:
         return [*runs[:-_MOST_ROWS], *left]
 
     def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
-        """Log speedups by size, by what was taken in; no hyperparameter is learnt for it."""
-        posterior = Posterior(self._covariance, self._observed(self._kept()))
+        """Predicts log speedups by size, with the hyperparameters as they are."""
+        posterior = Posterior(self._covariance, self._observe(self._choose_fitted()))
         mean = posterior.predict(self.encoding.rows(configurations))[0] * self._scale
-        nothing = _Mean(0, np.zeros(len(self.sizes)))  # told later, or of no machine state then
-        return self._believe_own(mean, [self._means.get(one, nothing) for one in configurations])
+        # A run may belong to a configuration that has none in the model: those added had other
+        # idle parameters, or no machine state in which they could be compared.
+        nothing = _Mean(0, np.zeros(len(self.sizes)))
+        return self._weigh_own_runs(
+            mean, [self._means.get(one, nothing) for one in configurations]
+        )
 
     @staticmethod
-    def _believe_own(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
-        """The more runs a configuration has, the more these count."""
+    def _weigh_own_runs(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
+        """Shrinks the means of configurations towards the model's predictions, less with more
+        runs."""
         runs = np.array([[one.runs] for one in known])
         seen = np.array([one.value for one in known])
-        return mean + runs / (runs + _FORETOLD_RUNS) * (seen - mean)
+        return mean + runs / (runs + _PREDICTION_RUNS) * (seen - mean)
 
     def add_failed(self, configuration: Configuration) -> None:
-        """Takes in a failure: as if it were slow at every size, so that its like is avoided."""
+        """Adds a failure, as a slow run at every size, so that similar ones are avoided.
+
+        Ignored for a configuration that has a run.
+        """
         if configuration not in self._means:
             self._failed[configuration] = None
 
     def find_idle(self, *, is_last_test: bool = False) -> None:
-        """Finds the parameters that nothing speaks for: runs taken in later are pooled without.
+        """Finds the idle parameters by the evidence for each (see ``Covariance.find_idle``).
 
-        All stay after few configurations, which don't tell parameters from each other; and where
-        nothing speaks for any, so that the best is looked at all the same.
+        None are dropped after few configurations, nor where that would leave only the default:
+        the best configurations are to be run again all the same.
 
         Args:
-            is_last_test: no ablation follows. Then more has to speak for a parameter, and where
-                nothing does, the most likely one stays: a gain of one alone is its own.
+            is_last_test: whether no ablation follows. Then a parameter needs more evidence. If
+                none has enough, the one with most stays, since the speedup of a single parameter
+                is its own.
         """
-        if self.tried < _FEWEST_TOLD and not is_last_test:
+        if self.tried < _FEWEST_FOR_SELECTION and not is_last_test:
             return
         self._learnt_at = 0
         self.fit()
-        idle = self._covariance.find_idle(self._observed(self.kept), is_last_test=is_last_test)
+        idle = self._covariance.find_idle(self._observe(self.fitted), is_last_test=is_last_test)
         self.idle = tuple(self.encoding.space.parameters[n].name for n in idle)
-        if all(self.reduce(configuration).is_default for configuration in self.kept):
+        if all(self.drop_idle(configuration).is_default for configuration in self.fitted):
             self.idle = self.idle[:-1] if is_last_test else ()
 
-    def may_be_best(self) -> dict[Configuration, Flags]:
-        """At which sizes each configuration may be the best, the default among them."""
+    def find_possibly_best(self) -> dict[Configuration, Flags]:
+        """Flags by size where each fitted configuration, or the default, may be the best.
+
+        It may be where its mean plus its standard error reaches every other's mean minus error.
+        """
         self.fit()
-        known = [DEFAULT, *self.kept]
+        known = [DEFAULT, *self.fitted]
         mean, error = self.predict(self.encoding.rows(known))
         return dict(zip(known, mean + error >= (mean - error).max(axis=0), strict=True))
 
-    def reduce(self, configuration: Configuration) -> Configuration:
-        """A configuration without its idle parameters, but for those that others need."""
+    def drop_idle(self, configuration: Configuration) -> Configuration:
+        """Returns a configuration without its idle parameters, except those that others need."""
         if not self.idle:
             return configuration
         known = self._reduced[self.idle]
@@ -233,54 +276,61 @@ class TableModel:
         return configuration if small is whole else space.configuration(small)
 
     def fit(self) -> None:
-        """Fits what was taken in so far."""
-        kept = self._kept()
-        self.kept = [c for c in kept if c in self._means]
+        """Fits the process to the runs so far; learns hyperparameters if there are many more."""
+        kept = self._choose_fitted()
+        self.fitted = [c for c in kept if c in self._means]
         if len(self._means) >= _LEARN_AGAIN * self._learnt_at:
             thinned = kept[:: max(1, math.ceil(len(kept) / _MOST_LEARNT))]
-            self._covariance.learn(self._observed(thinned))
+            self._covariance.learn(self._observe(thinned))
             self._learnt_at = len(self._means)
-        self._posterior = Posterior(self._covariance, self._observed(kept))
+        self._posterior = Posterior(self._covariance, self._observe(kept))
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
-        """Log speedup and its standard error at each size, one row for each configuration."""
+        """Predicts log speedups and their standard errors: one row a configuration, one column a
+        size."""
         if self._posterior is None:
             self.fit()
         assert self._posterior is not None
         mean, variance = self._posterior.predict(rows)
         return mean * self._scale, np.sqrt(variance) * self._scale
 
-    def correlation(self, rows: Rows, other: Rows) -> Matrix:
-        """A priori, between the effects of two lists of configurations."""
-        own = np.outer(self._covariance.within(rows), self._covariance.within(other))
-        alike = self._covariance.liken(rows, other)
-        found: Matrix = self._covariance.between(alike) / np.sqrt(np.maximum(own, 1e-12))
+    def prior_correlation(self, rows: Rows, other: Rows) -> Matrix:
+        """Returns the prior correlation between the effects of two lists of configurations."""
+        own = np.outer(
+            self._covariance.prior_variance(rows), self._covariance.prior_variance(other)
+        )
+        similarity = self._covariance.compare_rows(rows, other)
+        found: Matrix = self._covariance.between_rows(similarity) / np.sqrt(np.maximum(own, 1e-12))
         return found
 
-    def lucky_ones(self, deviations: float) -> list[Configuration]:
-        """Configurations with one run that was ahead of the best by more than noise explains."""
-        single = [c for c in self.kept if self._means[c].runs == 1]
+    def list_single_run_leaders(self, deviations: float) -> list[Configuration]:
+        """Lists configurations with a single run that was far ahead of the best.
+
+        Args:
+            deviations: standard deviations of a run by which it was ahead at some size.
+        """
+        single = [c for c in self.fitted if self._means[c].runs == 1]
         if not single:
             return []
-        mean, error = self.predict(self.encoding.rows(self.kept))
+        mean, error = self.predict(self.encoding.rows(self.fitted))
         mark = np.maximum((mean - error).max(axis=0), 0.0) + deviations * self.noise
         values = np.array([self._means[c].value for c in single])
         return [c for c, value in zip(single, values, strict=True) if (value > mark).any()]
 
     def standings(self) -> tuple[Standing, ...]:
-        """What is known of every configuration with a run, the default not among them."""
+        """Estimates every configuration with a run, without the default."""
         known = self._tried()
         if not known:
             return ()
         tried = list(known)
         self.fit()
-        # A part at a time: of thousands, the matrices would take more than all runs do.
+        # In batches: for thousands, the matrices would take more memory than all runs.
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        mean = self._believe_own(mean, list(known.values()))
+        mean = self._weigh_own_runs(mean, list(known.values()))
         runs = np.array([[one.runs] for one in known.values()])
-        own = self.noise / np.sqrt(runs + _FORETOLD_RUNS)
+        own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)
         return tuple(
             Standing(
@@ -293,13 +343,13 @@ class TableModel:
         )
 
     def _tried(self) -> dict[Configuration, _Mean]:
-        # By no lookup of each: this is done for every fit.
+        # A copy of the whole is faster than a lookup of each, and this is done for every fit.
         found = self._means.copy()
         found.pop(DEFAULT, None)
         return found
 
-    def _kept(self) -> list[Configuration]:
-        """What the fit holds: the best at each size, the latest, and some of the others."""
+    def _choose_fitted(self) -> list[Configuration]:
+        """Chooses configurations for the fit: the best at each size, the latest, some others."""
         known = self._tried()
         tried, failed = list(known), list(self._failed)[-_MOST_ROWS // 10 :]
         if len(tried) <= _MOST_ROWS:
@@ -310,12 +360,12 @@ class TableModel:
         rest = [n for n in reversed(range(len(tried))) if n not in kept]
         room = max(0, _MOST_ROWS - len(kept))
         kept |= dict.fromkeys(rest[: room // 2])
-        # Evenly from the rest, so that the model goes on knowing what was bad.
+        # Evenly from the rest, so that the model still knows what was slow.
         older = rest[room // 2 :]
         kept |= dict.fromkeys(older[:: max(1, math.ceil(len(older) / max(1, room - room // 2)))])
         return [tried[n] for n in sorted(kept)] + failed
 
-    def _observed(self, kept: Sequence[Configuration]) -> Observed:
+    def _observe(self, kept: Sequence[Configuration]) -> Observed:
         failed = np.full(len(self.sizes), _FAILED)
         unknown = _Mean(1, failed)
         means = [self._means.get(c, unknown) for c in kept]
@@ -324,14 +374,18 @@ class TableModel:
         rows = self.encoding.rows([DEFAULT, *kept])
         return Observed(
             rows=rows,
-            alike=self._covariance.liken(rows, rows),
+            similarity=self._covariance.compare_rows(rows, rows),
             means=values / self._scale,
             share=1 / np.array([_DEFAULT_RUNS, *(float(mean.runs) for mean in means)]),
-            noise=self._noise() / np.outer(self._scale, self._scale),
+            noise=self._estimate_noise() / np.outer(self._scale, self._scale),
         )
 
-    def _noise(self) -> Matrix:
-        """Covariance of a run between sizes: half as measured, half with one correlation."""
+    def _estimate_noise(self) -> Matrix:
+        """Estimates the noise covariance of a run between sizes.
+
+        The sample covariance, shrunk half-way to one with equal correlations (Ledoit & Wolf
+        2004, with a fixed intensity).
+        """
         found, spread = self._scatter / self._freedom, np.outer(self.noise, self.noise)
         count = len(found)
         common = ((found / spread).sum() - count) / max(1, count * count - count)

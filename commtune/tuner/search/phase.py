@@ -1,4 +1,4 @@
-"""The search of a campaign: new configurations in blocks with the default, then finalists."""
+"""The search phase: new configurations in blocks with the default, then re-runs of the best."""
 
 from __future__ import annotations
 
@@ -27,40 +27,40 @@ from commtune.tuner.search.strategies import make_strategy
 from commtune.tuner.search.strategies.strategy import Origin, Proposal
 from commtune.tuner.statistics.blocks import block_order
 
-#: The default runs once in every block of this many search runs, at a random place.
+#: Runs of a block, one of them of the default, at a random place.
 _SEARCH_BLOCK = 8
-#: First it runs so often; of a budget of few runs these may take so much, but for the fewest.
+#: Runs of the default at the start; in a budget of few runs they may take the share, but are at
+#: least the second number.
 _FIRST_DEFAULTS, _FEWEST_DEFAULTS, _DEFAULTS_SHARE = 4, 2, 0.125
-#: So often where nothing is searched, within the whole budget: its times are then the result.
+#: Runs of the default, within the whole budget, where nothing is searched and they are the result.
 _DEFAULTS_ALONE = 10
-#: The last part of the search goes to re-runs of the best, since one run is easily lucky.
+#: The share of the search for re-runs of the best, since the best of single runs was lucky; and
+#: the most runs of a block of these.
 _FINALISTS_SHARE = 0.2
 _FINALISTS = 7
-#: More runs than this tell the search nothing that the confirmation would not tell better; and
-#: where a limit of trials asks for an early end.
+#: The most runs of a configuration, beyond which confirmation tells more; and the same where no
+#: further trials are allowed, to end early.
 _MOST_RUNS, _MOST_RUNS_EARLY = 8, 3
-#: How many runs of a block are re-runs, where the strategy can't say what its proposals are
-#: worth; and how many trials there are before, for each parameter: which of them matter is told
-#: better by other configurations than by the same again.
+#: Re-runs in a block, where the strategy gives its proposals no value; and trials for each
+#: parameter before the first re-run, since other configurations tell more about parameters than
+#: re-runs do (docs/search-trials.md, evidence for a variable).
 _RERUNS, _TRIALS_BEFORE = 2, 5
-#: A re-run that is expected to improve the mean over sizes by less than this (logarithm) is not
-#: worth its time.
+#: Re-runs with a smaller expected improvement of the mean over sizes (logarithm) aren't made.
 _LEAST_WORTH = 1e-4
-#: How often a configuration is re-run whose failures may have been the machine's: again and again
-#: they are its own.
+#: Repetitions of a configuration whose failures may be the machine's; further ones are its own.
 _MOST_REPEATS = 2
-#: How often what the user listed is begun while its runs are lost.
+#: Attempts to run what the user listed while its runs are lost.
 _FIRST_ATTEMPTS = 3
-#: A single run so many standard deviations ahead of the best is run again.
-_AHEAD = 2.0
-#: Speedups are worked out anew when this share of new runs has come in.
+#: A single run that is ahead of the best by so many standard deviations is repeated.
+_LEAD_DEVIATIONS = 2.0
+#: Speedups are computed again after this share of further runs.
 _REFRESH_SHARE = 0.2
-#: Proposals that a re-run may be put before; what the user listed is not.
-_JUDGED = (Origin.ENUMERATED, Origin.RANDOM, Origin.SAMPLER)
+#: Origins of proposals that may wait for a better re-run; what the user listed doesn't wait.
+_POSTPONABLE = (Origin.ENUMERATED, Origin.RANDOM, Origin.SAMPLER)
 
 
 class SearchPhase:
-    """Searches within the budget, from wherever earlier sessions got to."""
+    """Searches within the budget, and continues what earlier sessions began."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -68,17 +68,17 @@ class SearchPhase:
         self._runner = session.runner
         self._reader = SpeedupReader(self._plan.workload.sizes, self._plan.estimand)
         self._weights = np.zeros(0)
-        #: A proposal that a re-run was put before.
-        self._held: Proposal | None = None
-        #: Configurations whose runs never came to an end, or failed with the default; to be tried
-        #: before new ones.
+        #: A proposal that waits because a re-run was worth more.
+        self._postponed: Proposal | None = None
+        #: Configurations whose runs were lost, or failed when the default did. They come before
+        #: new ones.
         self._repeat: list[Configuration] = []
         self._repeats: Counter[Configuration] = Counter()
         self._exhausted = False
 
     @property
     def set_aside(self) -> tuple[Item, ...]:
-        """Values that failed and were left out, sorted."""
+        """Values that are set aside after failures, sorted."""
         return tuple(sorted(self._search.failures.aside, key=str))
 
     @property
@@ -89,15 +89,15 @@ class SearchPhase:
 
     @property
     def weights(self) -> dict[int, float]:
-        """What each size (bytes) counts for."""
+        """The weight of each size (bytes)."""
         return dict(zip(self._plan.workload.sizes, self._weights.tolist(), strict=True))
 
     def run(self) -> None:
-        """Spends what is left of the search's budget."""
+        """Spends the rest of the search's budget."""
         budget_s = self._plan.budget.search_s
         timer = self._session.timer(budget_s, Phase.SEARCH)
         self._first_defaults(timer)
-        self.take_up()
+        self.load_search()
         if self._session.is_oversubscribed():
             self._session.reporter.say(
                 "more ranks than cores: no profile can be made, so the search ends here"
@@ -118,36 +118,36 @@ class SearchPhase:
             self._session, next_block, Phase.SEARCH, timer, tell or self._tell, planned=False
         ).run()
 
-    def take_up(self) -> None:
-        """Makes the search, knowing what was measured so far."""
+    def load_search(self) -> None:
+        """Makes the search, and replays all stored runs into it."""
         self._search = self._new_search()
         self._replay_into_search()
 
     def _first_defaults(self, timer: Timer) -> None:
-        """The first run of a session finds cold caches; the median of four is past that."""
+        """Runs the default: the median of four is not affected by cold caches of the first run."""
         runs = [r for r in self._runner.evidence.good(Phase.SEARCH) if r.configuration.is_default]
         is_alone = self._plan.budget.trials == 0
         lacking = (_DEFAULTS_ALONE if is_alone else _FIRST_DEFAULTS) - len(runs)
         if lacking <= 0:
             return
-        # Of jobs one, not four. Here each counts by itself: ranks that spin while they wait for a
-        # core can take half a minute.
+        # One job has all of them. Here each is a block, so that the limits are checked after each:
+        # ranks that spin while they wait for a core can take half a minute.
         each = lacking if self._runner.batches.is_detached else 1
         wanted = repeat_blocks(lacking // each, lambda: [DEFAULT] * each)
 
         def next_block() -> Iterable[Configuration] | None:
             share = 1.0 if is_alone else _DEFAULTS_SHARE
             is_spent = timer.used() > share * timer.budget_s
-            # Those that failed don't count: three in a row end the campaign.
+            # Failed runs don't count: three in a row end the campaign.
             measured = sum(1 for _ in self._runner.evidence.good(Phase.SEARCH))
             is_enough = is_spent and measured >= _FEWEST_DEFAULTS
             return None if is_enough or self._session.is_oversubscribed() else wanted()
 
-        # The search, which is made next, reads them from the store.
+        # Nobody is told of them: the search, which is made next, reads them from the store.
         self._dispatch(next_block, timer, lambda _: None)
 
     def _try_first(self, timer: Timer) -> None:
-        """What the user listed and was never measured, whatever is left of the budget."""
+        """Runs what the user listed and was never measured, whatever is left of the budget."""
         for _ in range(_FIRST_ATTEMPTS):
             known, lost = self._runner.trials, self._runner.unmeasured()
             untried = [c for c in self._plan.first if c not in known or c in lost]
@@ -167,18 +167,18 @@ class SearchPhase:
         times = np.array([self.default_s.get(size, 1e-6) for size in self._plan.workload.sizes])
         self._weights = weigh_sizes(model.sizes, self._plan.messages, times)
         strategy = make_strategy(self._plan.strategy, model, self._weights, seed)
-        self._held = None
+        self._postponed = None
         return Search(model, strategy, self._plan.first)
 
     def _replay_into_search(self) -> None:
-        """Rebuilds what the search knows from what the store holds."""
+        """Replays all stored runs into a new search."""
         for configuration in self._runner.trials:
             self._search.remember(configuration)
         taken_back: set[Configuration] = set()
         for run in self._runner.evidence.runs:
             # The default's runs prove that leaving each variable unset works.
             if run.outcome is Outcome.OK:
-                self._search.worked(run.configuration, run.session)
+                self._search.add_success(run.configuration, run.session)
                 taken_back.discard(run.configuration)
             elif run.configuration.is_default:
                 taken_back.update(self._take_back(run))
@@ -194,31 +194,31 @@ class SearchPhase:
         self._search.rebuild(self.read_speedups())
 
     def _take_back(self, run: Run) -> list[Configuration]:
-        """What failed in the session of a run of the default that failed: no fault of its own."""
-        return self._search.default_failed(run.session) if blames_machine(run) else []
+        """Withdraws the failures of a session in which the default failed; returns them."""
+        return self._search.withdraw_failures(run.session) if blames_machine(run) else []
 
     def _trials_left(self) -> bool:
         limit = self._plan.budget.trials
         return limit is None or self._runner.searched < limit
 
     def _search_block(self, timer: Timer) -> Iterable[Configuration] | None:
-        """The next block of the search, until what is left is the finalists'."""
+        """Returns the next block of the search, or ``None`` when finalists get the rest."""
         if timer.left() <= _FINALISTS_SHARE * self._plan.budget.search_s:
             return None
         return self._new_block(timer)
 
     def _new_block(self, timer: Timer) -> Iterable[Configuration] | None:
-        """A block of what is worth most, while there is time and something to try."""
+        """Returns a block of what is worth most, while there is time and something to try."""
         has_new = self._trials_left() and not self._exhausted
         if timer.left() <= 0 or not (self._repeat or has_new):
             return None
         seed = f"{self._runner.order_seed}:{self._runner.blocks}"
         place = random.Random(seed).randrange(_SEARCH_BLOCK)
-        return self._members(timer, place)
+        return self._fill_block(timer, place)
 
-    def _members(self, timer: Timer, place: int) -> Iterator[Configuration]:
-        """New configurations, those of the known that are worth a re-run, and the default."""
-        reruns = self._reruns()
+    def _fill_block(self, timer: Timer, place: int) -> Iterator[Configuration]:
+        """Yields new configurations, re-runs that are worth more, and the default."""
+        reruns = self._rank_reruns()
         for position in range(_SEARCH_BLOCK):
             while self._runner.failing.in_doubt:
                 yield DEFAULT
@@ -227,14 +227,14 @@ class SearchPhase:
                 continue
             configuration = None
             if timer.left() > 0:
-                configuration = self._repeat.pop() if self._repeat else self._next(reruns)
+                configuration = self._repeat.pop() if self._repeat else self._choose_next(reruns)
             if configuration is None:
                 self._exhausted = True
                 return
             yield configuration
 
-    def _reruns(self) -> list[tuple[Configuration, float]]:
-        """Known configurations with what a re-run is worth, the best last."""
+    def _rank_reruns(self) -> list[tuple[Configuration, float]]:
+        """Ranks configurations by what a re-run is worth, the best last."""
         least = _TRIALS_BEFORE * len(self._plan.space.parameters)
         if len(self._runner.trials) < least or not self._trials_left():
             return []
@@ -242,17 +242,17 @@ class SearchPhase:
         found = [(c, worth) for c, worth in ranked if self._may_run(c)]
         return found[:_SEARCH_BLOCK][::-1]
 
-    def _next(self, reruns: list[tuple[Configuration, float]]) -> Configuration | None:
-        """A new configuration, or a re-run that is worth more; nothing where none is left."""
+    def _choose_next(self, reruns: list[tuple[Configuration, float]]) -> Configuration | None:
+        """Chooses a new configuration or a more valuable re-run; ``None`` if none is left."""
         if not self._trials_left():
             return None
-        proposal = self._held or self._search.ask()
+        proposal = self._postponed or self._search.ask()
         if proposal is None:
             return None
-        self._held = None
-        if reruns and proposal.origin in _JUDGED and _is_behind(proposal, reruns):
-            self._held = proposal
-            return self._known(reruns.pop()[0])
+        self._postponed = None
+        if reruns and proposal.origin in _POSTPONABLE and _is_behind(proposal, reruns):
+            self._postponed = proposal
+            return self._ensure_trial(reruns.pop()[0])
         return self._trial(proposal)
 
     def _trial(self, proposal: Proposal) -> Configuration:
@@ -267,7 +267,7 @@ class SearchPhase:
             return
         speedups = self._reader.read(run)
         for item in sorted(self._search.tell(configuration, speedups, run.session), key=str):
-            self._session.reporter.say(f"{_shown(item)} works by itself: back in the search")
+            self._session.reporter.say(f"{_format_item(item)} works by itself: back in the search")
         if not configuration.is_default:
             known = speedups[~np.isnan(speedups)].tolist()
             self._session.best_log_gain = max([self._session.best_log_gain, *known])
@@ -288,10 +288,11 @@ class SearchPhase:
         elif outcome.blames_configuration:
             for item in sorted(self._search.tell_failed(configuration, run.session), key=str):
                 self._session.reporter.say(
-                    f"setting aside {_shown(item)}: failed twice ({outcome}), never worked"
+                    f"setting aside {_format_item(item)}: failed twice ({outcome}), never worked"
                 )
             if len(configuration) == 1 and self._search.failed_once(configuration):
-                self._repeat.append(configuration)  # it failed by itself: by chance, or always?
+                # A single value that failed may have failed by chance.
+                self._repeat.append(configuration)
 
     def _tell_default_failed(self, run: Run) -> None:
         if not (taken_back := self._take_back(run)):
@@ -310,7 +311,7 @@ class SearchPhase:
             self._repeat.append(configuration)
 
     def _repeat_finalists(self, timer: Timer) -> None:
-        """Re-runs what may be the best at a size, so that the good go on, and not the lucky."""
+        """Repeats configurations that may be the best at a size, since single runs are lucky."""
         self._search.leave_out_idle(self.read_speedups(), is_last_test=False)
 
         def next_block() -> Iterable[Configuration] | None:
@@ -323,62 +324,59 @@ class SearchPhase:
         self._dispatch(next_block, timer)
 
     def _finalists(self) -> list[Configuration]:
-        """Halves, what was ahead in a single run, then the re-runs worth most."""
+        """Lists halves of the best, leaders by a single run, then the most valuable re-runs."""
         model = self._search.model
         model.fit()
         trials = self._runner.trials
         found = [one for one in list_smaller_variants(model) if one not in trials]
-        found += model.lucky_ones(_AHEAD)
+        found += model.list_single_run_leaders(_LEAD_DEVIATIONS)
         most_runs = _MOST_RUNS if self._trials_left() else _MOST_RUNS_EARLY
         ranked = rank_reruns(model, self._weights, most_runs)
         found += [c for c, worth in ranked if worth > _LEAST_WORTH]
         open_ = [c for c in dict.fromkeys(found) if self._may_run(c)]
-        return [self._known(c) for c in open_[:_FINALISTS]]
+        return [self._ensure_trial(c) for c in open_[:_FINALISTS]]
 
     def _may_run(self, configuration: Configuration) -> bool:
-        """Whether a run may be made: none is under way, and it is a trial or may be one."""
+        """Whether a configuration may run: no run is under way, and it is or may be a trial."""
         if configuration in self._runner.trials:
             return not self._runner.flying(configuration)
         return self._trials_left() and self._search.is_open(configuration)
 
-    def _known(self, configuration: Configuration) -> Configuration:
-        """A configuration as a trial: what counts of others may never have been run itself."""
+    def _ensure_trial(self, configuration: Configuration) -> Configuration:
+        """Makes a trial of a configuration that lacks one, as smaller variants may."""
         if configuration not in self._runner.trials:
             self._trial(Proposal(configuration, Origin.SAMPLER))
             self._search.remember(configuration)
         return configuration
 
     def read_speedups(self) -> list[tuple[Configuration, Speedups]]:
-        """The log speedups of all good runs so far, the default's among them, in order.
-
-        Without what those of about the same time have in common.
-        """
+        """Returns the log speedups of all good runs so far in order, without their trend."""
         self._read_at = len(self._runner.evidence.runs)
         return self._search.model.remove_trend(self._reader.rebuild(self._runner.evidence))
 
     def standings(self, *, is_last_test: bool = False) -> tuple[Standing, ...]:
-        """What is known of every configuration with a good run, the default not among them.
+        """Estimates every configuration with a good run, without the default.
 
-        Without the parameters that the runs don't speak for; so it may not have been run itself.
+        Idle parameters are dropped, so a configuration may never have run as it is.
 
         Args:
-            is_last_test: no ablation follows that would leave parameters out.
+            is_last_test: whether no ablation follows (see ``TableModel.find_idle``).
         """
         self._search.leave_out_idle(self.read_speedups(), is_last_test=is_last_test)
         return self._search.model.standings()
 
-    def find_hidden(self) -> dict[str, str]:
-        """Values of parameters that left, but work beside the best."""
-        return pooling.find_hidden(self._search.model, self.read_speedups())
+    def find_interacting_values(self) -> dict[str, str]:
+        """Finds values of idle parameters that help beside the best (see ``pooling``)."""
+        return pooling.find_interacting_values(self._search.model, self.read_speedups())
 
 
 def _is_behind(proposal: Proposal, reruns: Sequence[tuple[Configuration, float]]) -> bool:
-    """Whether a re-run of the last of some is worth more than a proposal."""
+    """Whether the best re-run, the last, is worth more than a proposal."""
     if proposal.worth is None:
         return len(reruns) > _SEARCH_BLOCK - _RERUNS
     return reruns[-1][1] > proposal.worth
 
 
-def _shown(item: Item) -> str:
+def _format_item(item: Item) -> str:
     name, value = item
     return f"{name} unset" if value is None else f"{name}={value}"

@@ -1,4 +1,8 @@
-"""Which configuration to try next: listed ones, suspects alone, then what the strategy says."""
+"""Decides which configuration the search tries next, and passes results on.
+
+First come those that the user listed, then values that were set aside, each by itself, then the
+proposals of the strategy.
+"""
 
 from __future__ import annotations
 
@@ -10,19 +14,18 @@ from commtune.tuner.search.model import TableModel
 from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.strategy import Origin, Proposal, Strategy, active_values
 
-#: Failures before these are forgotten by the model, not by what is set aside.
+#: The latest failures that ``rebuild`` adds to the model; all count for what is set aside.
 _MOST_FAILED = 100
 
 
 class Search:
-    """Asks for configurations of a space; is told how they did.
+    """An ask-and-tell interface over model, strategy and failures.
 
-    Laws: ``ask`` never returns a configuration that was asked for or known before, nor one that
-    the space forbids, nor one with a value that was set aside; ``None`` means that the space has
-    nothing left.
+    ``ask`` never returns a configuration that was returned or remembered before, one that the
+    space forbids, or one with a value that is set aside. It returns ``None`` when nothing is left.
 
     Args:
-        model: takes in what is told, before the strategy does.
+        model: is updated before the strategy is told.
         first: configurations to try before all others (site settings).
     """
 
@@ -41,57 +44,54 @@ class Search:
         self._known.add(configuration)
 
     def ask(self) -> Proposal | None:
-        """The next configuration to try, or ``None`` when nothing is left."""
+        """Returns the next configuration to try, or ``None`` when nothing is left."""
         proposal = self._listed() or self._isolated() or self._strategy.ask(self.is_open)
         if proposal is not None:
             self._known.add(proposal.configuration)
             self._strategy.wait_for(proposal.configuration)
         return proposal
 
-    def worked(self, configuration: Configuration, session: str) -> set[Item]:
-        """A run succeeded; the score of an earlier one comes with ``rebuild``.
-
-        Returns the values that were set aside before, and come back.
-        """
+    def add_success(self, configuration: Configuration, session: str) -> set[Item]:
+        """Adds a run that worked, without its speedups; returns the values that come back."""
         if configuration.is_default:
-            self.failures.default_worked(session)
-        return self.failures.succeeded(active_values(self.space, configuration))
+            self.failures.trust_session(session)
+        return self.failures.add_success(active_values(self.space, configuration))
 
     def tell(self, configuration: Configuration, speedups: Speedups, session: str) -> set[Item]:
-        """A run succeeded, with these log speedups; returns as ``worked``."""
+        """Adds a run that worked, with its log speedups; returns as ``add_success``."""
         self.model.add([(configuration, speedups)])
         if not configuration.is_default:
             self._strategy.tell(configuration, speedups)
-        return self.worked(configuration, session)
+        return self.add_success(configuration, session)
 
     def tell_failed(self, configuration: Configuration, session: str) -> set[Item]:
-        """A run failed through its configuration; returns values that are set aside for it."""
+        """Adds a failure of a configuration; returns the values that are set aside for it."""
         self.model.add_failed(configuration)
         self._strategy.tell_failed(configuration)
-        return self.failures.failure(active_values(self.space, configuration), session)
+        return self.failures.add_failure(active_values(self.space, configuration), session)
 
-    def default_failed(self, session: str) -> list[Configuration]:
-        """Takes back the failures of a session (until ``rebuild``, the strategy knows them still).
+    def withdraw_failures(self, session: str) -> list[Configuration]:
+        """Withdraws the failures of a session; the strategy forgets them at the next ``rebuild``.
 
-        Returns whose they were.
+        Returns their configurations.
         """
-        back = self.failures.default_failed(session)
+        back = self.failures.withdraw_failures(session)
         return [self.space.configuration(assignment) for assignment in back]
 
     def is_doubted(self, session: str) -> bool:
-        """Whether the default failed last in a session: no failure counts there."""
+        """Whether the last run of the default failed in a session, so no failure counts there."""
         return self.failures.is_doubted(session)
 
     def failed_once(self, configuration: Configuration) -> bool:
-        """Whether one run of a configuration failed, and no other."""
+        """Whether a configuration failed exactly once."""
         return self.failures.failed.count(active_values(self.space, configuration)) == 1
 
     def forget(self, configuration: Configuration) -> None:
-        """A run was lost: nothing is known of the configuration, and nobody waits for it."""
+        """Notes that a run was lost, so its configuration is no longer pending."""
         self._strategy.forget(configuration)
 
     def rebuild(self, runs: Sequence[tuple[Configuration, Speedups]]) -> None:
-        """Puts all runs so far in the place of what was told."""
+        """Replaces everything that was told by all runs so far."""
         self.model.forget_all()
         self.model.add(runs)
         for failed in self.failures.failed[-_MOST_FAILED:]:
@@ -102,10 +102,10 @@ class Search:
     def leave_out_idle(
         self, runs: Sequence[tuple[Configuration, Speedups]], *, is_last_test: bool
     ) -> None:
-        """As ``rebuild``; parameters that these runs don't speak for count as unset from then.
+        """Finds the idle parameters anew, and rebuilds without them.
 
         Args:
-            is_last_test: no ablation follows.
+            is_last_test: whether no ablation follows (see ``TableModel.find_idle``).
         """
         self.model.idle = ()
         self.rebuild(runs)
@@ -120,9 +120,9 @@ class Search:
         return None
 
     def _isolated(self) -> Proposal | None:
-        """A suspected value alone, everything else as the default has it."""
-        while self.failures.unclear:
-            name, value = self.failures.unclear.pop(0)
+        """Returns a configuration of one value that was set aside, everything else unset."""
+        while self.failures.to_isolate:
+            name, value = self.failures.to_isolate.pop(0)
             if (name, value) not in self.failures.aside or value is None:
                 continue
             configuration = self.space.configuration({name: value})
@@ -131,7 +131,7 @@ class Search:
         return None
 
     def is_open(self, configuration: Configuration) -> bool:
-        """Whether it is new, and free of what was set aside."""
+        """Whether a configuration is new and has no value that is set aside."""
         if configuration in self._known:
             return False
-        return not self.failures.blocks(active_values(self.space, configuration))
+        return not self.failures.excludes(active_values(self.space, configuration))

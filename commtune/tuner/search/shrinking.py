@@ -1,8 +1,7 @@
-"""Halves of what is good: which of its variables matter?
+"""Proposes parts of the best configurations, to learn which of their variables matter.
 
-The search meets its best configurations with whatever else they happened to set, and what it
-changes of them keeps most of that. So their variables come together in all that is good, and no
-model can tell which of them matter. A run of half of them can.
+The variables of a good configuration occur together in all good runs, since the search varies it
+only a little. So no model can tell which of them matter, but a run of half of them can.
 """
 
 from __future__ import annotations
@@ -15,40 +14,39 @@ import numpy as np
 from commtune.model import Configuration
 from commtune.tuner.search.model import TableModel
 
-#: All that is left out together is expected to cost so much of the speedup (logarithms), or this
-#: share of it, at most.
+#: What is left out may cost so much of the log speedup by the model, or this share of it.
 _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
-#: Of what is behind the best by no more than this many of its standard errors, the smallest is
-#: halved. Small, since few runs leave large errors: then all could be the best, and what is
-#: merely small would be halved, or nothing.
-_BEHIND = 0.1
+#: The smallest of the configurations within so many standard errors of the best is halved. With
+#: one, everything may be the best after few runs, and what is merely small is halved, or nothing
+#: (docs/search-trials.md, halving before a gain is certain).
+_BEHIND_ERRORS = 0.1
 
 
 def list_smaller_variants(model: TableModel) -> list[Configuration]:
-    """Of the smallest configuration that looks best at each size, half of what it gains.
+    """Lists the halves of the smallest configuration that looks best at each size.
 
-    What looks like no gain, and what a single variable gains, has none. Some may have been tried.
+    Sizes without a speedup, or with one by a single variable, add none. Some may have been tried.
     """
-    if not model.kept:
+    if not model.fitted:
         return []
-    mean, error = model.predict(model.encoding.rows(model.kept))
-    least = (mean - _BEHIND * error).max(axis=0)
-    lengths = np.array([len(one) for one in model.kept])
+    mean, error = model.predict(model.encoding.rows(model.fitted))
+    least = (mean - _BEHIND_ERRORS * error).max(axis=0)
+    lengths = np.array([len(one) for one in model.fitted])
     sizes_of: defaultdict[int, list[int]] = defaultdict(list)
     for size in np.flatnonzero(least > 0).tolist():
         good = np.flatnonzero(mean[:, size] >= least[size])
         sizes_of[min(good.tolist(), key=lambda n: (lengths[n], -mean[n, size]))].append(size)
-    large = [(model.kept[n], sizes) for n, sizes in sizes_of.items() if lengths[n] > 1]
+    large = [(model.fitted[n], sizes) for n, sizes in sizes_of.items() if lengths[n] > 1]
     return list(dict.fromkeys(halve_configuration(model, one, sizes) for one, sizes in large))
 
 
 def halve_configuration(
     model: TableModel, large: Configuration, sizes: Sequence[int]
 ) -> Configuration:
-    """A configuration without what the model expects to bring the lesser half at some sizes.
+    """Drops variables as long as the model expects half of the speedup to stay at some sizes.
 
     Args:
-        sizes: their places in the model.
+        sizes: indices of sizes in the model.
     """
     space, rows = model.encoding.space, model.encoding.rows
     whole = model.predict(rows([large]))[0][0, sizes]

@@ -1,4 +1,4 @@
-"""What the search knows of every configuration that it ran: the interface to what follows it."""
+"""Log speedups of runs over the default, and the estimates that the search hands on."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from commtune.tuner.search.encoding import Matrix
 from commtune.tuner.statistics.evidence import Evidence, number_states
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: Gains of a machine state are scaled by this quantile of them, where there are enough, and
-#: where it is a gain at all.
-_GOOD, _FEW, _LEAST_LEVEL = 0.9, 10, 0.05
+#: Gains (log speedups) of a machine state are scaled by this quantile of theirs, if the state has
+#: at least so many runs, and the quantile is above the third value in every state.
+_LEVEL_QUANTILE, _FEWEST_RUNS, _LEAST_LEVEL = 0.9, 10, 0.05
 
-#: Log speedup over the default at each size of the campaign, of one run; NaN where it can't be
-#: compared.
+#: A run's log speedup over the default at each size of the campaign; NaN where not comparable.
 Speedups = Matrix
 Table = NDArray[Any]
 _Cell = tuple[int, int]
@@ -27,10 +26,10 @@ _Cell = tuple[int, int]
 
 @dataclass(frozen=True)
 class Standing:
-    """What is known of a configuration's speedup; it picks candidates and is never a claim.
+    """The estimated speedup of a configuration; it chooses candidates and is never a claim.
 
     Attributes:
-        runs: good runs of the search.
+        runs: number of good runs in the search.
         mean: log speedup over the default, by size in bytes.
         error: its standard error, by size in bytes.
     """
@@ -42,10 +41,10 @@ class Standing:
 
 
 class SpeedupReader:
-    """Reads log speedups from runs: against the default's median in the same machine state.
+    """Computes log speedups of runs over the default's median in the same machine state.
 
-    Where speedups are about means, a run counts by the time that it saves of the default's mean,
-    as a share: of that, means are right, and of ratios near 1 it is the logarithm.
+    With the estimand ``mean``, a run counts by the share of the default's mean time that it
+    saves: averages of that are unbiased, and for ratios near 1 it is close to the logarithm.
 
     Args:
         sizes: bytes, ascending.
@@ -55,11 +54,11 @@ class SpeedupReader:
         self._sizes = np.array(sizes)
         self._estimand = estimand
         self._states = MachineStates()
-        #: By machine state and size: seconds of the default, and what gains are multiplied by.
+        #: Machine states x sizes: seconds of the default, and factors of the log speedups.
         self.default_s, self._factors = np.full((2, 1, len(sizes)), np.nan)
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
-        """Works the default out anew; the speedups of all good runs of the search, in order."""
+        """Computes the default's times anew, and the speedups of all good runs, in order."""
         self._states = evidence.speeds()
         known = [run.configuration for run in evidence.good(Phase.SEARCH)]
         is_default = [one.is_default for one in known]
@@ -72,19 +71,19 @@ class SpeedupReader:
             self.default_s[cell] = middle(here) if len(here) else np.nan
         gains = self._gains(median_s, state)
         if len(self._states.names) > 1:
-            self._factors = _even_out(gains, state, shape)
+            self._factors = _scale_states(gains, state, shape)
             gains *= self._factors[state, np.arange(len(self._sizes))]
         return list(zip(known, gains, strict=True))
 
     def read(self, run: Run) -> Speedups:
-        """The speedups of one run."""
+        """Computes the speedups of one run."""
         times = SizeTimes()
         times.add(0, run.measurements)
         found: Speedups = self._gains(*self._read_times(times, 1))[0]
         return found
 
     def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
-        """Medians (seconds; NaN for none that counts) and machine states, a row for each run."""
+        """Returns medians (seconds; NaN for none that counts) and machine states, runs x sizes."""
         size = np.array(times.bytes)
         column = np.searchsorted(self._sizes, size).clip(max=len(self._sizes) - 1)
         state = number_states(self._states, times)
@@ -105,22 +104,26 @@ class SpeedupReader:
 
 
 def _list_cells(values: Table, state: Table, shape: _Cell) -> Iterator[tuple[_Cell, Matrix]]:
-    """What is known in each machine state and at each size."""
+    """Yields the values (not NaN) of each machine state and size."""
     for one, size in np.ndindex(shape):
         known = (state[:, size] == one) & ~np.isnan(values[:, size])
         yield (one, size), values[known, size]
 
 
-def _even_out(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
-    """Factors that bring the gains of each machine state to those of all.
+def _scale_states(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
+    """Returns factors that scale the gains of each machine state to the mean over states.
 
-    A setting may gain 1.4x at one speed and 2.9x at another. Without this, the speed that a run
-    happened to have would outweigh its configuration. Compared is what good configurations gain.
+    A setting may gain 1.4x in one state and 2.9x in another. Without this, the state that a run
+    happened to have would outweigh its configuration. The level of a state is a high quantile,
+    the gain of good configurations.
     """
     runs, level = np.zeros((2, *shape))
     for cell, here in _list_cells(gains, state, shape):
-        if len(here) >= _FEW:
-            runs[cell], level[cell] = len(here), np.sort(here)[int(_GOOD * (len(here) - 1))]
+        if len(here) >= _FEWEST_RUNS:
+            runs[cell], level[cell] = (
+                len(here),
+                np.sort(here)[int(_LEVEL_QUANTILE * (len(here) - 1))],
+            )
     mean = (runs * level).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)
     is_gain = np.where(runs > 0, level, np.inf).min(axis=0) > _LEAST_LEVEL
     known = is_gain & (runs > 0)

@@ -1,4 +1,8 @@
-"""What runs made about the same time have in common: the machine changes while a search runs."""
+"""Estimates the trend of the machine's speed in the order of runs, by a running median.
+
+Neighbouring runs share the machine's state of the moment, which would otherwise pass for the
+effect of what the search tried then.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +11,34 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from commtune.tuner.search.encoding import Matrix
 
-#: Runs before and after one that were made about the same time.
-_NEAR = 4
-#: Residuals (logarithm) are drawn in to this: one stray run is no trend.
-_FAR = 0.45
-#: Standard errors by which runs must tell of the next ones. So many, since runs that follow each
-#: other set alike values, and what the model doesn't know of these is no trend.
-_SURE = 3.5
+#: Runs before, and runs after, a run whose median is its trend.
+_NEIGHBOURS = 4
+#: Residuals (logarithm) are clipped at this on both sides: one disturbed run is no trend.
+_CLIPPED_AT = 0.45
+#: Standard errors by which neighbours have to predict a run's residual. With two, too much is
+#: removed in large spaces: consecutive runs set similar values, and what the model does not know
+#: of these looks like a trend (docs/search-trials.md, autocorrelated noise).
+_LEAST_ERRORS = 3.5
 
 
 def find_trend(residuals: Matrix) -> Matrix:
-    """What the runs around each run tell of its residual: zero where that may be chance.
+    """Estimates the trend at each run: the median residual of its neighbours, or 0 everywhere.
+
+    It is 0 unless a regression of residuals on these medians is significant, with a standard
+    error that allows for the correlation of a run's sizes (clustered by run).
 
     Args:
-        residuals: of runs, one after the other, at each size (logarithm).
+        residuals: log speedups less the model's predictions, runs in their order x sizes.
     """
     if len(residuals) < 2:
         return np.zeros_like(residuals)
-    drawn = np.clip(residuals, -_FAR, _FAR)
-    padded = np.pad(drawn, ((_NEAR, _NEAR), (0, 0)), constant_values=np.nan)
-    windows = sliding_window_view(padded, 2 * _NEAR + 1, axis=0)
-    around: Matrix = np.nanmedian(np.delete(windows, _NEAR, axis=-1), axis=-1)
-    here, there = drawn - drawn.mean(axis=0), around - around.mean(axis=0)
+    clipped = np.clip(residuals, -_CLIPPED_AT, _CLIPPED_AT)
+    padded = np.pad(clipped, ((_NEIGHBOURS, _NEIGHBOURS), (0, 0)), constant_values=np.nan)
+    windows = sliding_window_view(padded, 2 * _NEIGHBOURS + 1, axis=0)
+    around: Matrix = np.nanmedian(np.delete(windows, _NEIGHBOURS, axis=-1), axis=-1)
+    here, there = clipped - clipped.mean(axis=0), around - around.mean(axis=0)
     square = max(float((there * there).sum()), 1e-12)
     share = float((there * here).sum()) / square
     by_run = (there * (here - share * there)).sum(axis=1)
-    is_sure = share * square > _SURE * float(np.sqrt((by_run**2).sum()))
-    return around * float(is_sure)
+    is_significant = share * square > _LEAST_ERRORS * float(np.sqrt((by_run**2).sum()))
+    return around * float(is_significant)

@@ -40,7 +40,7 @@ def _observe(configurations: list[Configuration], seed: int, effect: float = 0.0
     gains = effect * (rows[:, :1] > 0)
     return Observed(
         rows=rows,
-        alike=_covariance().liken(rows, rows),
+        similarity=_covariance().compare_rows(rows, rows),
         means=gains + 0.1 * rng.standard_normal((len(rows), len(_SIZES))),
         share=1 / rng.integers(1, 5, len(rows)),
         noise=0.01 * (0.4 * np.eye(len(_SIZES)) + 0.6),
@@ -52,12 +52,12 @@ def test_what_a_weight_changes_is_what_a_new_posterior_says(seed: int) -> None:
     rng = np.random.default_rng(seed)
     observed, covariance = _observe(_draw(30, seed), seed, effect=1.0), _covariance()
     before = Posterior(covariance, observed)
-    known = covariance.between(observed.alike)
+    known = covariance.between_rows(observed.similarity)
     covariance.values[4 + seed] *= rng.choice([0.3, 3.0])
-    added = covariance.between(observed.alike) - known
+    added = covariance.between_rows(observed.similarity) - known
     after = Posterior(covariance, observed)
     assert abs(after.log_likelihood - before.log_likelihood) > 1e-3
-    grown = before.growth_with(added, np.eye(len(added)))
+    grown = before.likelihood_growth(added, np.eye(len(added)))
     assert grown == pytest.approx(after.log_likelihood - before.log_likelihood)
 
 

@@ -18,7 +18,7 @@ def _alike(name: str, *values: str) -> Matrix:
     encoding = Encoding(SPACE)
     number = [parameter.name for parameter in SPACE.parameters].index(name)
     places = [encoding.values[number].index(value) for value in values]
-    return encoding.alike[number][np.ix_(places, places)]
+    return encoding.similarity[number][np.ix_(places, places)]
 
 
 def test_words_are_like_themselves_and_numbers_like_their_neighbours() -> None:
@@ -37,6 +37,6 @@ def test_choices_of_a_group_are_alike_as_far_as_they_set_the_same() -> None:
 
 @pytest.mark.parametrize("name", list_presets())
 def test_likenesses_of_shipped_spaces_are_covariances(name: str) -> None:
-    for alike in Encoding(load_space(name)).alike:
+    for alike in Encoding(load_space(name)).similarity:
         assert (alike == alike.T).all()
         assert np.linalg.eigvalsh(alike).min() > -1e-9

@@ -8,7 +8,7 @@ from commtune.documents.yaml_document import parse_document
 from commtune.model import DEFAULT, Configuration
 from commtune.spaces.loading import build_space
 from commtune.tuner.search.model import TableModel
-from commtune.tuner.search.pooling import add_values, find_hidden
+from commtune.tuner.search.pooling import add_values, find_interacting_values
 from commtune.tuner.search.standings import Speedups
 
 SIZES = tuple(2**power for power in range(3, 23, 2))
@@ -49,7 +49,7 @@ def find(runs: Runs) -> dict[str, str]:
     model.idle = tuple(name for name in NAMES if name != "BEST")
     for configuration, speedups in runs:
         model.add([(configuration, speedups)])
-    return find_hidden(model, model.remove_trend(runs))
+    return find_interacting_values(model, model.remove_trend(runs))
 
 
 def test_what_works_beside_the_best_at_some_sizes_is_found() -> None:

@@ -204,7 +204,7 @@ def pooled(runs: list[tuple[Configuration, float]], *, is_last_test: bool = Fals
 @pytest.mark.parametrize("names", [("A",), ("A", "D")])
 def test_what_matters_stays_and_what_does_nothing_goes(names: tuple[str, ...]) -> None:
     effect = bring(**dict.fromkeys(names, 1.3))
-    found = [pooled(searched(effect, seed)).reduce(WINNER) for seed in range(8)]
+    found = [pooled(searched(effect, seed)).drop_idle(WINNER) for seed in range(8)]
     assert all(set(names) <= set(one) for one in found)
     # Of eight times six or seven that do nothing, some are kept by chance.
     assert sum(len(one) - len(names) for one in found) <= 4
@@ -213,7 +213,7 @@ def test_what_matters_stays_and_what_does_nothing_goes(names: tuple[str, ...]) -
 def test_runs_that_differ_in_idle_parameters_only_are_of_one_configuration() -> None:
     runs = searched(bring(A=1.3), 1)
     model = pooled(runs)
-    small = model.reduce(WINNER)
+    small = model.drop_idle(WINNER)
     assert small == Configuration({"A": "x"})
     alike = [one for one, _ in runs if one.get("A") == "x"]
     assert model.runs_of(small) == len(alike) > 10
@@ -224,7 +224,7 @@ def test_runs_that_differ_in_idle_parameters_only_are_of_one_configuration() -> 
 
 def test_what_a_parameter_that_matters_needs_stays_with_it() -> None:
     for seed in range(4):
-        small = pooled(searched(bring(GRANDCHILD=1.4), seed)).reduce(WINNER)
+        small = pooled(searched(bring(GRANDCHILD=1.4), seed)).drop_idle(WINNER)
         assert small["GRANDCHILD"] == "1"
         assert (small["PARENT"], small["CHILD"]) == ("on", "2")
         assert SPACE.check(small) == []
@@ -233,7 +233,7 @@ def test_what_a_parameter_that_matters_needs_stays_with_it() -> None:
 def test_few_configurations_tell_no_parameter_from_another() -> None:
     """Two that were only ever set together: dropping the wrong one would lose all."""
     model = pooled([(WINNER, math.log(1.5)), (Configuration({"A": "y"}), 0.0)])
-    assert model.reduce(WINNER) == WINNER
+    assert model.drop_idle(WINNER) == WINNER
 
 
 def test_where_nothing_matters_there_is_still_a_best() -> None:
@@ -243,15 +243,15 @@ def test_where_nothing_matters_there_is_still_a_best() -> None:
 
 def test_every_parameter_counts_again_for_new_runs() -> None:
     model = pooled(searched(bring(A=1.3), 1))
-    assert model.reduce(WINNER) != WINNER
+    assert model.drop_idle(WINNER) != WINNER
     model.idle = ()
-    assert model.reduce(WINNER) == WINNER
+    assert model.drop_idle(WINNER) == WINNER
 
 
 def test_where_no_ablation_follows_more_has_to_speak_for_a_parameter() -> None:
     found = [searched(bring(A=1.3), seed, runs=24, noise=0.15) for seed in range(24)]
-    before = [pooled(runs).reduce(WINNER) for runs in found]
-    alone = [pooled(runs, is_last_test=True).reduce(WINNER) for runs in found]
+    before = [pooled(runs).drop_idle(WINNER) for runs in found]
+    alone = [pooled(runs, is_last_test=True).drop_idle(WINNER) for runs in found]
     # Of what was kept in doubt only the most likely one stays.
     assert sum(len(one) > 1 for one in before) >= 3
     assert sum(len(one) > 1 for one in alone) <= 1

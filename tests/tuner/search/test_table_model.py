@@ -151,9 +151,9 @@ def test_a_lucky_run_is_to_be_made_again() -> None:
     model, lucky = fed(40), Configuration({"V6": "a", "V7": "d"})
     model.add([(lucky, np.array([truth(lucky, size) + 1.5 * (size == 64) for size in SIZES]))])
     model.fit()
-    assert lucky in model.lucky_ones(2.0)
+    assert lucky in model.list_single_run_leaders(2.0)
     model.add([(lucky, np.array([truth(lucky, size) for size in SIZES]))])
-    assert lucky not in model.lucky_ones(2.0)
+    assert lucky not in model.list_single_run_leaders(2.0)
 
 
 def test_runs_that_could_change_the_best_are_worth_most() -> None:
@@ -197,7 +197,7 @@ def test_a_search_finds_both_halves_of_the_table() -> None:
 def test_a_fit_holds_no_more_than_its_limit() -> None:
     model = fed(1000)
     model.fit()
-    assert len(model.kept) <= 310
+    assert len(model.fitted) <= 310
     assert len(model.standings()) == 1000
     best = max(model.standings(), key=lambda one: one.mean[SIZES[-1]])
     assert truth(best.configuration, SIZES[-1]) > 0.79

@@ -1,4 +1,4 @@
-"""Strategies by the names that a campaign file gives them."""
+"""Makes search strategies by the names that campaign files use."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _OWN = (DEFAULT_STRATEGY, "exhaustive", "random")
 
 
 def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> Strategy:
-    """The strategy of a name.
+    """Makes the strategy of a name.
 
     Args:
-        model: what the search believes; it takes in each run before the strategy is told.
+        model: is updated with each run before the strategy is told.
         weights: of the model's sizes, in their order.
 
     Raises:
@@ -46,7 +46,7 @@ def make_strategy(name: str, model: TableModel, weights: Matrix, seed: int) -> S
 
 
 def check_strategy(name: str) -> None:
-    """Refuses at once what ``make_strategy`` would refuse when the search begins.
+    """Checks the name of a strategy before a campaign starts.
 
     Raises:
         UserError: no strategy has this name, it lacks a package, or can't be made.

@@ -1,4 +1,4 @@
-"""Every configuration of the space once, in random order."""
+"""Exhaustive search: every configuration of the space once, in random order."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, 
 
 
 class Exhaustive(Strategy):
-    """Enumerates the space; for spaces that fit the budget as a whole."""
+    """Enumerates a space that fits the budget as a whole."""
 
     def __init__(self, space: Space, seed: int) -> None:
         self._left = list(space.configurations())
         random.Random(seed).shuffle(self._left)
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """The next one that is open."""
+        """Returns the next open configuration."""
         while self._left:
             configuration = self._left.pop()
             if is_open(configuration):

@@ -1,8 +1,7 @@
-"""Samplers of Optuna, with one objective: the mean log speedup.
+"""Samplers of Optuna, with one objective: the weighted mean log speedup over sizes.
 
-The study lives in memory and is rebuilt from what was measured (at start, at resume, and now and
-then, because speedups are relative to the default and to the machine state, which become known
-better with time).
+The study is in memory. It is rebuilt from all runs at start, at resume and now and then, since
+the default's times and the machine states, to which speedups refer, are estimated ever better.
 """
 
 from __future__ import annotations
@@ -38,14 +37,14 @@ from commtune.tuner.search.strategies.strategy import (
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-#: Ordered values beyond this many are searched by their order, not as unrelated categories.
+#: A parameter with more ordered values than this is an integer, not a categorical one.
 _MOST_CATEGORIES = 8
-#: What a study remembers at most: the best and the latest. Keeps the cost of a trial constant.
+#: The most trials in a study, the best and the latest; keeps the cost of a trial constant.
 _MOST_REMEMBERED = 400
-#: How often the sampler is asked before a known configuration is changed a little instead: an
-#: answer of the sampler costs milliseconds, and once it has converged most are known.
+#: Proposals of the sampler before its last one is changed a little instead (and such changes): a
+#: proposal takes milliseconds, and once the sampler has converged, most are known.
 _TRIES, _CHANGES = 2, 30
-#: A score no run reaches: failed configurations rank behind all others.
+#: The score of a failure, worse than that of any run.
 _FAILED = -10.0
 #: Shorter names of samplers; every other class of ``optuna.samplers`` goes by its own.
 SHORT_NAMES = {
@@ -55,10 +54,10 @@ SHORT_NAMES = {
     "tpe": "TPESampler",
 }
 
-#: Packages that Optuna imports only when it is first asked, deep inside of a campaign.
+#: Packages that Optuna imports only at the first proposal, when a campaign is well under way.
 _NEEDED = {"GPSampler": "torch", "CmaEsSampler": "cmaes"}
 
-#: It stops its study when it is through, which only Study.optimize allows.
+#: It stops its study at the end of the space, which only ``Study.optimize`` allows.
 _ENUMERATING = optuna.samplers.BruteForceSampler
 
 #: Makes the sampler of a study from a seed.
@@ -95,10 +94,10 @@ def _is_plain(made: type[BaseSampler]) -> bool:
 
 
 def sampler_of(name: str) -> MakeSampler | None:
-    """The sampler of Optuna that goes by a name, with Optuna's own settings; if there is one.
+    """Finds the sampler of a name, with Optuna's own settings; ``None`` if there is none.
 
     Raises:
-        UserError: it needs a package that is not there, or only Optuna itself can use it.
+        UserError: it needs a package that isn't installed, or works in ``Study.optimize`` only.
     """
     made = _samplers().get(SHORT_NAMES.get(name, name))
     if made is None:
@@ -129,7 +128,7 @@ def sampler_of(name: str) -> MakeSampler | None:
 
 
 class OptunaStrategy:
-    """Asks a study.
+    """Proposes what a sampler of Optuna suggests.
 
     Args:
         weights: of the sizes in the mean.
@@ -147,11 +146,11 @@ class OptunaStrategy:
         self._make_sampler = make_sampler
         self._random = RandomSampling(space, rng)
         self._study = self._new_study()
-        #: What was asked for and not told yet, with the number of its trial.
+        #: Pending configurations, with the number of their trial in the study.
         self._waiting: dict[Configuration, int] = {}
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """From the study, or a little beside what that says."""
+        """Returns the sampler's proposal, or one near it if that is not open."""
         for _ in range(_TRIES):
             trial = self._study.ask()
             assignment = self._suggest(trial)
@@ -163,29 +162,29 @@ class OptunaStrategy:
         return self._near(assignment, is_open) or self._random.ask(is_open)
 
     def wait_for(self, configuration: Configuration) -> None:
-        """Lets the study know that a configuration is under way."""
+        """Adds a pending configuration to the study as a running trial."""
         if configuration not in self._waiting:
             values = active_values(self._space, configuration)
             self._study.add_trial(self._frozen(values, None))
             self._waiting[configuration] = len(self._study.get_trials(deepcopy=False)) - 1
 
     def tell(self, configuration: Configuration, speedups: Speedups) -> None:
-        """Tells the study the mean."""
+        """Tells the study the mean log speedup of a run."""
         self._close(configuration, self._score(speedups))
 
     def tell_failed(self, configuration: Configuration) -> None:
-        """Tells the study of a score behind all others."""
+        """Tells the study of a failure, whose score is below all others."""
         self._close(configuration, None)
 
     def forget(self, configuration: Configuration) -> None:
-        """Closes the trial that was waited for."""
+        """Closes the trial of a pending configuration as failed."""
         if (number := self._waiting.pop(configuration, None)) is not None:
             self._study.tell(number, state=TrialState.FAIL)
 
     def rebuild(
         self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
     ) -> None:
-        """Makes the study anew from all runs so far, and what is still waited for."""
+        """Makes the study anew from all runs so far and pending configurations."""
         self._study = self._new_study()
         self._study.add_trials(list(self._remembered(runs)))
         for values in failed[-_MOST_REMEMBERED // 4 :]:
@@ -214,7 +213,7 @@ class OptunaStrategy:
             yield self._frozen(active_values(self._space, configuration), score)
 
     def _near(self, assignment: Assignment, is_open: IsOpen) -> Proposal | None:
-        """A new configuration that differs from one in a parameter or two."""
+        """Draws an open configuration that differs in one or two parameters."""
         for attempt in range(_CHANGES):
             changed = dict(assignment)
             for _ in range(1 + attempt // (_CHANGES // 2)):
@@ -234,7 +233,7 @@ class OptunaStrategy:
         return assignment
 
     def _close(self, configuration: Configuration, score: float | None) -> None:
-        """Ends the trial that is waited for, or adds one; without a score it failed."""
+        """Ends the trial of a pending configuration, or adds one; failed without a score."""
         number = self._waiting.pop(configuration, None)
         if number is not None and score is not None:
             self._study.tell(number, score)
@@ -248,7 +247,7 @@ class OptunaStrategy:
     def _frozen(
         self, assignment: Assignment, score: float | None, *, failed: bool = False
     ) -> optuna.trial.FrozenTrial:
-        """A trial with its score, or one that is waited for."""
+        """Makes a trial with its score, or a running one without."""
         params: dict[str, str | int | None] = {}
         distributions: dict[str, BaseDistribution] = {}
         for parameter in self._space.parameters:

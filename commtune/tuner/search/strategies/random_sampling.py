@@ -1,4 +1,4 @@
-"""Configurations drawn at random: the yardstick of all other strategies."""
+"""Random search, the baseline to which other strategies are compared."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ import random
 from commtune.spaces.space import Space
 from commtune.tuner.search.strategies.strategy import IsOpen, Origin, Proposal, Strategy
 
-#: How often is drawn before the rest of the space is looked through.
+#: Random draws before the first open configuration is looked for by enumeration.
 _TRIES = 300
 
 
 class RandomSampling(Strategy):
-    """Draws configurations that are legal and not known."""
+    """Draws legal configurations that are not known."""
 
     def __init__(self, space: Space, rng: random.Random) -> None:
         self._space = space
         self._rng = rng
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """A random open one; where nearly all are known, the first that is not."""
+        """Returns a random open configuration, or the first one where nearly all are known."""
         for _ in range(_TRIES):
             configuration = self._space.sample(self._rng)
             if is_open(configuration):

@@ -1,4 +1,4 @@
-"""The seam of the search: what proposes configurations, and is told how they did."""
+"""The interface of search strategies, which propose configurations and are told of results."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Proposal:
     """A configuration to try, and where it came from.
 
     Attributes:
-        worth: by how much it is expected to improve the table (logarithm), if anybody knows.
+        worth: expected improvement of the table by a run (logarithm); ``None`` if unknown.
     """
 
     configuration: Configuration
@@ -42,42 +42,43 @@ class Proposal:
 
 
 class Strategy(Protocol):
-    """Proposes configurations of a space; is told how they did.
+    """Proposes configurations of a space, and is told of their results.
 
-    Laws: ``ask`` proposes what the space allows and ``is_open`` admits, and nothing else;
-    ``None`` means that nothing is left. Equal seeds and equal calls give equal proposals. What is
-    under way (``wait_for``) is told or forgotten once; a strategy may be told of configurations
-    that it never proposed, and of the same one several times. One that learns nothing only asks.
+    Contract: ``ask`` proposes only what the space allows and ``is_open`` admits; ``None`` means
+    that nothing is left. Equal seeds and equal calls give equal proposals. A pending
+    configuration (``wait_for``) is told or forgotten once. A strategy may be told of
+    configurations that it never proposed, and of the same one several times. One that doesn't
+    learn implements ``ask`` only.
     """
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """The next configuration to try."""
+        """Returns the next configuration to try."""
         ...
 
     def wait_for(self, configuration: Configuration) -> None:
-        """A configuration is under way, whoever proposed it."""
+        """Notes that a configuration is pending, whoever proposed it."""
         return
 
     def tell(self, configuration: Configuration, speedups: Speedups) -> None:
-        """A run succeeded, with these log speedups over the default."""
+        """Adds a run that worked, with its log speedups over the default by size."""
         return
 
     def tell_failed(self, configuration: Configuration) -> None:
-        """A run failed through its configuration."""
+        """Adds a failure of a configuration."""
         return
 
     def forget(self, configuration: Configuration) -> None:
-        """A run was lost: nothing is known of it, and nobody waits for it."""
+        """Notes that a run was lost, so its configuration is no longer pending."""
         return
 
     def rebuild(
         self, runs: Sequence[tuple[Configuration, Speedups]], failed: Sequence[Assignment]
     ) -> None:
-        """Puts all that is known in the place of what was told; what is waited for stays."""
+        """Replaces everything that was told; pending configurations stay so."""
         return
 
 
 def active_values(space: Space, configuration: Configuration) -> dict[str, str | None]:
-    """The values of the parameters that are active in a configuration."""
+    """Returns the values of the parameters that are active in a configuration."""
     whole = space.assignment(configuration)
     return {p.name: whole[p.name] for p in space.parameters if space.active(p, whole)}
