@@ -57,7 +57,7 @@ from commtune.model import (
 from commtune.model.conclusion import Decision, error_share
 from commtune.replay.benchmark import Grid, load_grid
 from commtune.tuner.campaign import CampaignResult
-from commtune.tuner.confirmation.comparison import Rules, compare_one
+from commtune.tuner.confirmation.comparison import Rules, compare_candidate
 from commtune.tuner.statistics.blocks import block_order
 from commtune.tuner.statistics.machine_states import ALL, fit_states
 
@@ -105,7 +105,9 @@ def run(case: Case) -> Result:
     effect = simulated.Planted(case.gain) if case.gain else simulated.null
     campaign = simulated.make_campaign(_benchmark(case, effect, "campaign"), case.seed)
     report = campaign.run()
-    oracle = bool(case.gain and _found(case, effect, report.runs // 2, _ORACLE.each, "oracle"))
+    oracle = bool(
+        case.gain and _found(case, effect, report.runs // 2, _ORACLE.interval_level, "oracle")
+    )
     result = _judged(case, effect, report)
     stated = {} if case.gain else report.conclusion.detectable
     decision = campaign.runner.store.decision(campaign.runner.campaign_id)
@@ -128,7 +130,7 @@ def _shown(case: Case, stated: Mapping[int, float], decision: Decision) -> set[i
     As many blocks as were planned, held against the level of the last look.
     """
     statements = sum(map(len, decision.sizes)) or len(stated)
-    level = replace(_ORACLE, comparisons=statements, share=decision.shares[-1]).each
+    level = replace(_ORACLE, comparisons=statements, share=decision.shares[-1]).interval_level
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     return _found(case, _Gains(stated), planned, level, "power") & stated.keys()
 
@@ -181,7 +183,7 @@ def _found(
         made.append({run.configuration: run for run in runs})
     canaries = [m.canary_s for b in made for r in b.values() for m in r.measurements if m.canary_s]
     rules = Rules(level, _ORACLE.minimum_gain, _ORACLE.tolerance, 1)
-    points, _ = compare_one(made, WITH_GAIN, "allreduce", fit_states(canaries), rules)
+    points, _ = compare_candidate(made, WITH_GAIN, "allreduce", fit_states(canaries), rules)
     return {p.bytes for p in points if p.verdict is Verdict.FASTER and p.speed == ALL}
 
 

@@ -70,7 +70,7 @@ PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
     "a configuration's own runs count": ((model, "_PREDICTION_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
-    "ahead by half an error": ((portfolio, "_AHEAD", 0.0),),
+    "ahead by half an error": ((portfolio, "_AHEAD_ERRORS", 0.0),),
     "the smaller of two alike": (
         (portfolio.Prospects, "_smallest_alike", lambda _self, index, _sizes: index),
     ),

@@ -12,14 +12,14 @@ from commtune.campaign.plan import Plan
 from commtune.model import DEFAULT, Configuration, Execution, Phase, Profile
 from commtune.model.conclusion import Conclusion, Decision
 from commtune.tuner.ablation.phase import AblationPhase
-from commtune.tuner.confirmation.between import Shares, SizesBetween
+from commtune.tuner.confirmation.between import SizesBetween, SizeShares
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.confirmation.phase import ConfirmationPhase
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
+    assign_sizes,
     count_ablation_runs,
     measure_spread,
-    share_sizes,
 )
 from commtune.tuner.effective.canonical import as_ablated, as_executed
 from commtune.tuner.execution.runner import Runner
@@ -165,8 +165,8 @@ class Campaign:
         return self._confirmation.decide(shares, left_s, ablations, between_s)
 
     def _with_between(
-        self, members: Mapping[Configuration, Standing], shares: Shares
-    ) -> tuple[Shares, float]:
+        self, members: Mapping[Configuration, Standing], shares: SizeShares
+    ) -> tuple[SizeShares, float]:
         """What each candidate is for, with sizes between; and seconds that these add to a run."""
         if not self._plan.looks_between:
             return shares, 0.0
@@ -210,7 +210,7 @@ class Campaign:
     def _shared(
         self, members: Mapping[Configuration, Standing]
     ) -> dict[Configuration, tuple[int, ...]]:
-        return share_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
+        return assign_sizes(members, self._plan.workload.sizes, self._plan.tolerance)
 
     def _profiles(
         self,

@@ -1,8 +1,8 @@
-"""Which variables of a configuration matter: what each brings, measured by leaving it out.
+"""The statistics of ablation: which variables of a configuration are needed, and what is lost.
 
-Nothing here makes runs (see ``ablating``). Effects are log ratios time-without / time-with inside
-blocks, so that above 0 a variable helps. What is found here decides how small a candidate is made
-before it is confirmed; whether it is any good is decided by the confirmation alone.
+An effect is the log ratio of times without and with a variable, within blocks, so a variable with
+an effect above 0 helps. Decisions here make candidates smaller and claim nothing: speedups are
+claimed from the confirmation alone. ``phase`` makes the runs.
 """
 
 from __future__ import annotations
@@ -24,39 +24,41 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.pairs import estimate_pairs, join_pairs, pair_by_size
 
-#: The probability that a variable that does nothing is kept, all variables together.
-_PASSENGER = 0.05
-#: How often variables are judged, at most: after each block. All these times share the above.
+#: The family-wise error rate: the probability to keep any variable that does nothing.
+_PASSENGER_RATE = 0.05
+#: The most times that variables are judged, once after each block from the fourth on; they share
+#: the error rate.
 _JUDGEMENTS = 13
-#: A small configuration has to keep this share of the logarithm of the gain of the large one: at
-#: 4x, a tenth of the logarithm would be 13 % of the speed.
+#: The share of the log speedup that a smaller configuration has to keep. Not less: at 4x, to lose
+#: a tenth of the logarithm would be to lose 13 % of the speed.
 _GAIN_KEPT = 0.98
-#: A variable that surely brings less than this share of the gain is left out without more runs.
+#: A variable is idle if it is shown to bring less than this share of the log speedup.
 _SMALL_SHARE = 0.1
+#: The fewest blocks from which anything is concluded.
 _FEWEST = 4
-#: The probability with which a loss, or a gain at a size, is on the right side of doubt.
-_SURE = 0.977
-#: That with which too much is lost. What is lost for good weighs more than a passenger.
-_LOSS_SURE = 0.9
+#: The level of one-sided bounds of gains: two standard errors of normal noise.
+_ONE_SIDED_LEVEL = 0.977
+#: The level of the bound of a mean loss; lower, since a lost speedup is worse than a passenger.
+_LOSS_LEVEL = 0.9
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Log ratios of one configuration to another by size, in blocks that hold both.
+    """Estimated log ratios of the times of two configurations, from blocks that hold both.
 
     Attributes:
-        by_size: estimate by size in bytes; sizes without two blocks are absent.
+        by_size: estimate by size in bytes; sizes with fewer than two blocks are absent.
     """
 
     by_size: Mapping[int, Estimate]
 
     @property
     def blocks(self) -> int:
-        """Blocks behind the size with the fewest."""
+        """The number of blocks at the size with the fewest."""
         return min((e.pairs for e in self.by_size.values()), default=0)
 
     def at(self, sizes: Iterable[int]) -> Effects:
-        """Those at some sizes (bytes) only."""
+        """Selects the effects at some sizes (bytes)."""
         return Effects({size: self.by_size[size] for size in sizes if size in self.by_size})
 
 
@@ -66,7 +68,7 @@ def measure_effects(
     fast: Configuration,
     speeds: MachineStates,
 ) -> Effects:
-    """Log ratios slow/fast at each size, over all machine states."""
+    """Estimates the log ratios slow/fast at each size, over all machine states."""
     strata = pair_by_size(blocks, slow, fast, speeds)
     means = {size: join_pairs([*parts.values()]).estimate() for size, parts in strata.items()}
     return Effects({size: mean for size, mean in means.items() if mean is not None})
@@ -78,9 +80,9 @@ def _effects_by_size(
     fast: Configuration,
     speeds: MachineStates,
 ) -> tuple[SizeEffect, ...]:
-    """Ratio slow/fast at each size, over all machine states, with a 95 % interval each.
+    """Returns the ratio slow/fast at each size over all machine states, with 95 % intervals.
 
-    A size with a single pair is absent: its interval would have no end.
+    Sizes with a single pair are absent.
     """
     return tuple(
         SizeEffect(bytes=size, speed=ALL, **vars(interval_of_ratio(mean, 0.95)))
@@ -96,7 +98,7 @@ def describe_variables(
     after: Configuration,
     speeds: MachineStates,
 ) -> tuple[VariableEffect, ...]:
-    """What is known of each variable: of those that stayed, beside the small configuration."""
+    """Describes the effect of each variable: of those kept, on the smaller configuration."""
     small = {} if after.is_default else space.parameter_units(after)
     found = []
     for name, lacking in space.parameter_units(before).items():
@@ -115,26 +117,26 @@ def describe_variable(
     *,
     kept: bool = False,
 ) -> VariableEffect:
-    """A parameter of a configuration by the variables that it sets, with what it brings."""
+    """Describes a parameter of a configuration by the variables that it sets and its effects."""
     values = space.values_of(configuration, name)
     return VariableEffect(tuple(sorted(values)), values, kept, points, name)
 
 
 @dataclass(frozen=True)
 class VariableJudgement:
-    """What can be said of variables after some blocks.
+    """A classification of variables after some blocks; those in neither attribute are idle.
 
     Attributes:
-        needed: those that surely bring something.
-        unclear: those of which neither that nor the opposite is sure, the most promising first.
+        needed: variables that are shown to bring something.
+        unclear: variables that are shown to be neither needed nor idle, largest effect first.
     """
 
     needed: frozenset[str]
     unclear: tuple[str, ...]
 
 
-def in_play(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
-    """The sizes (bytes) at which a configuration gains, by what is seen so far; at least one."""
+def find_gain_sizes(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
+    """Lists the sizes (bytes) with a gain so far, or else the one with the largest estimate."""
     found = gain.by_size
     least = math.log1p(minimum_gain) / 2
     worth = [size for size, e in found.items() if e.mean > max(least, error_bound(e))]
@@ -142,8 +144,8 @@ def in_play(gain: Effects, minimum_gain: float) -> tuple[int, ...]:
     return tuple(worth) or ((best,) if best is not None else ())
 
 
-def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
-    """Whether fresh runs speak against any gain that is worth it, at every size."""
+def shows_no_gain(gain: Effects, minimum_gain: float) -> bool:
+    """Whether fresh runs rule out the minimum gain at every size."""
     return gain.blocks >= _FEWEST and all(
         e.mean + error_bound(e) < math.log1p(minimum_gain) for e in gain.by_size.values()
     )
@@ -152,10 +154,15 @@ def is_hopeless(gain: Effects, minimum_gain: float) -> bool:
 def judge_variables(
     lost: Mapping[str, Effects], gain: Effects, sizes: Sequence[int]
 ) -> VariableJudgement:
-    """Sorts variables by what is lost without each, at the sizes with a gain.
+    """Classifies variables by what is lost without each, at the sizes with a gain.
 
-    The error of an effect is taken from all variables together, which differ little in noise:
-    a handful of blocks is too few to know it for each.
+    One-sided t tests with Bonferroni's correction. The error of an effect is pooled over all
+    variables, which differ little in noise, since a few blocks are too few to estimate each.
+
+    Args:
+        lost: by variable, the effects of its absence.
+        gain: of the whole configuration.
+        sizes: bytes.
     """
     if not lost or min(e.blocks for e in lost.values()) < _FEWEST:
         return VariableJudgement(frozenset(), tuple(lost))
@@ -165,12 +172,12 @@ def judge_variables(
         low, high, mean = -math.inf, True, -math.inf
         for size in sizes:
             one = effect.by_size[size]
-            error, freedom = _pooled([other.by_size[size] for other in lost.values()])
+            error, freedom = _pool_blocks([other.by_size[size] for other in lost.values()])
             error /= math.sqrt(one.pairs)
-            reach = t_quantile(1 - _PASSENGER / comparisons, freedom) * error
-            surely = t_quantile(1 - _PASSENGER / (comparisons * _JUDGEMENTS), freedom) * error
-            low = max(low, one.mean - surely)
-            high = high and one.mean + reach < _SMALL_SHARE * gain.by_size[size].mean
+            idle_margin = t_quantile(1 - _PASSENGER_RATE / comparisons, freedom) * error
+            margin = t_quantile(1 - _PASSENGER_RATE / (comparisons * _JUDGEMENTS), freedom) * error
+            low = max(low, one.mean - margin)
+            high = high and one.mean + idle_margin < _SMALL_SHARE * gain.by_size[size].mean
             mean = max(mean, one.mean)
         best[name] = mean
         if low > 0:
@@ -181,8 +188,8 @@ def judge_variables(
     return VariableJudgement(frozenset(needed), tuple(unclear))
 
 
-def _pooled(found: Sequence[Estimate]) -> tuple[float, float]:
-    """Deviation of one block's effect, and its degrees of freedom, over all variables."""
+def _pool_blocks(found: Sequence[Estimate]) -> tuple[float, float]:
+    """Returns the standard deviation of an effect in one block, and its degrees of freedom."""
     variance = fmean(e.error**2 * e.pairs for e in found)
     return math.sqrt(variance), math.fsum(e.freedom for e in found)
 
@@ -193,63 +200,66 @@ class Shortfall:
 
     Attributes:
         lost, gain: means over the sizes with a gain.
-        error, doubt: standard error of ``lost``, and how far it may be wrong.
-        gain_doubt: how far ``gain`` may be wrong.
-        surely_lost: beyond the allowed share and beyond doubt, at the size where that is most.
+        error, margin: standard error of ``lost``, and half width of its one-sided bound.
+        gain_margin: half width of the bound of ``gain``.
+        excess_loss: the largest lower bound, over sizes, of the loss beyond the allowed share.
     """
 
     lost: float
     error: float
-    doubt: float
+    margin: float
     gain: float
-    gain_doubt: float
+    gain_margin: float
     blocks: int
-    surely_lost: float = 0.0
+    excess_loss: float = 0.0
 
     @property
     def kept(self) -> float | None:
-        """Share of the gain that is kept; nothing is said where there is hardly a gain."""
-        return 1 - self.lost / self.gain if self.gain > self.gain_doubt else None
+        """The share of the gain that is kept; ``None`` where no gain is shown."""
+        return 1 - self.lost / self.gain if self.gain > self.gain_margin else None
 
     @property
     def is_too_much(self) -> bool:
-        """Whether more than the allowed share is lost, beyond doubt: on the mean, or at a size."""
-        return self.lost - self.doubt > (1 - _GAIN_KEPT) * self.gain or self.surely_lost > 0
+        """Whether more than the allowed share is shown to be lost, in the mean or at a size."""
+        return self.lost - self.margin > (1 - _GAIN_KEPT) * self.gain or self.excess_loss > 0
 
     @property
     def is_fine(self) -> bool:
-        """Whether the allowed share of the gain is kept, beyond the error."""
+        """Whether the allowed share of the gain is kept, with one standard error to spare."""
         return self.lost + self.error < (1 - _GAIN_KEPT) * self.gain
 
 
 def measure_shortfall(lost: Effects, gain: Effects, sizes: Iterable[int]) -> Shortfall | None:
-    """What a smaller configuration loses of a larger one's gain; ``None`` with too few blocks."""
+    """Estimates what a smaller configuration loses of a larger one's gain.
+
+    Returns ``None`` with fewer than four blocks.
+    """
     known = [size for size in sizes if size in lost.by_size and size in gain.by_size]
     if not known or lost.blocks < _FEWEST:
         return None
     lost_at, gain_at = lost.at(known).by_size.values(), gain.at(known).by_size.values()
     whole = math.fsum(e.mean for e in gain_at) / len(known)
     mean = math.fsum(e.mean for e in lost_at) / len(known)
-    # Sizes of a run hang together, so their errors are taken as one; but a handful of blocks is
-    # too few to know the error of each.
+    # Errors at the sizes of a run are correlated, so they don't average out. Their variances are
+    # pooled, since a few blocks are too few to estimate each.
     error, freedom = _pooled_error(lost_at)
-    doubt = t_quantile(_LOSS_SURE, freedom) * error
+    margin = t_quantile(_LOSS_LEVEL, freedom) * error
     gain_error, freedom = _pooled_error(gain_at)
-    gain_doubt = t_quantile(_SURE, freedom) * gain_error
-    # A variable of the large sizes may bring there what it costs at small ones.
-    each = 1 - _PASSENGER / (len(known) * _JUDGEMENTS)
-    surely_lost = max(
+    gain_margin = t_quantile(_ONE_SIDED_LEVEL, freedom) * gain_error
+    # What a variable gains at large sizes may hide in the mean what its loss costs at small ones.
+    each = 1 - _PASSENGER_RATE / (len(known) * _JUDGEMENTS)
+    excess_loss = max(
         e.mean - t_quantile(each, e.freedom) * e.error - (1 - _GAIN_KEPT) * of.mean
         for e, of in zip(lost_at, gain_at, strict=True)
     )
-    return Shortfall(mean, error, doubt, whole, gain_doubt, lost.blocks, surely_lost)
+    return Shortfall(mean, error, margin, whole, gain_margin, lost.blocks, excess_loss)
 
 
 def _pooled_error(found: Collection[Estimate]) -> tuple[float, float]:
-    """Standard error of the mean over sizes that hang together, and its degrees of freedom."""
+    """Returns the standard error of a mean over correlated sizes, and its degrees of freedom."""
     return math.sqrt(fmean(e.error**2 for e in found)), math.fsum(e.freedom for e in found)
 
 
 def error_bound(found: Estimate, of: int = 1) -> float:
-    """How far a mean of few blocks may be wrong on one side, or any of so many means."""
-    return t_quantile(1 - (1 - _SURE) / max(1, of), found.freedom) * found.error
+    """Returns the half width of a one-sided bound of a mean, or of any of ``of`` means."""
+    return t_quantile(1 - (1 - _ONE_SIDED_LEVEL) / max(1, of), found.freedom) * found.error

@@ -1,10 +1,10 @@
-"""The ablation of a campaign: candidates are made as small as their gain allows.
+"""The ablation phase: reduces candidates to the variables that their speedup needs.
 
 It comes before the confirmation, so that what is confirmed is exactly what is recommended. Blocks
-hold the default, the candidate and the candidate without each of its variables; variables that
-are decided leave the following blocks. What is left is then measured against the candidate, and
-the best of the left-out variables come back if too much was lost: two variables may each be
-needless only as long as the other is there.
+hold the default, the candidate, and the candidate without each of its variables; decided
+variables leave the following blocks. The rest is then compared with the candidate in fresh
+blocks, and dropped variables come back while too much is lost: each of two variables may be
+needless only as long as the other is set. Compare Fawcett & Hoos (2016).
 """
 
 from __future__ import annotations
@@ -22,39 +22,41 @@ from commtune.tuner.ablation.effects import (
     describe_variable,
     describe_variables,
     error_bound,
-    in_play,
-    is_hopeless,
+    find_gain_sizes,
     judge_variables,
     measure_effects,
     measure_shortfall,
+    shows_no_gain,
 )
 from commtune.tuner.execution.dispatch import Dispatch, repeat_blocks
 from commtune.tuner.execution.session import Session, Timer
 from commtune.tuner.statistics.blocks import Blocks, block_order, whole_blocks
 
-#: Blocks that leave variables out, and blocks that compare the small configuration, at most.
+#: The most blocks that leave out variables, and the most that compare the smaller configuration.
 _MOST_BLOCKS, _MOST_CHECKS = 16, 12
+#: The fewest blocks from which anything is concluded.
 _FEWEST = 4
-#: The share of a candidate's time after which the variables still unclear are left out.
+#: The share of a candidate's time after which variables that are still unclear are dropped.
 _LEAVING_SHARE = 0.6
-#: The share of a candidate's time left over that is for other values of the variables that matter;
-#: and how many configurations stay in each round, with how many blocks by its end.
+#: The share of the rest of its time for other values of the variables left; and the configurations
+#: in each round of that (successive halving), with the number of blocks by its end.
 _REFINING_SHARE = 0.6
 _ROUNDS = ((12, 2), (4, 4), (2, 8))
 
 
 class AblationPhase:
-    """Makes candidates smaller, within the budget, from wherever earlier sessions got to."""
+    """Reduces candidates within the budget, and continues what earlier sessions began."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._runner = session.runner
         self._plan = session.plan
-        #: The sizes (bytes) that each configuration is for.
+        #: The sizes (bytes) at which the gain of each configuration counts.
         self._sizes: dict[Configuration, frozenset[int]] = {}
+        #: The whole blocks so far, and the number of runs that they were made from.
         self._whole: Blocks = ()
         self._read = 0
-        #: Neither time nor node-hours are left for a block.
+        #: Whether neither time nor node-hours are left for a block.
         self._is_spent = False
 
     def run(
@@ -66,73 +68,73 @@ class AblationPhase:
         """Ablates each candidate.
 
         Args:
-            candidates: with the sizes (bytes) that each is for: what counts is the gain there.
+            candidates: with the sizes (bytes) at which the gain of each counts.
             budget_s: wall seconds.
-            since: blocks before this one were made from an earlier budget.
+            since: number of the first block that this budget pays for.
         """
         timer = self._session.timer(budget_s, Phase.ABLATE, since)
         self._sizes = {candidate: frozenset(sizes) for candidate, sizes in candidates.items()}
         made: dict[Configuration, Ablation] = {}
         for number, candidate in enumerate(candidates):
             share_s = max(0.0, timer.left()) / (len(candidates) - number)
-            made[candidate] = self._whole_way(candidate, timer, timer.left() - share_s)
-        # What others left of their time goes to those that had too little.
+            made[candidate] = self._ablate_and_refine(candidate, timer, timer.left() - share_s)
+        # Time that is left over goes to those that had too little.
         for candidate in [one for one, found in made.items() if found.note == _TOO_SHORT]:
             if timer.left() > 0:
-                made[candidate] = self._whole_way(candidate, timer, 0.0)
-        return self._merged(list(made.values()))
+                made[candidate] = self._ablate_and_refine(candidate, timer, 0.0)
+        return self._merge_results(list(made.values()))
 
-    def _pass_on(self, source: Configuration, to: Configuration) -> None:
-        """What was made of a configuration is for its sizes as well."""
+    def _pass_sizes_on(self, source: Configuration, to: Configuration) -> None:
+        """Adds the sizes of a configuration to those of one that was made from it."""
         self._sizes[to] = self._sizes.get(to, frozenset()) | self._sizes[source]
 
-    def _whole_way(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
-        """Leaves out, then tries other values of what is left; a better one is ablated again."""
+    def _ablate_and_refine(self, start: Configuration, timer: Timer, until_s: float) -> Ablation:
+        """Ablates, then tries other values of what is left; a better one is ablated in turn."""
         first = self._ablate(start, timer, until_s)
         if first.after.is_default or first.note:
             return first
         again_s = (1 - _REFINING_SHARE) * max(0.0, timer.left() - until_s)
-        better = self._refined(first.after, timer, until_s + again_s)
+        better = self._try_values(first.after, timer, until_s + again_s)
         if better == first.after:
             return first
-        self._pass_on(start, better)
+        self._pass_sizes_on(start, better)
         again = self._ablate(better, timer, until_s)
-        return first if again.after.is_default else self._joined(start, again)
+        return first if again.after.is_default else self._join_to_start(start, again)
 
-    def _refined(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
-        """The configuration, or one that differs in one value and is better for sure.
+    def _try_values(self, small: Configuration, timer: Timer, until_s: float) -> Configuration:
+        """Returns the configuration, or one with another value that is shown to be better.
 
-        The search met few of the values that the winner's variables can have; now that it is
-        known which variables matter, the others can be tried. Fewer go on from round to round.
+        The search met few values of the variables that matter. Candidates are the configurations
+        that differ in one value; each round keeps fewer of them, and runs more blocks.
         """
         field = self._plan.space.neighbour_configurations(small)
         tried = min(len(field), _ROUNDS[0][0])
         for most, wanted in _ROUNDS:
-            field = sorted(field, key=lambda other: -self._ahead(other, small, tried)[0])[:most]
+            field = sorted(field, key=lambda other: -self._lead(other, small, tried)[0])[:most]
             while timer.left() > until_s and not self._is_spent:
                 field = [other for other in field if not self._fails(other)]
                 made = [self._effects(small, other).blocks for other in field]
                 if not made or min(made) >= wanted:
                     break
                 self._block([small, *field], timer)
-        best = max(field, key=lambda other: self._ahead(other, small, tried)[0], default=small)
-        return best if self._ahead(best, small, tried)[1] > 0 else small
+        best = max(field, key=lambda other: self._lead(other, small, tried)[0], default=small)
+        return best if self._lead(best, small, tried)[1] > 0 else small
 
-    def _ahead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
-        """How far one is ahead of another at the sizes with a gain, and at the least.
+    def _lead(self, other: Configuration, small: Configuration, of: int) -> tuple[float, float]:
+        """Returns the mean lead over another at the sizes with a gain, and its lower bound.
 
         Args:
-            of: how many it is the best of.
+            of: the number of configurations that it is the best of.
         """
         found = self._effects(small, other)
-        parts = list(found.at(self._in_play(small)).by_size.values())
+        parts = list(found.at(self._gain_sizes(small)).by_size.values())
         if not parts or found.blocks < _FEWEST:
             return (fmean(e.mean for e in parts) if parts else 0.0), 0.0
         mean = fmean(e.mean for e in parts)
         return mean, mean - max(error_bound(e, of) for e in parts)
 
-    def _merged(self, found: list[Ablation]) -> list[Ablation]:
-        """Of two results, one with further variables that bring nothing, only the smaller."""
+    def _merge_results(self, found: list[Ablation]) -> list[Ablation]:
+        """Replaces results by smaller ones among them where further variables bring nothing."""
         merged = []
         for ablation in found:
             smaller = [
@@ -143,12 +145,12 @@ class AblationPhase:
             for small in sorted(smaller, key=len):
                 lost = self._shortfall(ablation.after, small)
                 if lost is not None and not lost.is_too_much:
-                    ablation = self._without_more(ablation, small, lost)
+                    ablation = self._take_smaller(ablation, small, lost)
                     break
             merged.append(ablation)
         return merged
 
-    def _without_more(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
+    def _take_smaller(self, ablation: Ablation, small: Configuration, lost: Shortfall) -> Ablation:
         left = self._plan.space.parameter_units(small)
         effects = [
             effect if effect.name in left else replace(effect, kept=False)
@@ -157,7 +159,7 @@ class AblationPhase:
         return replace(ablation, after=small, variables=tuple(effects), gain_kept=lost.kept)
 
     def _is_clear(self, candidate: Configuration, small: Configuration) -> bool:
-        if self._is_hopeless(candidate) or self._fails(candidate, small):
+        if self._shows_no_gain(candidate) or self._fails(candidate, small):
             return True
         found = self._shortfall(candidate, small)
         return found is not None and (
@@ -165,7 +167,7 @@ class AblationPhase:
         )
 
     def _fails(self, *configurations: Configuration) -> bool:
-        """Whether one of them failed twice here and never worked: more blocks tell nothing."""
+        """Whether a configuration failed twice in this phase and never worked."""
         for one in configurations:
             runs = [r for r in self._runner.evidence.of(Phase.ABLATE) if r.configuration == one]
             worked = any(run.outcome is Outcome.OK for run in runs)
@@ -173,8 +175,8 @@ class AblationPhase:
                 return True
         return False
 
-    def _joined(self, candidate: Configuration, ablation: Ablation) -> Ablation:
-        """The way from a candidate over another with one other value, as one."""
+    def _join_to_start(self, candidate: Configuration, ablation: Ablation) -> Ablation:
+        """Describes the ablation of a configuration with another value as one of its candidate."""
         found = self._shortfall(candidate, ablation.after) or self._shortfall(
             candidate, ablation.before
         )
@@ -191,37 +193,37 @@ class AblationPhase:
             variables=(*ablation.variables, *dropped),
         )
 
-    def _in_play(self, large: Configuration) -> tuple[int, ...]:
-        """The sizes (bytes) that a configuration is for, where it gains; at least one."""
+    def _gain_sizes(self, large: Configuration) -> tuple[int, ...]:
+        """Lists those sizes (bytes) of a configuration with a gain so far, or its best one."""
         gain = self._effects(DEFAULT, large).at(self._sizes[large])
-        return in_play(gain, self._plan.minimum_gain)
+        return find_gain_sizes(gain, self._plan.minimum_gain)
 
-    def _is_hopeless(self, candidate: Configuration) -> bool:
+    def _shows_no_gain(self, candidate: Configuration) -> bool:
         gain = self._effects(DEFAULT, candidate).at(self._sizes[candidate])
-        return is_hopeless(gain, self._plan.minimum_gain)
+        return shows_no_gain(gain, self._plan.minimum_gain)
 
     def _shortfall(self, large: Configuration, small: Configuration) -> Shortfall | None:
         lost, gain = self._effects(small, large), self._effects(DEFAULT, large)
-        return measure_shortfall(lost, gain, self._in_play(large))
+        return measure_shortfall(lost, gain, self._gain_sizes(large))
 
     def _ablate(self, candidate: Configuration, timer: Timer, until_s: float) -> Ablation:
-        """Makes one configuration smaller.
+        """Ablates one configuration.
 
         Args:
-            until_s: seconds of the budget that have to be left in the end.
+            until_s: seconds of the budget that have to be left at the end.
         """
         lacking = self._plan.space.parameter_units(candidate)
         leaving_s = until_s + (1 - _LEAVING_SHARE) * (timer.left() - until_s)
-        if self._is_hopeless(candidate):
+        if self._shows_no_gain(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
         if len(lacking) < 2:
             return self._result(candidate, candidate, None, "")
-        said = self._leave_out(candidate, lacking, timer, leaving_s)
-        if self._is_hopeless(candidate):
+        judgement = self._leave_out(candidate, lacking, timer, leaving_s)
+        if self._shows_no_gain(candidate):
             return self._result(candidate, DEFAULT, None, "fresh runs showed no gain")
-        if said is None:
+        if judgement is None:
             return self._result(candidate, candidate, None, _TOO_SHORT)
-        return self._check(candidate, lacking, said, timer, until_s)
+        return self._check(candidate, lacking, judgement, timer, until_s)
 
     def _leave_out(
         self,
@@ -230,26 +232,26 @@ class AblationPhase:
         timer: Timer,
         until_s: float,
     ) -> VariableJudgement | None:
-        """Blocks with each variable left out, until all are clear; ``None`` if time is short."""
+        """Makes blocks without each variable until all are clear; ``None`` if time is short."""
         variants = dict(lacking) if len(lacking) > 1 else {}
-        said = None
+        judgement = None
         for _ in range(_MOST_BLOCKS + 1):
-            # Blocks of earlier sessions count as well.
+            # The blocks of earlier sessions count as well.
             made = max(self._effects(other, candidate).blocks for other in lacking.values())
             if made >= _FEWEST:
-                said = self._judged(candidate, lacking)
-                variants = {name: lacking[name] for name in said.unclear}
-                if not variants or self._is_hopeless(candidate):
-                    return said
+                judgement = self._judge_variables(candidate, lacking)
+                variants = {name: lacking[name] for name in judgement.unclear}
+                if not variants or self._shows_no_gain(candidate):
+                    return judgement
             if self._is_spent or timer.left() <= until_s or made >= _MOST_BLOCKS:
-                return said
+                return judgement
             self._block([candidate, *dict.fromkeys(variants.values())], timer)
-        return said
+        return judgement
 
-    def _judged(
+    def _judge_variables(
         self, candidate: Configuration, lacking: dict[str, Configuration]
     ) -> VariableJudgement:
-        """Sorts the variables; one without which nothing works is needed."""
+        """Classifies the variables; one without which every run fails is needed."""
         vital = {name for name, other in lacking.items() if self._fails(other)}
         lost = {
             name: self._effects(other, candidate)
@@ -259,27 +261,27 @@ class AblationPhase:
         gain = self._effects(DEFAULT, candidate)
         sizes = [
             size
-            for size in self._in_play(candidate)
+            for size in self._gain_sizes(candidate)
             if all(size in e.by_size for e in lost.values())
         ]
-        said = judge_variables(lost, gain, sizes)
-        return replace(said, needed=said.needed | vital)
+        judgement = judge_variables(lost, gain, sizes)
+        return replace(judgement, needed=judgement.needed | vital)
 
     def _check(
         self,
         candidate: Configuration,
         lacking: dict[str, Configuration],
-        said: VariableJudgement,
+        judgement: VariableJudgement,
         timer: Timer,
         until_s: float,
     ) -> Ablation:
-        """Measures what is left against the candidate; variables come back as long as it lacks."""
-        idle = self._by_loss(candidate, lacking, said)
-        keep = [name for name in lacking if name in said.needed] or [idle.pop()]
+        """Compares what is left with the candidate; variables come back while too much is lost."""
+        idle = self._sort_by_loss(candidate, lacking, judgement)
+        keep = [name for name in lacking if name in judgement.needed] or [idle.pop()]
         while True:
             out = [name for name in lacking if name not in keep]
             small = self._plan.space.without_parameters(candidate, out) if out else candidate
-            if small is None:  # not legal without: the next best comes back
+            if small is None:  # not legal without them, so the next best comes back
                 keep.append(idle.pop())
                 continue
             lost = self._compare(candidate, small, timer, until_s) if out else None
@@ -291,21 +293,24 @@ class AblationPhase:
                 return self._result(candidate, small, lost.kept, "")
             keep.append(idle.pop())
 
-    def _by_loss(
-        self, candidate: Configuration, lacking: dict[str, Configuration], said: VariableJudgement
+    def _sort_by_loss(
+        self,
+        candidate: Configuration,
+        lacking: dict[str, Configuration],
+        judgement: VariableJudgement,
     ) -> list[str]:
-        """The variables not shown to be needed, the one whose absence costs most last."""
+        """Sorts variables not shown to be needed by what their absence costs, most last."""
 
         def loss(name: str) -> float:
             found = self._effects(lacking[name], candidate).at(self._sizes[candidate])
             return max((e.mean for e in found.by_size.values()), default=0.0)
 
-        return sorted(lacking.keys() - said.needed, key=lambda name: (loss(name), name))
+        return sorted(lacking.keys() - judgement.needed, key=lambda name: (loss(name), name))
 
     def _compare(
         self, candidate: Configuration, small: Configuration, timer: Timer, until_s: float
     ) -> Shortfall | None:
-        """Blocks of the candidate, the smaller one, and that one without each of its variables."""
+        """Makes blocks of the candidate, the smaller one, and that without each variable."""
         parts = self._plan.space.parameter_units(small)
         arms = [candidate, small, *(parts.values() if len(parts) > 1 else ())]
         while not self._is_clear(candidate, small) and timer.left() > until_s:
@@ -315,7 +320,7 @@ class AblationPhase:
         return self._shortfall(candidate, small)
 
     def _block(self, arms: Sequence[Configuration], timer: Timer) -> None:
-        """A block, where one fits what is left."""
+        """Makes a block if one fits the rest of the budget."""
         if not timer.fits(self._session.width * (len(arms) + 1)):
             self._is_spent = True
             return
@@ -341,7 +346,7 @@ class AblationPhase:
     def _result(
         self, before: Configuration, after: Configuration, kept: float | None, note: str
     ) -> Ablation:
-        self._pass_on(before, after)
+        self._pass_sizes_on(before, after)
         speeds = self._runner.evidence.speeds()
         found = describe_variables(self._plan.space, self._blocks(), before, after, speeds)
         made = sum(before in block for block in self._blocks())

@@ -1,7 +1,7 @@
-"""What fresh blocks say of candidates against the default, and when they have said enough.
+"""Compares candidates with the default in fresh blocks, and decides when a candidate may stop.
 
-Confirmation is of the winners only, in blocks that the search never saw (``blocks``), at the looks
-that were planned (``looks``).
+A group-sequential test: intervals at a few planned looks share the error rate (Bonferroni), and a
+candidate stops early if it is decided or futile (see ``model.conclusion`` for the looks).
 """
 
 from __future__ import annotations
@@ -44,22 +44,22 @@ from commtune.tuner.statistics.tails import Tail, measure_tail
 
 #: A candidate's points, and the estimates behind them by size.
 Compared = tuple[tuple[PointEvidence, ...], dict[int, Estimate | None]]
-#: A candidate is given up when the blocks left would decide it with less than this probability.
-_FUTILE = 0.1
+#: A candidate is futile if the remaining blocks would show a gain with less than this probability.
+_FUTILITY_BOUND = 0.1
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """Everything that confirmation says, of one operation.
+    """The results of a confirmation, for one operation.
 
     Attributes:
         points: by configuration; for each size one over all machine states (``all``), which has
-            the verdict, and where the machine has several speeds one for each of these.
-        estimates: what lies behind the points over all speeds, by configuration and size.
+            the verdict, and one for each state where there are several.
+        estimates: those of the points over all states, by configuration and size.
         levels: level of each interval, after correction, by configuration.
-        stopped: why a candidate's blocks ended.
+        stopped: why each candidate stopped.
         tails: slow runs, by configuration and size.
-        pairs: what lies behind the estimates, by configuration, size and machine state.
+        pairs: the pairs that were estimated from, by configuration, size and machine state.
     """
 
     operation: str
@@ -75,13 +75,14 @@ class Comparison:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a comparison is held against.
+    """The error rate and the margins of a comparison.
 
     Attributes:
         level: confidence level of all statements of the comparison together.
-        comparisons: how many intervals share the error rate.
-        share: the share of the error rate that this look may spend.
-        spread: of a gain between sittings, as a share of its logarithm.
+        minimum_gain, tolerance: margins of a gain and of harm (0.02 is 2 %).
+        comparisons: number of intervals that share the error rate.
+        share: share of the error rate that this look may spend.
+        spread: standard deviation of a gain between sessions, as a share of its logarithm.
     """
 
     level: float
@@ -93,15 +94,15 @@ class Rules:
     estimand: Estimand = Estimand.MEDIAN
 
     @property
-    def each(self) -> float:
-        """The level of each interval."""
+    def interval_level(self) -> float:
+        """The level of each interval, by Bonferroni's correction."""
         return corrected_level(1 - (1 - self.level) * self.share, self.comparisons)
 
 
-def compare_one(
+def compare_candidate(
     blocks: Blocks, candidate: Configuration, operation: str, speeds: MachineStates, rules: Rules
 ) -> Compared:
-    """Compares a candidate with the default: its points, and the estimates behind them."""
+    """Compares a candidate with the default; returns its points, and estimates by size."""
     points: list[PointEvidence] = []
     estimates: dict[int, Estimate | None] = {}
     for size, parts in pair_by_size(blocks, DEFAULT, candidate, speeds).items():
@@ -113,7 +114,7 @@ def compare_one(
 def measure_tails(
     blocks: Blocks, candidate: Configuration, speeds: MachineStates
 ) -> dict[int, Tail]:
-    """Slow runs of a candidate and of the default, by size in bytes."""
+    """Counts slow runs of a candidate and of the default, by size in bytes."""
     strata: defaultdict[int, list[list[tuple[float, float]]]] = defaultdict(list)
     for (size, _), found in pair_times(blocks, DEFAULT, candidate, speeds).items():
         strata[size].append(found.times_s)
@@ -128,14 +129,14 @@ def _points(
     rules: Rules,
 ) -> list[PointEvidence]:
     together = join_pairs([*parts.values()])
-    gain = _interval(estimate, together, rules.each, rules.spread)
+    gain = _interval(estimate, together, rules.interval_level, rules.spread)
     by_speed = [
         _point(operation, size, speed, found, len(found) / len(together), rules)
         for speed, found in sorted(parts.items())
         if speed != ALL
     ]
     said = judge_interval(gain, rules.minimum_gain)
-    if said is Verdict.FASTER and any(_warns(point, rules) for point in by_speed):
+    if said is Verdict.FASTER and any(_contradicts(point, rules) for point in by_speed):
         said = Verdict.UNDECIDED
     middle_s = together.middle_s(rules.estimand)
     return [PointEvidence(operation, size, ALL, *middle_s, gain, said), *by_speed]
@@ -144,7 +145,7 @@ def _points(
 def _point(
     operation: str, size: int, speed: str, found: Pairs, share: float, rules: Rules
 ) -> PointEvidence:
-    """What one machine state says: an interval by itself, which no claim is made from."""
+    """Describes one machine state, with an interval by itself, from which nothing is claimed."""
     estimate = estimate_pairs([found], rules.estimand)
     gain = _interval(estimate, found, rules.level, rules.spread)
     said = judge_interval(gain, rules.minimum_gain)
@@ -153,15 +154,16 @@ def _point(
 
 
 def _interval(found: Estimate | None, of: Pairs, level: float, spread: float) -> Interval:
-    """The interval of a ratio; with too few pairs for one, the ratio that they had."""
+    """Returns the interval of a ratio, or just the ratio of too few pairs for an estimate."""
     gain = interval_of_ratio(found, level, len(of), spread)
     return gain if found is not None else replace(gain, ratio=of.ratio)
 
 
-def _warns(point: PointEvidence, rules: Rules) -> bool:
-    """Whether a machine state speaks against a gain: slower there, or, with few pairs, likely.
+def _contradicts(point: PointEvidence, rules: Rules) -> bool:
+    """Whether a machine state vetoes a gain: it is slower there, or with few pairs looks slower.
 
-    A single pair is easily off by more than the tolerance, and says nothing.
+    With two to four pairs it has to look slower by more than the tolerance. One pair counts for
+    nothing.
     """
     if point.gain.pairs >= FEWEST_PAIRS:
         return point.gain.high < 1
@@ -169,18 +171,18 @@ def _warns(point: PointEvidence, rules: Rules) -> bool:
 
 
 def is_settled(points: Sequence[PointEvidence], sizes: Sequence[int]) -> bool:
-    """Whether every size (bytes) is decided, so that more blocks change nothing."""
+    """Whether every size (bytes) has a verdict other than inconclusive."""
     said = {p.bytes: p.verdict for p in points if p.speed == ALL}
     return all(said.get(size, Verdict.UNDECIDED) is not Verdict.UNDECIDED for size in sizes)
 
 
 @dataclass(frozen=True)
 class ConfirmationProgress:
-    """How far a confirmation is.
+    """The progress of a candidate's confirmation.
 
     Attributes:
-        sizes: all sizes (bytes) that are measured.
-        last: rules of the last look, which would decide in the end.
+        sizes: the sizes (bytes) at which it is confirmed.
+        last: rules of the last look.
         made, planned: complete blocks so far, and at the end.
         is_alone: whether no other candidate could use its runs.
     """
@@ -195,50 +197,58 @@ class ConfirmationProgress:
 def stop_reason(
     estimates: Mapping[int, Estimate | None],
     points: Sequence[PointEvidence],
-    course: ConfirmationProgress,
+    progress: ConfirmationProgress,
 ) -> str:
-    """Why a candidate needs no further blocks; empty where it does."""
-    if is_settled(points, course.sizes):
+    """Returns why a candidate stops: ``decided``, ``futile`` or ``budget``; empty if it doesn't.
+
+    Args:
+        estimates: by size (bytes).
+        points: of this look.
+    """
+    if is_settled(points, progress.sizes):
         return "decided"
-    if course.made >= course.planned:
+    if progress.made >= progress.planned:
         return "budget"
     overall = {p.bytes: p for p in points if p.speed == ALL}
-    if not overall:  # it failed every time
-        return "futile" if course.made >= FEWEST_PAIRS else ""
+    if not overall:  # all of its runs failed
+        return "futile" if progress.made >= FEWEST_PAIRS else ""
     undecided = [p for p in overall.values() if p.verdict is Verdict.UNDECIDED]
-    missing = len(overall) < len(course.sizes)
-    if missing or not all(_is_futile(estimates[p.bytes], course) for p in undecided):
+    missing = len(overall) < len(progress.sizes)
+    if missing or not all(_is_futile(estimates[p.bytes], progress) for p in undecided):
         return ""
     if not any(p.verdict is Verdict.FASTER for p in overall.values()):
-        # A few pairs estimate the noise poorly: where no other needs the time, it goes on.
-        return "" if course.is_alone else "futile"
-    # One environment for all sizes has to be shown to do no harm at the others.
-    open_ = any(_may_harm(point, course.last) for point in undecided)
+        # A few pairs estimate the noise poorly, so the last candidate goes on.
+        return "" if progress.is_alone else "futile"
+    # As one environment for all sizes, it has to be shown to do no harm at the other sizes.
+    open_ = any(_may_harm(point, progress.last) for point in undecided)
     return "" if open_ else "decided"
 
 
 def _may_harm(point: PointEvidence, rules: Rules) -> bool:
-    """Whether it is open that a configuration is slower at a size beyond the tolerance."""
+    """Whether the interval leaves open that a configuration is slower beyond the tolerance."""
     return point.gain.low < 1 - rules.tolerance <= point.gain.high
 
 
-def _is_futile(estimate: Estimate | None, course: ConfirmationProgress) -> bool:
-    """Whether the blocks left would hardly show a gain at this size."""
-    made, planned, rules = course.made, course.planned, course.last
+def _is_futile(estimate: Estimate | None, progress: ConfirmationProgress) -> bool:
+    """Whether the remaining blocks would hardly show a gain at a size.
+
+    By predictive power with a flat prior (Spiegelhalter, Freedman & Blackburn 1986).
+    """
+    made, planned, rules = progress.made, progress.planned, progress.last
     if estimate is None or estimate.pairs < FEWEST_PAIRS or made == 0:
         return False
     final = after_more_pairs(estimate, planned / made)
-    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.each, rules.spread)
-    # What the blocks to come can still move the mean by, from where it stands.
+    needed = math.log1p(rules.minimum_gain) + half_width(final, rules.interval_level, rules.spread)
+    # The standard deviation of the final mean, given the present one.
     moves = math.sqrt(max(0.0, estimate.error**2 - final.error**2))
     if moves == 0:
         return estimate.mean < needed
-    return 1 - NormalDist(estimate.mean, moves).cdf(needed) < _FUTILE
+    return 1 - NormalDist(estimate.mean, moves).cdf(needed) < _FUTILITY_BOUND
 
 
 def more_pairs(estimate: Estimate | None, rules: Rules) -> int | None:
-    """How many more pairs would decide a size; ``None`` where nobody can tell."""
+    """Estimates how many more pairs would decide a size; ``None`` if that can't be told."""
     if estimate is None or estimate.pairs < FEWEST_PAIRS:
         return None
-    needed = blocks_to_decide(estimate, rules.each, rules.minimum_gain)
+    needed = blocks_to_decide(estimate, rules.interval_level, rules.minimum_gain)
     return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)

@@ -1,4 +1,4 @@
-"""The confirmation of a campaign: what was decided, the blocks it takes, and what they say."""
+"""The confirmation phase: decides on candidates, makes fresh blocks, and looks at them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from commtune.tuner.confirmation.comparison import (
     Comparison,
     ConfirmationProgress,
     Rules,
-    compare_one,
+    compare_candidate,
     is_settled,
     measure_tails,
     stop_reason,
@@ -35,12 +35,12 @@ from commtune.tuner.statistics.evidence import of_operation
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_by_size
 
-#: By how much of it the budget may be overdrawn for a machine state that lacks pairs.
+#: The share by which the budget may be overdrawn for a machine state that lacks pairs.
 _OVERDRAFT = 0.2
 
 
 class ConfirmationPhase:
-    """Confirms candidates in fresh blocks, from wherever earlier sessions got to."""
+    """Confirms candidates in fresh blocks, and continues what earlier sessions began."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -48,11 +48,10 @@ class ConfirmationPhase:
         self._runner = session.runner
 
     def stored_decision(self) -> Decision | None:
-        """What an earlier session decided, if that is still to be followed.
+        """Returns the decision of an earlier session if it still holds.
 
-        A confirmation that was interrupted goes on with the same question, and a finished campaign
-        has nothing left to do; with another budget, or something to try first that is new, there
-        is more to search, and then a new decision with fresh blocks.
+        It doesn't hold with another budget, or with a new configuration to try first: then there
+        is more to search, and a new decision with fresh blocks follows.
         """
         stored = self._last_decision()
         news = any(configuration not in self._runner.trials for configuration in self._plan.first)
@@ -73,15 +72,15 @@ class ConfirmationPhase:
         ablations: Sequence[Ablation] = (),
         between_s: float = 0.0,
     ) -> Decision:
-        """Settles candidates and number of blocks, and stores that before the first block runs.
+        """Decides on candidates and number of blocks; stores that before the first block runs.
 
         Args:
-            candidates: with the sizes (bytes) that each is for.
+            candidates: with the sizes (bytes) at which each is confirmed.
             budget_s: wall seconds.
-            between_s: what sizes that the search did not measure add to each run.
+            between_s: seconds that sizes which the search did not measure add to each run.
         """
         block_s = (self.typical_s() + between_s) * (len(candidates) + 1)
-        number = self._number()
+        number = self._count_earlier()
         if number:
             self._session.reporter.say(
                 f"this is confirmation number {number + 1} of the campaign: it may spend "
@@ -99,7 +98,7 @@ class ConfirmationPhase:
             sizes=tuple(candidates.values()),
             look_shares=CONFIRMATION_SHARES,
         )
-        self._keep(decision)
+        self._store_decision(decision)
         if decision.blocks * block_s > 1.2 * budget_s:
             self._session.reporter.say(
                 f"confirmation needs at least {decision.blocks} blocks of "
@@ -108,26 +107,26 @@ class ConfirmationPhase:
             )
         return decision
 
-    def _number(self) -> int:
-        """How many confirmations were looked at before."""
+    def _count_earlier(self) -> int:
+        """Counts earlier confirmations with at least one look."""
         before = self._last_decision()
         return before.number + bool(before.looks) if before else 0
 
     def last_block(self) -> int:
-        """The first block of the last stored decision; blocks before it are spent."""
+        """Returns the first block of the last stored decision; earlier ones aren't used again."""
         before = self._last_decision()
         return before.first_block if before else 0
 
-    def _keep(self, decision: Decision) -> None:
+    def _store_decision(self, decision: Decision) -> None:
         self._runner.store.decide(self._runner.campaign_id, decision)
 
     def typical_s(self) -> float:
-        """Seconds of the budget that a run takes, in the middle of those made."""
+        """Returns the seconds of the budget that a run takes, from the median run."""
         walls = sorted(r.wall_s for r in self._runner.evidence.good(Phase.SEARCH))
         return self._runner.cost() * (walls[len(walls) // 2] if walls else 1.0)
 
     def confirm(self, decision: Decision) -> tuple[Comparison, Decision]:
-        """Makes the blocks that are still to be made, look by look."""
+        """Makes the remaining blocks, look by look; returns the comparison and all looks."""
         timer = self._session.timer(decision.budget_s, Phase.CONFIRM, decision.first_block)
         workload = self.measured(decision).workload
         while len(decision.looks) < len(decision.shares) and decision.open():
@@ -135,12 +134,14 @@ class ConfirmationPhase:
             planned = decision.looks[-1].planned if decision.looks else decision.blocks
             due = math.ceil(decision.times[look] * planned)
             last = look == len(decision.shares) - 1
-            self._make(decision, decision.open(), Phase.CONFIRM, workload, due, timer, last=last)
-            decision = decision.after(self._look(decision, planned, timer, last=last))
-            self._keep(decision)
+            self._make_blocks(
+                decision, decision.open(), Phase.CONFIRM, workload, due, timer, last=last
+            )
+            decision = decision.after(self._take_look(decision, planned, timer, last=last))
+            self._store_decision(decision)
         return self.comparison(decision), decision
 
-    def _make(
+    def _make_blocks(
         self,
         decision: Decision,
         candidates: Sequence[Configuration],
@@ -151,10 +152,11 @@ class ConfirmationPhase:
         *,
         last: bool,
     ) -> None:
-        """Makes blocks until enough are complete, and at the end some for a speed that lacks.
+        """Makes blocks until enough are complete; at the end also for a state that lacks pairs.
 
         Args:
-            workload: what each run measures; enough of the operation that has fewest blocks.
+            workload: what each run measures; the operation with the fewest blocks counts.
+            due: complete blocks that are needed.
         """
         first, runner = decision.first_block, self._runner
 
@@ -180,8 +182,8 @@ class ConfirmationPhase:
         if candidates:
             Dispatch(self._session, next_block, phase, timer, workload=workload).run()
 
-    def _look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
-        """Looks at the blocks: who is done, and how many blocks there will be for the others."""
+    def _take_look(self, decision: Decision, planned: int, timer: Timer, *, last: bool) -> Look:
+        """Looks at the blocks: stops candidates, and plans the blocks of the others."""
         operation = self._plan.workload.operation
         blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
         still = decision.open()
@@ -192,36 +194,36 @@ class ConfirmationPhase:
         sizes = {c: decision.sizes_of(c, self._plan.workload.sizes) for c in still}
         found = {c: self._compare(blocks, c, sizes[c], rules, speeds) for c in still}
         stopped: dict[int, str] = {}
-        # First those that are decided whatever comes: their runs may save one of the others. Then
-        # from the last on: the first promises most, and stays where none of them promises much.
+        # First those that are decided, since their runs may save another from futility. Then from
+        # the last candidate on: the first promises most, so it is the one that stays at the end.
         for only_settled in (True, False):
             for candidate, (points, estimates) in reversed(found.items()):
                 mine, end = sizes[candidate], made if last else planned
                 is_alone = len(stopped) == len(still) - 1
-                course = ConfirmationProgress(mine, final, made, end, is_alone)
-                why = stop_reason(estimates, points, course)
+                progress = ConfirmationProgress(mine, final, made, end, is_alone)
+                why = stop_reason(estimates, points, progress)
                 if why and (not only_settled or is_settled(points, mine)):
                     stopped[decision.candidates.index(candidate)] = why
                     self._session.add_confirmed(points)
             if not last:
-                planned = self._grown(planned, made, len(still) - len(stopped), timer)
+                planned = self._replan_blocks(planned, made, len(still) - len(stopped), timer)
         return Look(made, planned, stopped)
 
-    def _grown(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
-        """How many blocks there will be, with the time of the candidates that ended."""
+    def _replan_blocks(self, planned: int, made: int, going_on: int, timer: Timer) -> int:
+        """Returns the planned blocks with the time of stopped candidates added."""
         if not going_on:
             return planned
         block_s = self.typical_s() * (going_on + 1)
         return max(planned, made + int(max(0.0, timer.left()) / block_s))
 
     def measured(self, decision: Decision) -> Plan:
-        """The plan with all sizes that a decision's blocks measure."""
+        """Returns the plan with all sizes that a decision's blocks measure."""
         workload = self._plan.workload
         sizes = decision.with_between(workload.sizes)
         return replace(self._plan, workload=replace(workload, sizes=sizes))
 
     def rules(self, decision: Decision, look: int) -> Rules:
-        """What the intervals of a look are held against."""
+        """Returns the rules of a look (its number, from 0)."""
         return Rules(
             level=self._plan.level,
             minimum_gain=self._plan.minimum_gain,
@@ -235,7 +237,7 @@ class ConfirmationPhase:
         )
 
     def comparison(self, decision: Decision) -> Comparison:
-        """What the blocks say, each candidate as of the look that ended it."""
+        """Compares all candidates, each with the rules of the look that stopped it."""
         operation = self._plan.workload.operation
         found = Comparison(str(operation), {}, {}, {}, {})
         blocks = self.blocks_since(decision.first_block, Phase.CONFIRM, operation)
@@ -248,7 +250,7 @@ class ConfirmationPhase:
             found.points[candidate], found.estimates[candidate] = compared
             found.tails[candidate] = measure_tails(blocks, candidate, speeds)
             found.pairs[candidate] = pair_by_size(blocks, DEFAULT, candidate, speeds)
-            found.levels[candidate] = rules.each
+            found.levels[candidate] = rules.interval_level
             found.stopped[candidate] = why
         return found
 
@@ -260,27 +262,27 @@ class ConfirmationPhase:
         rules: Rules,
         speeds: MachineStates,
     ) -> Compared:
-        """A candidate at the sizes that it is for: nothing is stated of the others."""
+        """Compares a candidate at its sizes; nothing is stated about the others."""
         operation = str(self._plan.workload.operation)
-        points, estimates = compare_one(blocks, candidate, operation, speeds, rules)
+        points, estimates = compare_candidate(blocks, candidate, operation, speeds, rules)
         return (
             tuple(point for point in points if point.bytes in sizes),
             {size: found for size, found in estimates.items() if size in sizes},
         )
 
     def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
-        """The whole blocks of a phase that were made after a decision."""
+        """Returns the whole blocks of a phase from a number on."""
         runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
         return whole_blocks(of_operation(runs, str(operation)), self._runner.plans)
 
     def guard(
         self, decision: Decision, recommended: Sequence[Configuration]
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
-        """Other operations under the recommended configurations, against the default."""
+        """Compares guard operations under the recommended configurations with the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
         for workload in self._launches(decision, recommended) if recommended else ():
-            self._make(
+            self._make_blocks(
                 decision, recommended, Phase.GUARD, workload, GUARD_BLOCKS, timer, last=False
             )
         for operation in self._plan.guards if recommended else ():
@@ -294,17 +296,14 @@ class ConfirmationPhase:
             )
             speeds = self._runner.evidence.speeds(anew=True)
             for configuration in recommended:
-                points, _ = compare_one(blocks, configuration, str(operation), speeds, rules)
+                points, _ = compare_candidate(blocks, configuration, str(operation), speeds, rules)
                 found[configuration] = found.get(configuration, ()) + points
         return found
 
     def _launches(
         self, decision: Decision, recommended: Sequence[Configuration]
     ) -> list[Workload]:
-        """What launches measure of guards that lack blocks: one of all, where the benchmark can.
-
-        Blocks that are whole count.
-        """
+        """Lists workloads for guards that lack blocks: one for all where the benchmark can."""
         first, phase = decision.first_block, Phase.GUARD
         made = {
             guard: complete_blocks(self.blocks_since(first, phase, guard), recommended)

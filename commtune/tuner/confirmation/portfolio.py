@@ -1,9 +1,9 @@
-"""The portfolio: the few configurations that together promise the best table.
+"""Chooses the portfolio: the few configurations that together promise the best table.
 
-Every size gets one configuration beforehand, the one that is to be confirmed there, so that the
-error rate is shared by sizes and not by sizes times candidates. Each further candidate costs a run
-in every block, and so pairs for all: how many there are follows from what their gains are, how
-sure these are, and how many pairs the budget holds.
+Each size is assigned a candidate beforehand, the only one to be confirmed there, so the error rate
+is shared by sizes, not by sizes times candidates. Each further candidate costs a run in every
+block, and so pairs for all. Candidates are added greedily by their expected confirmed gain, which
+follows from estimates, their errors, and the pairs that the budget holds (decision 15).
 """
 
 from __future__ import annotations
@@ -28,22 +28,24 @@ from commtune.tuner.statistics.intervals import (
 )
 
 _MOST_CANDIDATES = 6
-#: One more candidate has to add so much to the table. It can't be much: 4x at large sizes
-#: outweighs 1.4x at all sizes in the middle.
+#: The share that a further candidate has to add to the sum over sizes. Not more: 4x at large
+#: sizes outweighs 1.4x at all sizes in the middle.
 _WORTH_A_RUN = 0.03
-#: And so much, if it would take the time in which idle variables are found.
+#: The same for a candidate that would leave no time for ablation.
 _WORTH_ABLATION = 0.1
-#: It counts at sizes where it is ahead by so many standard errors: of many that are alike, one
-#: always is by luck. With 1.0, replayed campaigns found 1 % less; with 0, candidates that are
-#: alike took the time of ablation from each other.
-_AHEAD = 0.5
-#: Speedups that differ by less (logarithms) are alike.
-_ALIKE = 0.01
-#: The most that ablation may have of what the search left: what it makes smaller has to be proven,
-#: with more than the fewest blocks, which show large gains only.
+#: A further candidate counts at sizes where it is ahead by so many standard errors, since of many
+#: equal ones one is ahead by luck. With 1.0, replayed campaigns found 1 % less; with 0, equal
+#: candidates took the time of ablation from each other.
+_AHEAD_ERRORS = 0.5
+#: Log speedups that differ by less count as equal.
+_EQUAL_WITHIN = 0.01
+#: The most of the runs after the search that ablation may have; and the confirmation keeps so
+#: many times the fewest blocks, which by themselves show large gains only.
 _ABLATION_SHARE, _CONFIRMED = 0.4, 2
+#: Blocks for each variable without which ablation gets no time.
 _ABLATION_BLOCKS = 8
-#: Runs differ by at least so much, as logarithms, and by so much where nobody knows.
+#: The spread of runs (logarithm): its lower limit, and its value where fewer than so many
+#: residuals are known.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
 
@@ -51,9 +53,9 @@ _Table = NDArray[np.float64]
 
 
 def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> float:
-    """How many of the runs that the search left may go to ablation.
+    """Returns how many of the runs after the search may go to ablation.
 
-    None where they can tell nothing: fewer than some blocks that leave out each variable.
+    0 if they are too few for eight blocks that leave out each variable.
     """
     needed = _CONFIRMED * FEWEST_BLOCKS * (len(candidates) + 1)
     left = max(0.0, min(_ABLATION_SHARE * runs, runs - needed))
@@ -64,9 +66,10 @@ def count_ablation_runs(runs: float, candidates: Collection[Configuration]) -> f
 def measure_spread(
     runs: Sequence[tuple[Configuration, Speedups]], sizes: Sequence[int]
 ) -> dict[int, float]:
-    """Standard deviation of a pair's log ratio by size (bytes), from runs of the search.
+    """Estimates the standard deviation of a pair's log ratio by size (bytes).
 
-    Wild runs are drawn in, as the interval draws them in that pairs are judged by.
+    From repeated runs of the search, as residuals from their configuration's mean. Residuals are
+    clipped at four times their median, much as the interval winsorizes pairs.
     """
     made: dict[Configuration, int] = {}
     which = np.array([made.setdefault(one, len(made)) for one, _ in runs])
@@ -76,7 +79,7 @@ def measure_spread(
         values, of = column[known], which[known]
         counts = np.bincount(of, minlength=len(made))[of]
         off = values - np.bincount(of, values, len(made))[of] / counts
-        several = counts > 1  # most of thousands ran once
+        several = counts > 1  # of thousands of configurations, most ran once
         if several.any():
             off = np.abs(off[several]) * np.sqrt(1 + 1 / (counts[several] - 1))
             near = np.minimum(off, 4 * np.median(off))
@@ -88,10 +91,10 @@ def measure_spread(
 
 @dataclass(frozen=True)
 class Prospects:
-    """What confirming would bring, by what the search knows.
+    """The expected results of confirmation, from the estimates of the search.
 
     Attributes:
-        weights: what each size (bytes) counts for, all of the campaign's sizes.
+        weights: of all sizes (bytes) of the campaign.
         spread: standard deviation of a pair's log ratio by size.
     """
 
@@ -101,9 +104,9 @@ class Prospects:
     spread: Mapping[int, float]
 
     def choose(self, runs: int) -> list[Standing]:
-        """The candidates, greedily by what each adds to the table that so many runs can confirm.
+        """Chooses candidates for a confirmation of so many runs.
 
-        Where nothing promises a gain, the one that comes closest: to say how little it is.
+        If nothing promises a gain, the one that comes closest, to state how little it gains.
         """
         if not self.standings:
             return []
@@ -111,7 +114,7 @@ class Prospects:
         return [self.standings[index] for index in self._best(runs)[1] or closest]
 
     def _best(self, runs: int) -> tuple[float, list[int]]:
-        """What so many runs would confirm at most, and of which standings."""
+        """Returns the largest sum that so many runs may confirm, and its standings by index."""
         best: tuple[float, list[int]] = (0.0, [])
         if not self.standings:
             return best
@@ -119,7 +122,7 @@ class Prospects:
             blocks = runs // (count + 1)
             if count > 1 and blocks < FEWEST_BLOCKS:
                 break
-            found = self._cover(self._worth(max(blocks, FEWEST_PAIRS)), count)
+            found = self._choose_greedily(self._estimate_worth(max(blocks, FEWEST_PAIRS)), count)
             costs_ablation = self._has_ablation(best[1], runs) > self._has_ablation(found[1], runs)
             least = _WORTH_ABLATION if costs_ablation else _WORTH_A_RUN
             best = found if found[0] > (1 + least) * best[0] else best
@@ -129,16 +132,19 @@ class Prospects:
         candidates = [self.standings[index].configuration for index in chosen]
         return count_ablation_runs(runs, candidates) > 0
 
-    def _cover(self, worth: _Table, count: int) -> tuple[float, list[int]]:
-        """What so many rows cover at most, chosen one after the other, and which they are.
+    def _choose_greedily(self, worth: _Table, count: int) -> tuple[float, list[int]]:
+        """Chooses ``count`` rows one after the other by what each adds to the sum of maxima.
 
-        A further one counts where it is ahead of the others by more than the error of both.
+        A further one counts only at sizes where it is ahead of the others beyond their errors.
+
+        Returns:
+            The sum over sizes, and the indices of the rows.
         """
         covered = np.zeros(worth.shape[1])
         mean, error = np.full_like(covered, -np.inf), np.zeros_like(covered)
         chosen: list[int] = []
         for _ in range(count):
-            is_ahead = self._mean - mean > _AHEAD * np.hypot(self._error, error)
+            is_ahead = self._mean - mean > _AHEAD_ERRORS * np.hypot(self._error, error)
             gains = np.where(is_ahead, np.maximum(worth - covered, 0.0), 0.0)
             index = int(np.argmax(gains.sum(axis=1)))
             is_better = gains[index] > 0
@@ -152,9 +158,11 @@ class Prospects:
         return float(covered.sum()), chosen
 
     def _smallest_alike(self, index: int, sizes: NDArray[np.bool_]) -> int:
-        """The smallest part of a configuration that is not seen to be slower at some sizes."""
+        """Finds the smallest part of a configuration that is not behind it at some sizes."""
         behind = self._mean[index] - self._mean
-        doubt = np.maximum(_ALIKE, _AHEAD * np.hypot(self._error[index], self._error))
+        doubt = np.maximum(
+            _EQUAL_WITHIN, _AHEAD_ERRORS * np.hypot(self._error[index], self._error)
+        )
         is_alike = (behind <= doubt)[:, sizes].all(axis=1)
         whole = self.standings[index].configuration.items()
         parts = [
@@ -164,8 +172,8 @@ class Prospects:
         ]
         return min(parts, key=lambda n: (len(self.standings[n].configuration), behind[n].sum()))
 
-    def _worth(self, blocks: int) -> _Table:
-        """By configuration and size: the gain at the least, times the chance to confirm it."""
+    def _estimate_worth(self, blocks: int) -> _Table:
+        """Returns configurations x sizes: lower end of the gain, times the power to confirm it."""
         from scipy.special import ndtr  # 0.1 s to import; only a tuning process needs it
 
         plan, mean = self.plan, self._mean
@@ -181,42 +189,43 @@ class Prospects:
         worth *= np.array(list(self.weights.values()))
         return np.asarray(np.nan_to_num(worth))
 
-    # Worked out once: there may be thousands of configurations.
+    # Cached, since there may be thousands of configurations.
     @cached_property
     def _mean(self) -> _Table:
-        return self._of([standing.mean for standing in self.standings], 0.0)
+        return self._tabulate([standing.mean for standing in self.standings], 0.0)
 
     @cached_property
     def _error(self) -> _Table:
-        return self._of([standing.error for standing in self.standings], 1.0)
+        return self._tabulate([standing.error for standing in self.standings], 1.0)
 
-    def _of(self, rows: Sequence[Mapping[int, float]], unknown: float) -> _Table:
+    def _tabulate(self, rows: Sequence[Mapping[int, float]], unknown: float) -> _Table:
         return np.array([[row.get(size, unknown) for size in self.weights] for row in rows])
 
 
 def lower_end(standing: Standing, size: int) -> float:
-    """What a configuration surely gains at a size (bytes), one standard error off."""
+    """Returns the log speedup at a size (bytes), less one standard error."""
     return standing.mean.get(size, -math.inf) - standing.error.get(size, 1.0)
 
 
-def name_winners(
+def find_winners(
     members: Mapping[Configuration, Standing], sizes: Sequence[int]
 ) -> dict[int, Configuration]:
-    """By size (bytes), the candidate that surely gains most there."""
+    """Finds by size (bytes) the candidate with the highest lower end."""
     return {size: max(members, key=lambda one: lower_end(members[one], size)) for size in sizes}
 
 
-def share_sizes(
+def assign_sizes(
     members: Mapping[Configuration, Standing], sizes: Sequence[int], tolerance: float
 ) -> dict[Configuration, tuple[int, ...]]:
-    """The sizes (bytes) at which each candidate is to be confirmed; one without any is left out.
+    """Assigns the sizes (bytes) at which each candidate is confirmed; drops those without any.
 
-    Each size has the one that surely gains most there. Beside it all sizes have the one that
-    gains most altogether, if it seems to do no harm: it may be the one environment for all.
+    Each size goes to the candidate with the highest lower end there. All sizes go also to the one
+    with the largest mean gain of those that seem nowhere slower beyond the tolerance: it may be
+    the one environment for all sizes.
     """
     if not members:
         return {}
-    best = name_winners(members, sizes)
+    best = find_winners(members, sizes)
     harmless = [
         one
         for one, found in members.items()

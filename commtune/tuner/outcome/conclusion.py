@@ -220,7 +220,9 @@ def detectable_gains(
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
                 strata = [*comparison.pairs.get(candidate, {}).get(size, {}).values()]
-                gain = detectable_gain(found, rules.each, rules.minimum_gain, times, strata)
+                gain = detectable_gain(
+                    found, rules.interval_level, rules.minimum_gain, times, strata
+                )
                 is_open = points[size].verdict is not Verdict.DEFAULT
                 by_size[size].append((is_open, gain))
     gains = {size: max(values)[1] for size, values in sorted(by_size.items())}
@@ -236,7 +238,7 @@ def more_runs(
     rate that is left. Sizes at which some candidate is faster already are left out.
     """
     share = error_share(decision.number + 1) * CONFIRMATION_SHARES[-1]
-    level = replace(rules, share=share).each
+    level = replace(rules, share=share).interval_level
     found: list[tuple[int, int]] = []
     faster = {
         size

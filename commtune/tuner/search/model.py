@@ -146,7 +146,7 @@ class TableModel:
         """
         freedom = self._freedom + np.arange(len(deviations))[:, None]
         squares = whole = weights * deviations**2
-        for _ in deviations:  # clipped by the clipped ones before: a few passes reach the end
+        for _ in deviations:  # runs before a clipped one are clipped too: iterate until it is so
             before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
             last, squares = squares, np.minimum(whole, _CLIP_SDS**2 * weights * before / freedom)
             if np.array_equal(last, squares):
@@ -204,23 +204,17 @@ class TableModel:
         # A run may belong to a configuration that has none in the model: those added had other
         # idle parameters, or no machine state in which they could be compared.
         nothing = _Mean(0, np.zeros(len(self.sizes)))
-        return self._weigh_own_runs(
-            mean, [self._means.get(one, nothing) for one in configurations]
-        )
+        return self._shrink_means(mean, [self._means.get(one, nothing) for one in configurations])
 
     @staticmethod
-    def _weigh_own_runs(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
-        """Shrinks the means of configurations towards the model's predictions, less with more
-        runs."""
+    def _shrink_means(mean: Matrix, known: Sequence[_Mean]) -> Matrix:
+        """Shrinks configurations' own means towards predicted ones, less with more runs."""
         runs = np.array([[one.runs] for one in known])
         seen = np.array([one.value for one in known])
         return mean + runs / (runs + _PREDICTION_RUNS) * (seen - mean)
 
     def add_failed(self, configuration: Configuration) -> None:
-        """Adds a failure, as a slow run at every size, so that similar ones are avoided.
-
-        Ignored for a configuration that has a run.
-        """
+        """Adds a failure, as a slow run at every size, if the configuration has no run."""
         if configuration not in self._means:
             self._failed[configuration] = None
 
@@ -286,8 +280,7 @@ class TableModel:
         self._posterior = Posterior(self._covariance, self._observe(kept))
 
     def predict(self, rows: Rows) -> tuple[Matrix, Matrix]:
-        """Predicts log speedups and their standard errors: one row a configuration, one column a
-        size."""
+        """Predicts log speedups and their standard errors, configurations x sizes."""
         if self._posterior is None:
             self.fit()
         assert self._posterior is not None
@@ -328,7 +321,7 @@ class TableModel:
         places = range(0, len(tried), _AT_ONCE)
         parts = [self.predict(self.encoding.rows(tried[n : n + _AT_ONCE])) for n in places]
         mean, error = map(np.vstack, zip(*parts, strict=True))
-        mean = self._weigh_own_runs(mean, list(known.values()))
+        mean = self._shrink_means(mean, list(known.values()))
         runs = np.array([[one.runs] for one in known.values()])
         own = self.noise / np.sqrt(runs + _PREDICTION_RUNS)
         error = np.hypot(error, own)

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from commtune.errors import UserError
 from commtune.model import FEWEST_PAIRS, Configuration, Interval, PointEvidence, Profile, Verdict
-from commtune.tuner.confirmation.comparison import Rules, compare_one, more_pairs
+from commtune.tuner.confirmation.comparison import Rules, compare_candidate, more_pairs
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import Estimate, blocks_to_decide
@@ -114,7 +114,9 @@ class Claim:
 
     def judge_blocks(self, blocks: Blocks, speeds: MachineStates, rules: Rules) -> JudgedBlocks:
         """What fresh blocks say of every size of the claim."""
-        points, estimates = compare_one(blocks, self.configuration, self.operation, speeds, rules)
+        points, estimates = compare_candidate(
+            blocks, self.configuration, self.operation, speeds, rules
+        )
         today = {p.bytes: p for p in points if p.speed == ALL}
         sizes = tuple(
             _judge_size(self, size, today.get(size), points, estimates.get(size), rules)
@@ -225,7 +227,7 @@ def _more(estimate: Estimate | None, stated: Interval | None, rules: Rules) -> i
         return more_pairs(estimate, rules)
     if estimate is None or estimate.pairs < FEWEST_PAIRS:
         return None
-    needed = blocks_to_decide(estimate, rules.each, -rules.tolerance)
+    needed = blocks_to_decide(estimate, rules.interval_level, -rules.tolerance)
     return None if math.isinf(needed) else math.ceil(needed - estimate.pairs)
 
 

@@ -223,7 +223,7 @@ class VerifyPhase:
             finding=claims.VerificationVerdict.UNDECIDED if oversubscribed else finding,
             sizes=judged.sizes,
             points=judged.points,
-            level=self._rules().each,
+            level=self._rules().interval_level,
             blocks=self._made(),
             planned=self._decision.blocks,
             stopped=stopped,

@@ -14,7 +14,7 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Phase, Timing, Verdict, Workload
 from commtune.tuner.campaign import Campaign
 from commtune.tuner.confirmation.between import SizesBetween
-from commtune.tuner.confirmation.portfolio import share_sizes
+from commtune.tuner.confirmation.portfolio import assign_sizes
 from commtune.tuner.execution.in_memory_store import InMemoryStore
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.search.standings import Standing
@@ -44,7 +44,7 @@ def between(
         for one, ratios in gains.items()
     }
     default_s = dict.fromkeys(sizes, 1e-6)
-    shares = share_sizes(members, sizes, on.tolerance)
+    shares = assign_sizes(members, sizes, on.tolerance)
     found = SizesBetween(on, members, default_s, run_s).add_to(shares)
     assert all(set(shares[one]) <= set(mine) for one, mine in found.items())
     return {one: tuple(size for size in mine if size not in sizes) for one, mine in found.items()}

@@ -42,7 +42,8 @@ def test_all_intervals_of_all_looks_together_keep_the_level(
     decision = Decision((A,), blocks, 0, 1.0)
     assert len(decision.shares) == len(decision.times)
     spent = sum(
-        (1 - replace(RULES, level=level, comparisons=comparisons, share=share).each) * comparisons
+        (1 - replace(RULES, level=level, comparisons=comparisons, share=share).interval_level)
+        * comparisons
         for share in decision.shares
     )
     assert spent <= (1 - level) * (1 + 1e-9)
@@ -51,7 +52,7 @@ def test_all_intervals_of_all_looks_together_keep_the_level(
 
 def test_the_level_of_each_look_by_hand() -> None:
     rules = [replace(RULES, comparisons=24, share=share) for share in CONFIRMATION_SHARES]
-    assert [1 - r.each for r in rules] == pytest.approx(
+    assert [1 - r.interval_level for r in rules] == pytest.approx(
         [0.05 * 0.02 / 24, 0.05 * 0.08 / 24, 0.05 * 0.9 / 24]
     )
 

@@ -26,7 +26,7 @@ def state(
 ) -> tuple[dict[int, Estimate | None], list[PointEvidence]]:
     """An estimate at one size, and the point that comes of it."""
     found = Estimate(mean, error, max(1.0, 0.6 * pairs - 1), pairs)
-    half = half_width(found, rules.each)
+    half = half_width(found, rules.interval_level)
     low, high = math.exp(max(mean - half, -700)), math.exp(min(mean + half, 700))
     return {SIZE: found}, [point(SIZE, math.exp(mean), low, high, pairs=pairs)]
 
@@ -119,7 +119,7 @@ def test_never_futile_while_the_estimate_would_win_where_it_stands(
         (0.6 * made - 1) * (made + more) / made,
         made + more,
     )
-    if mean - half_width(at_the_end, RULES.each) > math.log1p(RULES.minimum_gain):
+    if mean - half_width(at_the_end, RULES.interval_level) > math.log1p(RULES.minimum_gain):
         assert why in ("", "decided")
 
 

@@ -15,9 +15,9 @@ from commtune.campaign.plan import Budget, Plan
 from commtune.model import Configuration, Operation, Workload
 from commtune.tuner.confirmation.portfolio import (
     Prospects,
+    assign_sizes,
     count_ablation_runs,
     measure_spread,
-    share_sizes,
 )
 from commtune.tuner.search.improvement import weigh_sizes
 from commtune.tuner.search.standings import Standing
@@ -123,13 +123,13 @@ def test_messages_decide_which_sizes_count() -> None:
 
 def test_each_size_has_its_best_and_no_size_is_left_out() -> None:
     members = {found.configuration: found for found in SPECIALISTS}
-    assert share_sizes(members, SIZES, TOLERANCE) == {SMALL: SIZES[:2], LARGE: SIZES[2:]}
-    assert share_sizes({}, SIZES, TOLERANCE) == {}
+    assert assign_sizes(members, SIZES, TOLERANCE) == {SMALL: SIZES[:2], LARGE: SIZES[2:]}
+    assert assign_sizes({}, SIZES, TOLERANCE) == {}
 
 
 def test_what_seems_to_harm_nothing_is_confirmed_at_all_sizes() -> None:
     members = {found.configuration: found for found in (*SPECIALISTS, COMPROMISE)}
-    shares = share_sizes(members, SIZES, TOLERANCE)
+    shares = assign_sizes(members, SIZES, TOLERANCE)
     assert shares[BOTH] == SIZES
     assert shares[SMALL] == SIZES[:2]
 
