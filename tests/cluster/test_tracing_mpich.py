@@ -13,8 +13,8 @@ from commtune.cluster.tracing.mpich import MPICH
 from commtune.model import DEFAULT, Configuration, Followed, Operation
 from commtune.tuner.effective.settings import (
     Told,
-    at_default,
     effective_configuration,
+    find_at_default,
     group_executions,
     settings_of,
 )
@@ -50,9 +50,9 @@ def test_what_the_library_holds_anyway_is_the_default(bench: Bench) -> None:
     assert own is not None
     default, spelled_out, other = bench({}, {cells: own}, {cells: "8"})
     assert group_executions([default, spelled_out])[1].became == DEFAULT.key
-    assert at_default(spelled_out, default) == {cells}
+    assert find_at_default(spelled_out, default) == {cells}
     assert own != "8"
-    assert at_default(other, default) == frozenset()
+    assert find_at_default(other, default) == frozenset()
 
 
 def test_a_misspelled_name_is_the_default(bench: Bench) -> None:

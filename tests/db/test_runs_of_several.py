@@ -9,7 +9,7 @@ import pytest
 
 from commtune.db.storage.store import Store
 from commtune.model import Operation, Outcome, Workload
-from commtune.tuner.statistics.evidence import of_operation
+from commtune.tuner.statistics.evidence import select_operation
 
 _LATER = (Operation.ALLTOALL, Operation.RING)
 _SEVERAL = Workload(Operation.BROADCAST, given.SIZES, then=_LATER)
@@ -46,11 +46,11 @@ def test_each_operation_has_its_own_sizes(store: Store, campaign_id: int) -> Non
     assert (alone.then, several.then) == ((), ("alltoall", "ring"))
     assert len(several.measurements) == 3 * len(given.SIZES)
     for place, name in enumerate(_SEVERAL.operations):
-        (found,) = of_operation(store.runs(campaign_id), str(name))
+        (found,) = select_operation(store.runs(campaign_id), str(name))
         assert [(m.bytes, m.median_s) for m in found.measurements] == [
             (size, (place + 1) * 1e-6) for size in given.SIZES
         ]
-    assert list(of_operation(store.runs(campaign_id), "allreduce")) == [alone]
+    assert list(select_operation(store.runs(campaign_id), "allreduce")) == [alone]
     # Of a run, those of its first operation.
     assert given.samples_of(store, "r1", 8)[5] == pytest.approx(1e-6)
 
@@ -60,5 +60,5 @@ def test_one_that_failed_was_to_measure_all(store: Store, campaign_id: int) -> N
     crashed = given.result(measurements=(), outcome=Outcome.CRASHED)
     store.finish_run(campaign_id, crashed, "broadcast")
     for name in _SEVERAL.operations:
-        (found,) = of_operation(store.runs(campaign_id), str(name))
+        (found,) = select_operation(store.runs(campaign_id), str(name))
         assert (found.outcome, list(found.measurements)) == (Outcome.CRASHED, [])

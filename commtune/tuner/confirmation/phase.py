@@ -31,7 +31,7 @@ from commtune.tuner.statistics.blocks import (
     planned_blocks,
     whole_blocks,
 )
-from commtune.tuner.statistics.evidence import of_operation
+from commtune.tuner.statistics.evidence import select_operation
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_by_size
 
@@ -273,7 +273,7 @@ class ConfirmationPhase:
     def blocks_since(self, first: int, phase: Phase, operation: Operation) -> Blocks:
         """Returns the whole blocks of a phase from a number on."""
         runs = (run for run in self._runner.evidence.of(phase) if run.block >= first)
-        return whole_blocks(of_operation(runs, str(operation)), self._runner.plans)
+        return whole_blocks(select_operation(runs, str(operation)), self._runner.plans)
 
     def guard(
         self, decision: Decision, recommended: Sequence[Configuration]

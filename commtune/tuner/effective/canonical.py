@@ -1,4 +1,4 @@
-"""What a configuration comes to, by untimed runs that show what the library made of it."""
+"""Simplifies configurations by what the library did with them, as untimed traces show."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from commtune.model import DEFAULT, Configuration, Execution
 from commtune.model.conclusion import Ablation
 from commtune.tuner.effective.settings import (
     Told,
-    at_default,
     effective_configuration,
+    find_at_default,
     group_executions,
     settings_of,
 )
@@ -24,11 +24,11 @@ if TYPE_CHECKING:  # who reads stored campaigns doesn't wait for it
 def as_executed(
     session: Session, configuration: Configuration, known: Sequence[Configuration]
 ) -> Configuration:
-    """The simplest configuration that is known to behave as this one does.
+    """Returns the simplest configuration that is known to behave as this one does.
 
-    Without what the library ignored or replaced, and without what it holds by itself anyway; the
-    default, or one of those known, where it behaves as these do. The same where nothing can be
-    told, as of a replay.
+    Drops variables that the library ignored or replaced, and values that it holds by default.
+    Returns the default, or a known configuration, if that behaves the same, and the configuration
+    as it is if there is no trace, as in a replay.
     """
     execution = session.trace(configuration)
     if execution is None or configuration.is_default:
@@ -39,17 +39,17 @@ def as_executed(
         if rest == configuration or session.plan.space.check(rest):
             return DEFAULT
         return as_executed(session, rest, known)
-    simpler = [*known, *_plain(session, execution)]
-    became = _became(session, execution, simpler)
-    # With a value that matters only beside others, the next may be needless as well.
+    simpler = [*known, *_list_simpler(session, execution)]
+    became = _find_equivalent(session, execution, simpler)
+    # Without one value, another that acts only beside it may be needless as well.
     return configuration if became == configuration else as_executed(session, became, known)
 
 
 def is_credited(space: Space, execution: Execution) -> bool:
-    """Whether results may be put down to a configuration as it was asked for.
+    """Whether results may be credited to a configuration as it was requested.
 
-    So they may where what had no effect can't be left out, as a part of a choice of several
-    variables: it changes nothing, such as switching off what a library was built without.
+    Also if variables without an effect can't be left out, as parts of a choice that sets several
+    variables: they change nothing, such as switching off what a library was built without.
     """
     rest = effective_configuration(execution)
     return execution.followed.is_credited or (
@@ -58,10 +58,10 @@ def is_credited(space: Space, execution: Execution) -> bool:
 
 
 def _credited_configuration(execution: Execution) -> Configuration:
-    """What results may be put down to: without what was ignored and without what was replaced.
+    """Returns the configuration without variables that were ignored or replaced.
 
-    What it would take to ask for a value that the library put in another's place isn't known, so
-    such a variable is left out here, and the rest has to be measured without it.
+    How to request the value that the library used instead isn't known, so a replaced variable is
+    left out, and the rest has to be measured without it.
     """
     settings = settings_of(execution)
     kept = effective_configuration(execution).items()
@@ -69,14 +69,16 @@ def _credited_configuration(execution: Execution) -> Configuration:
     return Configuration({name: value for name, value in kept if name not in replaced})
 
 
-def _plain(session: Session, execution: Execution) -> list[Configuration]:
-    """The configuration without all, and without each, of what asks for the library's default."""
+def _list_simpler(session: Session, execution: Execution) -> list[Configuration]:
+    """Lists the configuration without all, and without each, of the values held by default."""
     default = session.trace(DEFAULT)
     if default is None:
         return []
     space = session.plan.space
     asked = execution.configuration.keys()
-    needless = at_default(execution, default) | (asked - effective_configuration(execution).keys())
+    needless = find_at_default(execution, default) | (
+        asked - effective_configuration(execution).keys()
+    )
     names = [
         name
         for name in space.parameter_units(execution.configuration)
@@ -88,7 +90,7 @@ def _plain(session: Session, execution: Execution) -> list[Configuration]:
     return [one for one in (together, *each) if one is not None]
 
 
-def _became(
+def _find_equivalent(
     session: Session, execution: Execution, simpler: Sequence[Configuration]
 ) -> Configuration:
     by_key = {one.key: one for one in (DEFAULT, *simpler)}
@@ -98,7 +100,7 @@ def _became(
 
 
 def as_ablated(ablation: Ablation, became: Configuration) -> Ablation:
-    """An ablation that goes on to what its result comes to."""
+    """Returns an ablation with its result replaced by a simpler one that behaves the same."""
     if became == ablation.after:
         return ablation
     kept = [

@@ -1,8 +1,8 @@
-"""Requested, seen, executed: what a library made of a configuration. Pure; nothing here runs.
+"""Judges from a trace what a library did with the variables of a configuration. Starts no runs.
 
-A trace (``ports.Benchmark.trace``) says of every variable what became of it. It is kept as lines
-for a person (``Execution.said``), in the fixed forms of ``Setting.line``, so that they can be read
-back here. Whatever was not understood is UNKNOWN: an accusation would cost a good configuration.
+A trace (``ports.Benchmark.trace``) is stored as lines for a person (``Execution.said``), in the
+fixed forms of ``Setting.line``, which are parsed here. Whatever was not understood is UNKNOWN: a
+wrong IGNORED would cost a good configuration.
 """
 
 from __future__ import annotations
@@ -14,34 +14,34 @@ from enum import StrEnum
 
 from commtune.model import Configuration, Execution, Followed
 
-#: A line about what the library did, beside its variables; compared between configurations.
+#: Begins a line about what the library did, beside its variables; compared for equal behaviour.
 DID = "did: "
-#: A line about something worth knowing; not compared.
+#: Begins a line that is only for information; not compared.
 NOTE = "note: "
 
 
 class Told(StrEnum):
-    """What became of a variable."""
+    """What the library did with a variable."""
 
     HELD = "held"  # the library holds what was asked for
     REPLACED = "replaced"  # it holds something else
     ABSENT = "absent"  # it has no such variable
     UNUSED = "unused"  # it holds it, and said or showed that it does not use it
-    UNKNOWN = "unknown"  # nobody can tell
+    UNKNOWN = "unknown"  # the trace doesn't tell
 
     @property
     def has_effect(self) -> bool:
-        """Whether the variable may have done anything."""
+        """Whether the variable may have had an effect."""
         return self not in (Told.ABSENT, Told.UNUSED)
 
 
 @dataclass(frozen=True)
 class Setting:
-    """What became of one variable.
+    """What the library did with one variable.
 
     Attributes:
-        asked: what was asked for; ``None`` where the variable was left alone.
-        held: the value that the library holds, as it says it; ``None`` where it can't be told.
+        asked: the requested value; ``None`` where the variable was unset.
+        held: the value that the library holds, in its own words; ``None`` if unknown.
         why: reason in words, where there is something to explain.
     """
 
@@ -53,8 +53,8 @@ class Setting:
 
     def line(self) -> str:
         head = f"{self.name}: {self.told}"
-        asked = "" if self.asked is None else f", asked {_shown(self.asked)}"
-        held = "" if self.held is None else f", holds {_shown(self.held)}"
+        asked = "" if self.asked is None else f", asked {_quote(self.asked)}"
+        held = "" if self.held is None else f", holds {_quote(self.held)}"
         return head + asked + held + (f" ({self.why})" if self.why else "")
 
 
@@ -64,12 +64,12 @@ _LINE = re.compile(
 )
 
 
-def _shown(value: str) -> str:
+def _quote(value: str) -> str:
     return "'" + value.replace("'", "`").replace("\n", " ") + "'"
 
 
 def settings_of(execution: Execution) -> dict[str, Setting]:
-    """The settings that an execution's lines tell of, by name."""
+    """Parses the settings in an execution's lines, by name of the variable."""
     found = (_LINE.fullmatch(line) for line in execution.said)
     settings = [
         Setting(m["name"], Told(m["told"]), m["asked"], m["held"], m["why"] or "")
@@ -88,7 +88,7 @@ def judge_execution(
     did: Iterable[str] = (),
     notes: Iterable[str] = (),
 ) -> Execution:
-    """An execution with its verdict, from what became of each variable."""
+    """Makes an execution with its verdict, from the settings of all variables."""
     lines = [*(s.line() for s in settings), *(DID + line for line in did)]
     asked = [setting for setting in settings if setting.name in configuration]
     execution = Execution(
@@ -124,10 +124,9 @@ def _reason(setting: Setting) -> str:
 
 
 def effective_configuration(execution: Execution) -> Configuration:
-    """The configuration that ran: without the variables that had no effect.
+    """Returns the configuration without the variables that had no effect.
 
-    A variable that holds another value than asked for stays, as how to ask for that value is
-    not known.
+    A replaced variable stays, since how to request the value that it holds isn't known.
     """
     settings = settings_of(execution)
     return Configuration(
@@ -139,11 +138,11 @@ def effective_configuration(execution: Execution) -> Configuration:
     )
 
 
-def at_default(execution: Execution, default: Execution) -> frozenset[str]:
-    """The variables that ask for what the library holds by itself anyway.
+def find_at_default(execution: Execution, default: Execution) -> frozenset[str]:
+    """Returns the variables that request a value which the library holds by default.
 
-    That is a hint only: a variable that is there at all can switch off what a library chooses by
-    itself. Whether the configuration without it behaves the same is for ``group_executions``.
+    A hint only: setting a variable at all can switch off a library's own choices. Whether the
+    configuration without it behaves the same is decided by ``group_executions``.
     """
     own = settings_of(default)
     return frozenset(
@@ -158,13 +157,12 @@ def at_default(execution: Execution, default: Execution) -> frozenset[str]:
 
 
 def group_executions(executions: Iterable[Execution]) -> tuple[Execution, ...]:
-    """The same executions, each that behaves as another, simpler one marked with its key.
+    """Groups executions by behaviour; ``became`` of each is the key of its group's simplest one.
 
-    Two behave the same where the library holds the same values of all variables that have an
-    effect, said the same of what it did and gave the same fingerprints; variables that nobody
-    can tell of must be the same as well. Of those the one with the fewest variables is what the
-    others became. One that is the simplest keeps what it was marked with before: the
-    configuration without its variables that had no effect, if it has such.
+    Two behave the same if the library holds the same values of all variables with an effect,
+    reports the same actions and gives the same fingerprints; unknown variables must be the same
+    as well. The simplest has the fewest variables. It keeps its own ``became``: the configuration
+    without its variables that had no effect, if there are such.
     """
     given = tuple(executions)
     defaults = {e.operation: settings_of(e) for e in given if e.configuration.is_default}
@@ -192,7 +190,7 @@ def _complexity(execution: Execution) -> tuple[int, str]:
 
 
 def _behaviour(execution: Execution, default: Mapping[str, Setting]) -> object:
-    """All that the library tells; equal for configurations that behave the same."""
+    """Returns a key of what the library reports, equal for configurations that behave the same."""
     settings = settings_of(execution)
     values: dict[str, tuple[str, ...]] = {}
     for name, setting in settings.items():
@@ -207,7 +205,7 @@ def _behaviour(execution: Execution, default: Mapping[str, Setting]) -> object:
 
 
 def _value(setting: Setting, default: Setting | None) -> tuple[str, ...] | None:
-    """What a variable contributes; ``None`` for one that contributes nothing."""
+    """Returns a variable's part of the key; ``None`` for one without an effect."""
     if setting.told is Told.UNUSED:
         setting = default or replace(setting, told=Told.ABSENT)
     if setting.told is Told.ABSENT:
@@ -220,13 +218,13 @@ def _value(setting: Setting, default: Setting | None) -> tuple[str, ...] | None:
 
 
 def split_fingerprint(fingerprint: str) -> tuple[str, str]:
-    """The digests of the sum and of the messages; either may be empty."""
+    """Splits a fingerprint into the digests of the sum and of the messages, maybe empty."""
     order, _, messages = fingerprint.partition("+")
     return order, messages
 
 
 def is_same_algorithm(one: str, other: str) -> bool | None:
-    """Whether the digests that both have are equal; ``None`` where they have none in common."""
+    """Whether the digests that both have are equal; ``None`` if they share none."""
     pairs = zip(split_fingerprint(one), split_fingerprint(other), strict=True)
     common = [own == its for own, its in pairs if own and its]
     return all(common) if common else None

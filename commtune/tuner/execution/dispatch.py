@@ -1,7 +1,8 @@
-"""Blocks under way: which comes next, and who is told of the runs that ended.
+"""Submits blocks of runs, and passes on the runs that ended.
 
-Beside the controller, the members of a block are asked for one by one, so that a search learns
-from each run. A job needs all of them at once, and results come late and out of order.
+Where runs are made beside the controller, the members of a block are asked for one by one, so that
+a search learns from each run. A job needs all of them at once, and results come late and out of
+order.
 """
 
 from __future__ import annotations
@@ -12,19 +13,19 @@ from dataclasses import dataclass, field
 from commtune.model import Configuration, Phase, Run, Workload
 from commtune.tuner.execution.session import Session, Timer
 
-#: The configurations of the next block in their order, perhaps made up one by one; ``None`` where
-#: none is wanted (now: it is asked again after every result).
+#: Returns the configurations of the next block in order, maybe lazily; ``None`` if no block is
+#: wanted now. It is asked again after every result.
 NextBlock = Callable[[], Iterable[Configuration] | None]
 
 
 @dataclass
 class Dispatch:
-    """Makes blocks until no further one is wanted, or fits the limits, and none is under way.
+    """Makes blocks until no further one is wanted or fits the limits, and none is under way.
 
     Attributes:
-        tell: called with each run that ended, in whatever order, but for those re-run.
-        workload: what each run measures, where that is not the plan's.
-        planned: store each block before its first run, so that it counts whole or not at all.
+        tell: called with each run that ended, in any order, except those that are re-run.
+        workload: what each run measures, if not the plan's.
+        planned: whether to store each block before its first run, so that it counts only whole.
     """
 
     session: Session
@@ -51,10 +52,10 @@ class Dispatch:
             if not runner.batches.in_flight:
                 return
             for run in runner.collect():
-                self._take_in(run)
+                self._process_run(run)
 
     def _submit_next(self) -> bool:
-        """Starts the next runs; false where none is wanted now, or none fits the limits."""
+        """Starts the next runs; returns false if none is wanted now, or none fits the limits."""
         whole = self.session.runner.batches.is_detached
         if not whole and self._submit_member():
             return True
@@ -68,7 +69,7 @@ class Dispatch:
         return False
 
     def _begin_block(self, *, whole: bool) -> Iterable[Configuration] | None:
-        """The next block's members, after its plan was stored or it was numbered."""
+        """Numbers the next block, stores its plan if that is due, and returns its members."""
         runner = self.session.runner
         members = self.next_block()
         if whole or (self.planned and members is not None):
@@ -96,17 +97,17 @@ class Dispatch:
     def _submit(self, members: tuple[Configuration, ...], block: int, position: int) -> None:
         self.session.runner.submit(members, self.phase, block, position, self.workload)
 
-    def _take_in(self, run: Run) -> None:
+    def _process_run(self, run: Run) -> None:
         self.session.report(run, self.timer)
         self.session.wait_for_machine(run)
-        if self.session.reruns.wants(run):
+        if self.session.reruns.take_rerun(run):
             self._submit((run.configuration,), run.block, run.position)
         else:
             self.tell(run)
 
 
 def repeat_blocks(count: int, order: Callable[[], Iterable[Configuration]]) -> NextBlock:
-    """So many blocks of the same configurations, each in an order of its own."""
-    # An order is made when its block begins: it goes by the block's number.
+    """Makes a ``NextBlock`` of ``count`` blocks of configurations, each in a new order."""
+    # An order is made when its block begins, since it depends on the block's number.
     orders = (order() for _ in range(count))
     return lambda: next(orders, None)

@@ -1,4 +1,4 @@
-"""The store of campaigns of which nothing is to stay: comparisons and simulations."""
+"""A store in memory, for comparisons and simulations, of which nothing is kept."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class InMemoryStore:
     """Implements ``tuner.ports.Store``, which says what each method does, for one campaign.
 
     Attributes:
-        seed: what the order of runs is drawn from; one of its own unless a simulation gives one.
+        seed: of the order of runs; a new one unless a simulation gives one.
         stored: runs that ended, in the order they were stored.
         plans: blocks, in the order they were planned.
     """

@@ -1,4 +1,4 @@
-"""Runs made one by one, where the controller is, behind the port of batches."""
+"""Makes runs one by one, beside the controller, behind the port of batches."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ class LocalBatches:
     """Implements ``tuner.ports.Batches``, of width 1, over a benchmark.
 
     Args:
-        clock: what budgets are held against, seconds; a replay has a clock of its own.
-        most_left_s: seconds that all limits leave, such as the end of an allocation.
+        clock: of budgets, seconds; a replay has its own.
+        most_left_s: returns the seconds until the first limit, such as the end of an allocation.
     """
 
     benchmark: Benchmark
@@ -36,18 +36,18 @@ class LocalBatches:
         return len(self._due)
 
     def submit(self, requests: Sequence[RunRequest], time_limit_s: float) -> None:
-        """Notes the runs; ``collect`` makes them."""
+        """Queues the runs, which ``collect`` makes."""
         self._due.append(lambda: [self.benchmark.measure(r, time_limit_s) for r in requests])
 
     def collect(self) -> Sequence[RunResult]:
-        """Makes the runs that were submitted first. What raises is not under way afterwards."""
+        """Makes the runs at the head of the queue; they leave it even if one raises."""
         return self._due.pop(0)() if self._due else []
 
     def settled(self) -> None:
         """Nothing is kept for runs whose results are stored."""
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:
-        """Ends what is left of the runs; ``collect`` reads their records."""
+        """Queues the recovery of runs, whose processes ``collect`` ends and records it reads."""
         self._due.append(lambda: [self._recovered(request) for request in requests])
 
     def _recovered(self, request: RunRequest) -> RunResult:
@@ -58,7 +58,7 @@ class LocalBatches:
         return self.benchmark.trace(request, time_limit_s)
 
     def used_s(self) -> float:
-        """The clock: whatever passes between runs is paid from the budget as well."""
+        """Returns the clock, so the budget pays for the time between runs as well."""
         return self.clock()
 
     def left_s(self) -> float:

@@ -1,4 +1,4 @@
-"""Whether the machine, and no configuration, is to blame for what fails."""
+"""Decides whether the machine, rather than a configuration, is to blame for failures."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import dataclass, field
 
 from commtune.model import Outcome, Run
 
-#: After so many failures in a row a run of the default tells whether the machine is to blame.
-_DOUBTED = 2
+#: Failures in a row after which a run of the default shows whether the machine is to blame.
+_FAILURES_TO_DOUBT = 2
+#: The longest pause between failures, seconds.
 _LONGEST_PAUSE_S = 8.0
 
 
 def blames_machine(run: Run) -> bool:
-    """Whether a run failed through the machine, or may have: the default fails by no setting."""
+    """Whether the machine is to blame for a failure: the default has no setting that could be."""
     if run.configuration.is_default and run.outcome.blames_configuration:
         return True
     return run.outcome is Outcome.NODE_FAILURE
@@ -20,11 +21,10 @@ def blames_machine(run: Run) -> bool:
 
 @dataclass
 class FailingRuns:
-    """Runs in a row that failed where they were made one by one, whatever they were runs of.
+    """Consecutive failures of runs that are made one by one, of any configuration.
 
     Attributes:
-        waited_s: seconds so far that no budget pays for: waits for faults to pass, and runs that
-            were lost.
+        waited_s: seconds so far that no budget pays for: waits for faults to pass, and lost runs.
     """
 
     waited_s: float = 0.0
@@ -32,7 +32,7 @@ class FailingRuns:
     _failing: list[Run] = field(default_factory=list)
 
     def add(self, run: Run) -> None:
-        """Takes in a run that ended; what was ended from outside says nothing."""
+        """Adds a run that ended; one that was ended from outside counts for nothing."""
         self.waited_s += run.wall_s if run.outcome.is_lost else 0.0
         if run.outcome is Outcome.OK:
             self._ever_worked = True
@@ -42,14 +42,14 @@ class FailingRuns:
 
     @property
     def in_doubt(self) -> bool:
-        """Whether the machine may be to blame: a run of the default tells."""
-        return len(self._failing) >= _DOUBTED or any(map(blames_machine, self._failing))
+        """Whether the machine may be to blame, so that the default has to run."""
+        return len(self._failing) >= _FAILURES_TO_DOUBT or any(map(blames_machine, self._failing))
 
     @property
     def pause_s(self) -> float:
-        """Seconds in which a fault of the machine may pass, longer each time.
+        """Seconds to wait for a fault of the machine to pass, twice as long each time.
 
-        0 where nothing ever worked: it will not pass.
+        0 if no run ever worked, since then it won't pass.
         """
         if (
             not self._ever_worked

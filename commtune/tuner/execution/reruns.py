@@ -1,4 +1,4 @@
-"""Which runs are measured again at their place: those during which others used the cores."""
+"""Decides which runs are repeated because background load disturbed them."""
 
 from __future__ import annotations
 
@@ -8,25 +8,26 @@ from commtune.model import Outcome, Run
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 
-#: A run is disturbed when others used more than this share of the cores' time meanwhile, and
-#: more seconds of each core than the kernel's counting in ticks of 10 ms can be wrong by.
+#: A run is disturbed if others used more than this share of the cores' time, and more seconds of
+#: each core than the error of the kernel's counters, which count ticks of 10 ms.
 DISTURBED, _COUNTABLE_S = 0.1, 0.025
-#: How often one place is re-run, and all of a session together: a floor, and a share of its runs.
+#: The most re-runs of one place in a block; and of the campaign, ten plus a share of its runs.
 _MOST_RERUNS, _RERUNS_FLOOR, _RERUNS_SHARE = 2, 10, 0.1
+#: The number of re-runs that are reported.
 _RERUNS_REPORTED = 3
 
 
 def is_disturbed(run: Run) -> bool:
-    """Whether others used the cores during a run so much that its times say little."""
+    """Whether background load disturbed a run."""
     load = run.other_load or 0.0
     return load > DISTURBED and load * run.wall_s > _COUNTABLE_S
 
 
 class Reruns:
-    """The re-runs of a session; of a place that is re-run, the last run counts.
+    """The re-runs of a session; the last run of a place in a block counts.
 
     Attributes:
-        count: re-runs so far.
+        count: number of re-runs so far.
     """
 
     def __init__(self, runner: Runner, reporter: Reporter) -> None:
@@ -35,18 +36,18 @@ class Reruns:
         self._reporter = reporter
         self._of_place: Counter[tuple[int, int]] = Counter()
 
-    def wants(self, run: Run) -> bool:
-        """Whether a run is to be re-run at its place, which is then counted as done.
+    def take_rerun(self, run: Run) -> bool:
+        """Decides whether to repeat a run, and counts that re-run.
 
-        No time that the benchmark measured enters; how long the whole run took does a little,
-        through what the counters can resolve (see ``is_disturbed``).
+        The decision considers none of the benchmark's times; the length of the run enters
+        slightly, through the error of the counters (see ``is_disturbed``).
         """
-        # A job's nodes are elsewhere by now.
+        # A job has given its nodes back by now.
         if self._runner.batches.is_detached or run.outcome is not Outcome.OK:
             return False
         evidence, place = self._runner.evidence, (run.block, run.position)
         most = _RERUNS_FLOOR + _RERUNS_SHARE * len(evidence.runs)
-        if not is_disturbed(run) or evidence.made_again >= most:
+        if not is_disturbed(run) or evidence.rerun_count >= most:
             return False
         if self._of_place[place] == _MOST_RERUNS:
             return False

@@ -1,4 +1,4 @@
-"""Makes runs for a campaign and keeps the books: stored before it starts, stored once it ended."""
+"""Makes the runs of a campaign, each stored before it starts and again when it has ended."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ from commtune.tuner.execution.machine_faults import FailingRuns
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
-#: A run may take this many times what others took, and never less than the floor: a slow
-#: machine state alone makes a run three times longer, a hang would eat the budget.
+#: The time limit of a run: this many times the median of others, and at least so many seconds. A
+#: slow machine state makes a run three times longer; a run that hangs wastes the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
-#: Before anything is known: this many times what was asked for, and never less than so long.
+#: Before any run: this many times the requested measuring time, and at least so many seconds.
 _FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
-#: How many runs of the default the time limit is taken from.
+#: The number of runs of the default that the time limit follows from.
 _LIMIT_RUNS = 4
-#: Where a configuration comes from that first appears in a planned block.
+#: The origin of configurations that first appear in a planned block, if it isn't the phase.
 _ORIGINS = {Phase.ABLATE: "ablated", Phase.VERIFY: "verified"}
-#: Blocks in a row that may be lost (dead nodes, say) before the campaign stops.
+#: Lost blocks in a row (by dead nodes, say) after which the campaign stops.
 _MOST_LOST = 5
-#: A trace is no trial: nothing of it is kept but what the library said.
+#: The trial number of a trace, which is no trial: only what the library said is stored.
 _NO_TRIAL = -1
 _BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
@@ -57,21 +57,22 @@ _BENCH = "try 'commtune bench' with the same workload; it shows the whole output
 
 @dataclass
 class Runner:
-    """Runs one campaign's runs and stores them.
+    """Makes and stores the runs of one campaign.
 
     Attributes:
-        evidence: everything measured so far, earlier sessions included.
-        benchmark: makes runs one by one, or whole blocks at a time; ``batches`` is either.
-        order_seed: what the order of runs is drawn from.
-        session: identifier of this controller's life; blocks are numbered across sessions.
-        searched: trials of the search; the others are the default and what later phases made.
-        most_left_s: what is left of all limits, seconds, where runs are made one by one.
+        evidence: all runs so far, earlier sessions included.
+        benchmark: makes runs one by one, or whole blocks at a time; ``batches`` wraps either.
+        order_seed: seed of the order of runs.
+        session: identifier of this session; blocks are numbered across sessions.
+        trials: number of each configuration's trial.
+        searched: number of trials of the search; others are the default and those of later phases.
+        blocks: number of the next block.
+        most_left_s: returns the seconds until the first limit, where runs are made one by one.
         benchmark_s: seconds inside benchmark processes, in this session.
-        look_at: what a person should look at if nothing works; empty where runs are made here.
-        by_hand: how a person makes a run of the default that failed, where it is not by
-            'commtune bench'; empty where it is.
-        default_may_fail: whether to go on where the default fails again and again.
-        failing: what failed last, where runs are made one by one.
+        look_at: hint for a person if nothing works; empty where runs are made here.
+        by_hand: hint how to make a run of the default by hand; empty for 'commtune bench'.
+        default_may_fail: whether to go on after the default failed three times in a row.
+        failing: the latest failures, where runs are made one by one.
     """
 
     plan: Plan
@@ -91,7 +92,7 @@ class Runner:
     by_hand: str = ""
     default_may_fail: bool = False
     failing: FailingRuns = field(default_factory=FailingRuns)
-    _flying: dict[str, RunRequest] = field(default_factory=dict)
+    _in_flight: dict[str, RunRequest] = field(default_factory=dict)
     _lost_in_a_row: int = 0
     _run_s: float = 0.0
     _is_spent: bool = False
@@ -105,47 +106,47 @@ class Runner:
         )
 
     def now_s(self) -> float:
-        """The clock of budgets, seconds: it stands still in faults of the machine."""
+        """Returns the clock of budgets, seconds, which stops during faults of the machine."""
         return self.clock() - self.failing.waited_s
 
     @property
     def has_room(self) -> bool:
-        """Whether one more block may be under way."""
+        """Whether a further block may be submitted."""
         return self.batches.in_flight < self.batches.most_in_flight
 
     def cost(self) -> float:
-        """Seconds of a budget that go with each second of a run; 1 where runs are made here."""
+        """Returns the seconds of a budget for each second of a run; 1 where runs are made here."""
         if not self.batches.is_detached or not self._run_s:
             return 1.0
         return max(1.0, self.batches.used_s() / self._run_s)
 
     def committed_s(self) -> float:
-        """Seconds that the runs under way will take, going by those that ended."""
-        flying = sum(len(request.workload.operations) for request in self._flying.values())
-        return flying * self.typical_s() if flying else 0.0
+        """Estimates the seconds that the runs under way will take."""
+        runs = sum(len(request.workload.operations) for request in self._in_flight.values())
+        return runs * self.typical_s() if runs else 0.0
 
     def left_s(self) -> float:
-        """Seconds of its nodes that the campaign may still use, where these are limited."""
+        """Returns the seconds that the campaign's limits leave, infinite without any."""
         return 0.0 if self._is_spent else self.batches.left_s()
 
     def affords(self, runs: int) -> bool:
-        """Whether what all limits leave suffices for so many runs; once not, nothing is left.
+        """Whether the limits leave time for so many runs. If not, nothing is left from then on.
 
         Args:
-            runs: of one operation; one of several operations counts as so many.
+            runs: of one operation; a run of several operations counts as several.
         """
         left_s = self.left_s()
         self._is_spent = left_s <= 0 or left_s < runs * self.typical_s()
         return not self._is_spent
 
     def typical_s(self) -> float:
-        """Seconds of a budget that a run takes, going by some that ended; 0 before any did."""
+        """Estimates the seconds of a budget that a run takes, from the first few; 0 before any."""
         walls = [run.wall_s for run in islice(self.evidence.good(*Phase), _LIMIT_RUNS)]
         return self.cost() * median(walls) if walls else 0.0
 
-    def flying(self, configuration: Configuration) -> int:
-        """How many runs of a configuration are under way."""
-        return sum(r.configuration == configuration for r in self._flying.values())
+    def count_in_flight(self, configuration: Configuration) -> int:
+        """Counts the runs of a configuration that are under way."""
+        return sum(r.configuration == configuration for r in self._in_flight.values())
 
     def load(self) -> None:
         """Reads what earlier sessions stored."""
@@ -160,16 +161,15 @@ class Runner:
             self.blocks = max(self.blocks, run.block + 1)
 
     def recover(self, why: str = "its controller died", *, is_planned: bool = False) -> None:
-        """Settles runs that were left open: what they measured is stored, or why they ended.
-
-        Waits for jobs that still run.
+        """Stores the results of runs without one, or why they ended; waits for running jobs.
 
         Args:
-            is_planned: the time of our job is over, and the next one makes them: they are not
-                lost, and taken back.
+            why: detail of runs that were interrupted.
+            is_planned: whether the time of our job is over and the next job makes these runs. Then
+                they are withdrawn, not lost.
         """
         requests = self.store.open_runs(self.campaign_id)
-        self._flying = {request.run_id: request for request in requests}
+        self._in_flight = {request.run_id: request for request in requests}
         blocks: dict[int, list[RunRequest]] = {}
         for request in requests:
             self.blocks = max(self.blocks, request.block + 1)
@@ -179,7 +179,7 @@ class Runner:
         while self.batches.in_flight:
             for result in self.batches.collect():
                 if is_planned and result.outcome is Outcome.INTERRUPTED:
-                    del self._flying[result.run_id]
+                    del self._in_flight[result.run_id]
                     self.store.withdraw_run(self.campaign_id, result.run_id)
                     continue
                 told = bool(result.detail) or result.outcome is not Outcome.INTERRUPTED
@@ -188,12 +188,12 @@ class Runner:
         self.batches.settled()
 
     def _store(self, result: RunResult) -> RunRequest:
-        request = self._flying.pop(result.run_id)
+        request = self._in_flight.pop(result.run_id)
         self.store.finish_run(self.campaign_id, result, str(request.workload.operation))
         return request
 
     def unmeasured(self) -> list[Configuration]:
-        """Configurations that were to be searched, and whose runs never came to an end."""
+        """Lists trials of which no run came to an end, and that no planned block has."""
         settled = {
             run.configuration
             for run in self.evidence.runs
@@ -203,7 +203,7 @@ class Runner:
         return [configuration for configuration in self.trials if configuration not in settled]
 
     def new_trial(self, configuration: Configuration, origin: str) -> int:
-        """The trial of a configuration, made if there is none."""
+        """Returns the number of a configuration's trial, which is stored if it is new."""
         if configuration not in self.trials:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin)
@@ -212,17 +212,17 @@ class Runner:
         return self.trials[configuration]
 
     def new_block(self) -> int:
-        """A number for runs that are made close together."""
+        """Returns the number of a new block."""
         self.blocks += 1
         return self.blocks - 1
 
     def plan_block(
         self, order: Sequence[Configuration], phase: Phase, workload: Workload | None = None
     ) -> BlockPlan:
-        """Stores a block, and the trials that it lacks, before its first run starts."""
+        """Stores a block and its new trials, before its first run starts."""
         for configuration in order:
             self.new_trial(configuration, _ORIGINS.get(phase, str(phase)))
-        # Of several, the runs say which: their blocks have the first one's name.
+        # A block of several operations is stored under the first one; its runs name all.
         wanted = (workload or self.plan.workload).operation
         plan = BlockPlan(self.new_block(), phase, wanted, tuple(order))
         self.store.plan_block(self.campaign_id, plan)
@@ -240,8 +240,8 @@ class Runner:
         """Starts runs of a block and doesn't wait for them.
 
         Args:
-            position: the place of the first of them in the block.
-            workload: what they measure, where that is not the plan's.
+            position: of the first of them in the block.
+            workload: what they measure, if not the plan's.
         """
         requests = [
             self._request(configuration, phase, block, place, workload)
@@ -249,15 +249,16 @@ class Runner:
         ]
         with self._settling():
             self.store.start_runs(self.campaign_id, requests, self._session_of(block))
-            self._flying |= {request.run_id: request for request in requests}
+            self._in_flight |= {request.run_id: request for request in requests}
             self.batches.submit(requests, self.time_limit_s(requests[0].workload))
 
     def collect(self) -> list[Run]:
-        """Waits for runs that were submitted together; what came of them, stored.
+        """Waits for runs that were submitted together; stores and returns their results.
 
         Raises:
-            EnvironmentFault: the benchmark can't be started at all; or block after block is lost.
-            KeyboardInterrupt: as it came, after the runs that end with it were settled.
+            EnvironmentFault: the benchmark can't be started, five blocks in a row were lost, or
+                the default failed three times in a row.
+            KeyboardInterrupt: as it came, after the results of ended runs were stored.
         """
         ended: list[Run] = []
         with self._settling():
@@ -266,26 +267,26 @@ class Runner:
                 ended.append(Run.from_result(request, result, self._session_of(request.block)))
             self.batches.settled()
         for run in ended:
-            self._taken_in(run)
+            self._add_run(run)
         self._check_lost(ended)
         return ended
 
     def _session_of(self, block: int) -> str:
-        # Whichever controller reads the results of a job: the job is what its runs share.
+        # Several controllers may read the results of a job, but its runs belong together.
         return f"job of block {block}" if self.batches.is_detached else self.session
 
     @contextmanager
     def _settling(self) -> Iterator[None]:
-        """Leaves no run open that ends with this controller, whatever is raised.
+        """Stores a result for each run that ends with this controller, whatever is raised.
 
-        Ctrl-C also comes while the store writes: all of a row is there then, or nothing.
+        Ctrl-C may come while the store writes; a row is then there as a whole or not at all.
         """
         try:
             yield
         except (KeyboardInterrupt, AllocationOver, EnvironmentFault) as stop:
             if not self.batches.is_detached:
-                # A second Ctrl-C, by who can't wait, must not leave the run open. Where the
-                # database is away, the next controller settles it, and what stopped us is said.
+                # A second Ctrl-C must not leave the run open. Without a database, the next
+                # controller stores the result, and the error that stopped us is raised.
                 with Interrupts(), suppress(DatabaseFault):
                     self.recover(
                         f"not started: {stop.message}"
@@ -295,7 +296,7 @@ class Runner:
                     )
             raise
 
-    def _taken_in(self, run: Run) -> None:
+    def _add_run(self, run: Run) -> None:
         self.benchmark_s += run.wall_s
         self._run_s += run.wall_s
         self.evidence.add(run)
@@ -306,7 +307,7 @@ class Runner:
         self._check_default(run)
 
     def _check_lost(self, ended: Sequence[Run]) -> None:
-        """Jobs that are lost one after the other cost a night and measure nothing."""
+        """Raises if too many blocks in a row were lost, which cost time and measure nothing."""
         if not ended:
             return
         lost = all(run.outcome.is_lost for run in ended)
@@ -322,21 +323,21 @@ class Runner:
             )
 
     def trace(self, configuration: Configuration) -> Execution | None:
-        """What the library does under a configuration, from an untimed run that is not stored."""
-        if self.plan.workload.operation.is_pattern:  # of which the benchmark makes no such runs
+        """Traces what the library does under a configuration, in an untimed run, not stored."""
+        if self.plan.workload.operation.is_pattern:  # the benchmark can't trace these
             return None
         request = self._request(configuration, Phase.SEARCH, 0, 0, trial=_NO_TRIAL)
         return self.batches.trace(request, self.time_limit_s(request.workload))
 
     def time_limit_s(self, workload: Workload) -> float:
-        """Wall seconds the next run may take: of several operations, so many times one's."""
+        """Returns the wall seconds that the next run may take, in proportion to its operations."""
         return len(workload.operations) * self._limit_of_one_s()
 
     def _limit_of_one_s(self) -> float:
         if self.plan.time_limit_s is not None:
             return self.plan.time_limit_s
-        # Of a comparison any run, as the default may be none of the two. Only the first few: the
-        # cost of a run must not grow with the number of runs.
+        # Any run of a comparison counts, as neither side may be the default. Only the first few
+        # runs, so that the cost of a run doesn't grow with their number.
         known = (
             run.wall_s
             for run in self.evidence.good(Phase.SEARCH, Phase.CONFIRM, Phase.COMPARE)
@@ -346,7 +347,7 @@ class Runner:
         return time_limit(list(islice(known, _LIMIT_RUNS)), first_s)
 
     def _check_default(self, run: Run) -> None:
-        """Without runs of the default there is nothing to compare; going on wastes a night."""
+        """Raises if the default failed three times in a row, since speedups are relative to it."""
         if run.outcome is Outcome.OK or not run.configuration.is_default or self.default_may_fail:
             return
         settled = (r for r in self.evidence.runs if not r.outcome.is_lost)
@@ -382,16 +383,16 @@ class Runner:
 
 
 def first_limit(workload: Workload, timing: Timing) -> float:
-    """Wall seconds that a run may take before anything is known of such runs."""
+    """Returns the wall seconds that a run may take before any such run is known."""
     measurements = len(workload.sizes) * workload.measured_a_size
     return max(_FIRST_LIMIT_S, _FIRST_FACTOR * measurements * timing.time_cap_s)
 
 
 def time_limit(walls_s: Sequence[float], first_s: float = _FIRST_LIMIT_S) -> float:
-    """Wall seconds that a run may take where others took so many; ``first_s`` where none did."""
+    """Returns the wall seconds that a run may take, given those of others; else ``first_s``."""
     return max(_LIMIT_FLOOR_S, _LIMIT_FACTOR * median(walls_s)) if walls_s else first_s
 
 
 def is_searched(origin: str) -> bool:
-    """Whether a trial is the search's own, by where its configuration came from."""
+    """Whether a trial belongs to the search, by the origin of its configuration."""
     return origin not in (_BASELINE, *_ORIGINS.values(), *Phase)

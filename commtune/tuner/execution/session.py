@@ -1,4 +1,4 @@
-"""One session of a campaign: what its phases share."""
+"""What the phases share in one session of a campaign: timers, progress, traces, re-runs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,14 @@ from commtune.tuner.statistics.machine_states import ALL
 
 
 class Timer:
-    """Wall time of a phase: this session's clock on top of what earlier sessions measured.
+    """The wall time of a phase: this session's clock plus the runs of earlier sessions.
 
-    Where blocks are jobs, the time counts that these have their nodes, and none that they wait.
-    Runs that were lost don't count: they measured nothing, and are made again.
+    For jobs, the time counts during which they have their nodes, not that in the queue. Lost runs
+    don't count, since they measured nothing and are made again.
 
     Args:
-        since: blocks before this one were made for an earlier decision, with a budget of its own.
+        budget_s: wall seconds.
+        since: number of the first block that this budget pays for.
     """
 
     def __init__(self, runner: Runner, budget_s: float, phase: Phase, since: int = 0) -> None:
@@ -40,29 +41,29 @@ class Timer:
         self._started = self._clock()
 
     def used(self) -> float:
-        """Seconds spent, earlier sessions included."""
+        """Returns the seconds spent, earlier sessions included."""
         return self._before_s + self._clock() - self._started
 
     def left(self) -> float:
-        """Seconds of the budget that are left; negative when it is overdrawn.
+        """Returns the seconds left of the budget, negative if it is overdrawn.
 
-        Without what runs that are under way will take, and never more than all limits leave.
+        The estimated time of runs under way is subtracted. It is never more than the limits leave.
         """
         own = self.budget_s - self.used() - self._runner.committed_s()
         return min(own, self._runner.left_s())
 
     def fits(self, runs: int) -> bool:
-        """Whether so many runs, as long as those that ended, fit what is left."""
+        """Whether so many typical runs fit the rest of the budget."""
         return runs * self._runner.typical_s() <= self.left()
 
 
 @dataclass
 class Session:
-    """Plan, runner and reporter, with the progress that is told after every run.
+    """Plan, runner and reporter, with the progress that is reported after every run.
 
     Attributes:
-        best_log_gain: logarithm of the best ratio that the search saw; for the eye only.
-        confirmed: the surest speedup of the candidates whose confirmation has ended.
+        best_log_gain: the largest log speedup of a single run in the search; for display only.
+        confirmed: the point with the highest lower end of the candidates that stopped.
     """
 
     plan: Plan
@@ -76,22 +77,22 @@ class Session:
         self.reruns = Reruns(self.runner, self.reporter)
 
     def timer(self, budget_s: float, phase: Phase, since: int = 0) -> Timer:
-        """A timer for a phase, going on where earlier sessions stopped."""
+        """Makes the timer of a phase, which includes earlier sessions."""
         return Timer(self.runner, budget_s, phase, since)
 
     @property
     def width(self) -> int:
-        """How many blocks can be made at the same time."""
+        """The number of blocks that can be under way at the same time."""
         return self.runner.batches.most_in_flight
 
     def add_confirmed(self, points: Iterable[PointEvidence]) -> None:
-        """Takes in what is stated of a candidate whose confirmation has ended."""
+        """Adds the points of a candidate that stopped."""
         faster = [p for p in points if p.verdict is Verdict.FASTER and p.speed == ALL]
         known = [self.confirmed] if self.confirmed else []
         self.confirmed = max([*known, *faster], key=lambda p: p.gain.low, default=None)
 
     def report(self, run: Run, timer: Timer) -> None:
-        """Tells the progress after a run."""
+        """Reports the progress after a run."""
         self.reporter.progress(
             Progress(
                 phase=str(run.phase),
@@ -106,7 +107,7 @@ class Session:
         )
 
     def wait_for_machine(self, run: Run) -> None:
-        """After a run that failed through the machine, lets the fault pass."""
+        """Waits for a fault of the machine to pass, after a run that failed by it."""
         pause_s = 0.0 if self.runner.batches.simulated else self.runner.failing.pause_s
         if pause_s:
             self.reporter.say(f"waiting {pause_s:.0f} s for the machine: {run.detail}")
@@ -114,7 +115,7 @@ class Session:
             self.runner.failing.waited_s += pause_s
 
     def trace(self, configuration: Configuration) -> Execution | None:
-        """What the library does under a configuration; stored, and not asked for twice."""
+        """Traces what the library does under a configuration; stored, so at most once for each."""
         store, campaign_id = self.runner.store, self.runner.campaign_id
         for known in store.executions(campaign_id):
             if known.configuration == configuration:

@@ -1,4 +1,4 @@
-"""What a campaign came to beside its profiles, from its evidence."""
+"""Draws the conclusion of a campaign: everything that is stored of its results but profiles."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ from commtune.tuner.statistics.power import detectable_gain
 _INTERVAL = (
     "a trimmed mean with Tukey and McLaughlin's interval, over machine states by their shares"
 )
-#: A drift over less time than this is mostly noise.
+#: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
-#: That a gain as large would have been found says nothing.
+#: A minimum detectable effect of 900 % or more says nothing, and is left out.
 _SAYS_NOTHING = 9.0
 
 
@@ -58,12 +58,14 @@ def draw_conclusion(
     set_aside: Sequence[tuple[str, str | None]] = (),
     replayed: str = "",
 ) -> Conclusion:
-    """Everything but the profiles.
+    """Draws the conclusion from the evidence.
 
     Args:
-        detectable: as ``detectable_gains`` has it.
+        detectable: from ``detectable_gains``.
         rules: those of the last look.
         run_s: wall seconds of a typical run.
+        set_aside: parameters and values that the search left out after failures.
+        replayed: name of the recording that was played back; empty for real runs.
     """
     return Conclusion(
         replayed=replayed,
@@ -93,7 +95,7 @@ def draw_conclusion(
 
 
 def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
-    """Runs and wall seconds by phase, the failed, the lost and the disturbed ones apart."""
+    """Sums runs and wall seconds by phase; counts failed, lost and disturbed runs."""
     by_phase: defaultdict[str, list[Run]] = defaultdict(list)
     for run in evidence.runs:
         by_phase[str(run.phase)].append(run)
@@ -110,7 +112,7 @@ def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
 
 
 def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
-    """How much runs of the default differ from one another, by size and machine state."""
+    """Measures how much runs of the default differ, by size and machine state."""
     speeds = evidence.speeds()
     found: defaultdict[Cell, list[tuple[float, float]]] = defaultdict(list)
     for run in evidence.good(Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM):
@@ -121,7 +123,7 @@ def default_noise(evidence: Evidence) -> tuple[DefaultNoise, ...]:
 
 
 def noise_of(times: Mapping[Cell, Sequence[tuple[float, float]]]) -> tuple[DefaultNoise, ...]:
-    """The same of when runs began, in seconds, and the logarithms of their times."""
+    """Measures noise from start times of runs (seconds) and logarithms of their times."""
     by_size: defaultdict[int, int] = defaultdict(int)
     for (size, _), values in times.items():
         by_size[size] += len(values)
@@ -139,7 +141,7 @@ def noise_of(times: Mapping[Cell, Sequence[tuple[float, float]]]) -> tuple[Defau
 
 
 def _spread(values: Sequence[float]) -> float | None:
-    """Standard deviation, or nothing for fewer than three values."""
+    """Returns the standard deviation; ``None`` for fewer than three values."""
     if len(values) < 3:
         return None
     mean = math.fsum(values) / len(values)
@@ -147,7 +149,7 @@ def _spread(values: Sequence[float]) -> float | None:
 
 
 def _drift(values: Sequence[tuple[float, float]]) -> float | None:
-    """Change of the logarithm per hour: the difference of the medians of the two halves."""
+    """Returns the change of the logarithm per hour, from the medians of the two halves."""
     ordered = sorted(values)
     if len(ordered) < 8 or ordered[-1][0] - ordered[0][0] < _SHORTEST_DRIFT_S:
         return None
@@ -205,17 +207,17 @@ def _answer(part: Range, comparison: Comparison) -> Answer:
 def detectable_gains(
     decision: Decision, comparison: Comparison, rules: Rules
 ) -> Mapping[int, float]:
-    """The gain, by size, that a candidate would have been found to have in 9 of 10 cases.
+    """Computes the minimum detectable effect by size (bytes): found in 9 of 10 cases.
 
-    From the noise of the pairs that were made, and the blocks that the budget allows: that of the
-    noisiest candidate which is not ruled out. Quiet ones say nothing of what it may hide.
+    From the pairs so far and the planned blocks, for the noisiest candidate that is not ruled
+    out: less noise of others doesn't limit what that one may hide.
     """
     planned = decision.looks[-1].planned if decision.looks else decision.blocks
     by_size: defaultdict[int, list[tuple[bool, float]]] = defaultdict(list)
     for place, (candidate, estimates) in enumerate(comparison.estimates.items()):
         points = overall_points(comparison.points[candidate])
         made = decision.made(place)
-        # Not every block gives a pair: the two runs may have met different machine states.
+        # Scaled by blocks, not by pairs: runs in different machine states make no pair.
         times = max(1.0, planned / made) if made else 1.0
         for size, found in estimates.items():
             if found is not None and found.pairs >= FEWEST_PAIRS:
@@ -232,10 +234,10 @@ def detectable_gains(
 def more_runs(
     decision: Decision, comparison: Comparison, rules: Rules, run_s: float
 ) -> FurtherRuns | None:
-    """What a further confirmation would take to decide the size that is nearest to a gain.
+    """Estimates the runs of a further confirmation that decides the size nearest to a gain.
 
-    It begins with fresh blocks, of the default and one candidate, and has the share of the error
-    rate that is left. Sizes at which some candidate is faster already are left out.
+    It begins with fresh blocks, of the default and one candidate, and has the next share of the
+    error rate. Sizes at which some candidate is faster already are left out.
     """
     share = error_share(decision.number + 1) * CONFIRMATION_SHARES[-1]
     level = replace(rules, share=share).interval_level

@@ -1,4 +1,7 @@
-"""What a confirmation could not rule out where the default stays. Imports nothing slow."""
+"""Describes which speedups a confirmation could not rule out where the default stays.
+
+Imports nothing slow: fast commands need it.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from commtune import formatting
 from commtune.model import PointEvidence
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 
-#: An interval that allows for a gain as large says nothing.
+#: An interval that allows a gain of 900 % says nothing.
 _HOPELESS = 9.0
 
 
@@ -18,14 +21,14 @@ def describe_detectability(
     minimum_gain: float,
     found: Mapping[int, float],
 ) -> str:
-    """The largest speedup that is not ruled out at some sizes, and at which of them.
+    """Describes the largest speedup that is not ruled out at some sizes, and at which of them.
 
-    And what kept one from being shown. Empty where nothing is known.
+    Also which machine state vetoed one. Empty if nothing is known.
 
     Args:
         sizes: bytes, at least one.
-        points: at each size those of the candidate that leaves most open; none where no candidate
-            came as far as being compared.
+        points: at each size, those of the candidate with the highest upper end; none if no
+            candidate was compared there.
         found: by size, the gain that the confirmation would have found in 9 of 10 cases.
     """
     states = {size: slower_state(size, points, minimum_gain) for size in sizes}
@@ -36,7 +39,7 @@ def describe_detectability(
 
 
 def _describe_slower(state: PointEvidence) -> str:
-    # Even two pairs speak against it.
+    # Two pairs are enough for a veto, so they are shown.
     said = formatting.describe_speedup(state.gain, state.bytes, state.speed, fewest=2)
     return f"faster at {formatting.format_size(state.bytes)}, but not in every state: {said}"
 
@@ -49,10 +52,10 @@ def _describe_rest(
 ) -> str:
     compared = {point.bytes for point in points} & set(sizes)
     known = {size: point for size, point in overall_points(points).items() if size in sizes}
-    could = _found(sizes, found)
+    could = _describe_power(sizes, found)
     at = f"at {formatting.format_size(sizes[0])}" if len(sizes) == 1 else ""
     if not compared:
-        # Fresh runs had shown nothing before.
+        # No candidate for these sizes was left after ablation.
         return could and f"no candidate kept a speedup in fresh runs{at and f' {at}'}; {could}"
     if len(known) < len(sizes):
         where = at or "at some of these sizes"
@@ -67,19 +70,19 @@ def _describe_rest(
             f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on "
             "a quieter machine"
         )
-    # Of what was compared only: nobody knows what a configuration does that was never tried.
+    # This holds for what was compared, not for configurations that were never tried.
     hidden = f"up to {formatting.format_percent(gain)}{_of(most, sizes)}"
     said = f"no speedup was shown {where}; {hidden} is not ruled out"
     return f"{said}; {could}" if could else said
 
 
 def is_ruled_out(size: int, points: Sequence[PointEvidence], minimum_gain: float) -> bool:
-    """Whether no candidate that was compared at a size gains as much as asked for."""
+    """Whether the minimum gain is ruled out at a size (bytes) for all compared candidates."""
     point = overall_points(points).get(size)
     return point is not None and point.gain.high - 1 < minimum_gain
 
 
-def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
+def _describe_power(sizes: Sequence[int], found: Mapping[int, float]) -> str:
     here = [size for size in sizes if size in found]
     if not here:
         return ""
@@ -88,5 +91,5 @@ def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:
-    """Of which size a number is, where there are several."""
+    """Names the size (bytes) of a number, if there are several."""
     return f" at {formatting.format_size(size)}" if len(sizes) > 1 else ""

@@ -1,4 +1,4 @@
-"""Which points of a profile to show. Imports nothing that starts slowly."""
+"""Selects the points of a profile to show. Imports nothing slow: fast commands need it."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from commtune.tuner.statistics.machine_states import ALL
 
 
 def overall_points(points: Sequence[PointEvidence]) -> dict[int, PointEvidence]:
-    """The points over all machine states, by size, if they rest on enough pairs."""
+    """Returns the points over all machine states by size (bytes), if they have five pairs."""
     return {p.bytes: p for p in points if p.speed == ALL and p.gain.pairs >= FEWEST_PAIRS}
 
 
 def slower_state(
     size: int, points: Sequence[PointEvidence], minimum_gain: float
 ) -> PointEvidence | None:
-    """The machine state that kept a speedup at a size (bytes) from being shown, where one did.
+    """Returns the machine state that vetoed a speedup at a size (bytes), or ``None``.
 
-    Over all states the interval is above the minimum gain, and the verdict is open all the same.
+    Then the interval over all states is above the minimum gain, but the verdict is inconclusive.
     """
     overall = overall_points(points).get(size)
     if overall is None or overall.verdict is not Verdict.UNDECIDED:
@@ -30,10 +30,10 @@ def slower_state(
 
 
 def displayed_points(points: Sequence[PointEvidence]) -> list[PointEvidence]:
-    """The points over all machine states, and beside them those of single speeds that say more.
+    """Selects points over all machine states, and those of single states that add something.
 
-    A single speed says more where at least two have enough pairs; where one has nearly all of
-    them, it says the same again. Points of a profile without any over all speeds stay as they are.
+    They do if at least two states have enough pairs; one with nearly all pairs repeats the whole.
+    Points of a profile without any over all states stay as they are.
     """
     found = []
     for point in points:

@@ -1,4 +1,4 @@
-"""From answers to recommended profiles."""
+"""Makes the profiles that the confirmation supports, and their notes."""
 
 from __future__ import annotations
 
@@ -47,11 +47,15 @@ def recommend_profiles(
     detectable: Mapping[int, float] | None = None,
     simulated: bool = False,
 ) -> list[Profile]:
-    """The profiles that the evidence supports.
+    """Makes the profiles that the evidence supports.
 
-    One per range of neighbouring sizes that share the best configuration (the default among
-    them), and one environment for all sizes, if one is faster somewhere and, within the plan's
-    tolerance, nowhere slower.
+    One for each range of neighbouring sizes that share a configuration (or the default), and one
+    environment for all sizes, if one is faster somewhere and nowhere slower than the tolerance.
+
+    Args:
+        guards: evidence for guard operations, by configuration.
+        detectable: by size (bytes), the gain that would have been found in 9 of 10 cases.
+        simulated: whether runs were made up or played back.
     """
     cut = find_ranges(plan, comparison)
     boundaries = range_boundaries(cut, comparison)
@@ -73,9 +77,9 @@ def list_likely_profiles(
     ablations: Sequence[Ablation] = (),
     simulated: bool = False,
 ) -> list[Profile]:
-    """What nobody may be recommended, and who accepts it may use: speedups not proven, yet likely.
+    """Makes profiles of speedups that are likely, but not claimed, at sizes of the default.
 
-    They are where the default stays, and have no guard operations.
+    They are never recommended, and have no guard operations.
     """
     kept = [part for part in find_ranges(plan, comparison) if part.configuration.is_default]
     sizes = [size for part in kept for size in part.sizes]
@@ -131,14 +135,14 @@ def _profile(
     unproven = ", ".join(made.unproven_variables)
     contribution = f"not shown to contribute: {unproven}" if unproven else ""
     slow = describe_slow_runs(comparison.tails.get(part.configuration, {}), part.sizes)
-    mean = describe_unmet(points) if plan.estimand is Estimand.MEAN else ""
+    mean = describe_unmet_runs(points) if plan.estimand is Estimand.MEAN else ""
     return replace(made, note="; ".join(said for said in (mean, slow, contribution) if said))
 
 
 def _contributions(
     configuration: Configuration, ablations: Sequence[Ablation]
 ) -> tuple[VariableEffect, ...]:
-    """What each variable of a configuration brings."""
+    """Returns the effects of a configuration's variables, from its ablation."""
     for ablation in ablations:
         if ablation.after == configuration and not configuration.is_default:
             return tuple(effect for effect in ablation.variables if effect.kept)
@@ -146,8 +150,7 @@ def _contributions(
 
 
 def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> float:
-    """The level of a profile's intervals; of the default's, which may be of several candidates
-    with levels of their own, the lowest: no interval has less."""
+    """Returns the level of a profile's intervals; for the default, the lowest of candidates."""
     if configuration in comparison.levels:
         return comparison.levels[configuration]
     count = max(1, len(comparison.points)) * len(plan.workload.sizes)
@@ -155,26 +158,26 @@ def _level(plan: Plan, comparison: Comparison, configuration: Configuration) -> 
 
 
 def _evidence(comparison: Comparison, part: Range) -> tuple[PointEvidence, ...]:
-    """The points behind a profile; for the default, what the best candidate reached there."""
+    """Returns the points behind a profile; for the default, those with the highest upper ends."""
     if not part.configuration.is_default:
         return comparison.points[part.configuration]
     found: list[PointEvidence] = []
     for size in part.sizes:
         candidates = [c for c in comparison.points.values() if any(p.bytes == size for p in c)]
-        # The one that leaves most open says what could still be hidden.
+        # The candidate with the highest upper end tells which speedup may be hidden.
         most = max(candidates, key=lambda points: _most_open(points, size), default=())
         found += [point for point in most if point.bytes == size]
     return tuple(found)
 
 
 def _most_open(points: Sequence[PointEvidence], size: int) -> tuple[bool, float]:
-    """Orders candidates at a size: those with enough pairs first, then by what is possible."""
+    """Returns a sort key of candidates at a size: whether pairs are enough, then the upper end."""
     sound = overall_points(points).get(size)
     return (sound is not None, sound.gain.high if sound else 0.0)
 
 
 def _verdict(part: Range, comparison: Comparison) -> Verdict:
-    """For the default: whether every candidate was shown to gain too little at every size."""
+    """Returns the verdict of a range: for the default, whether every gain is ruled out."""
     if not part.configuration.is_default:
         return Verdict.FASTER
     said = [
@@ -193,7 +196,7 @@ def _note(
     comparison: Comparison,
     detectable: Mapping[int, float],
 ) -> str:
-    """What is likely, and what could still be hidden, where the default stays."""
+    """Describes likely gains, and those not ruled out, where the default stays."""
     if not part.configuration.is_default:
         return ""
     likely = describe_likely_gains(part.sizes, plan, comparison)
@@ -210,7 +213,7 @@ def _conditions(plan: Plan) -> Conditions:
 
 
 def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str:
-    """What is said of the size that is worst off; empty where no size has a heavier tail.
+    """Describes the slow runs at the worst size; empty if no size has more than the default.
 
     Args:
         tails: by size in bytes.
@@ -229,11 +232,11 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
     )
 
 
-def describe_unmet(points: Sequence[PointEvidence]) -> str:
-    """That speedups are of mean times, and how often slow runs may be that were not met.
+def describe_unmet_runs(points: Sequence[PointEvidence]) -> str:
+    """Says that speedups are about mean times, and how frequent slow runs may be that none met.
 
     Args:
-        points: some, that a configuration's speedups are claimed by.
+        points: those by which a configuration's speedups are claimed.
     """
     pairs = min((point.gain.pairs for point in points if point.speed == ALL), default=1)
     unmet = 1 - 0.05 ** (1 / max(1, pairs))
@@ -243,19 +246,19 @@ def describe_unmet(points: Sequence[PointEvidence]) -> str:
     )
 
 
-#: By itself, a gain above the minimum is at least so probable. It is no claim: of many sizes at
-#: which nothing is to be had, one in twenty is "likely".
+#: The level of the one-sided bound of a likely gain, each by itself. It is no claim: of sizes at
+#: which there is nothing, one in twenty is likely.
 _LIKELY = 0.95
-#: More sizes than these are not told one by one.
+#: The most sizes that are described one by one.
 _MOST_TOLD = 3
 
 
 def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> str:
-    """The largest of the speedups that are likely at some sizes (bytes); empty without any."""
+    """Describes the largest speedups that are likely at some sizes (bytes); empty without any."""
     found = sorted(_find_likely(sizes, plan, comparison), key=lambda one: -one[0].gain.ratio)
     said: dict[Configuration, list[str]] = {}
     for point, configuration, runs in found[:_MOST_TOLD]:
-        said.setdefault(configuration, []).append(_told(point, runs))
+        said.setdefault(configuration, []).append(_describe_point(point, runs))
     parts = [f"{', '.join(points)} by {configuration}" for configuration, points in said.items()]
     rest = len(found) - _MOST_TOLD
     more = f"; and at {formatting.format_count(rest, 'more size')}" if rest > 0 else ""
@@ -263,9 +266,10 @@ def describe_likely_gains(sizes: Sequence[int], plan: Plan, comparison: Comparis
 
 
 def find_likely_ranges(sizes: Sequence[int], plan: Plan, comparison: Comparison) -> list[Range]:
-    """Neighbouring sizes (of those, bytes, at which the default stays) with a likely speedup.
+    """Finds ranges of sizes with a likely speedup; each size has the configuration with most.
 
-    Each has the configuration with the largest one.
+    Args:
+        sizes: those (bytes) at which the default stays.
     """
     best: dict[int, tuple[float, Configuration]] = {}
     for point, configuration, _ in _find_likely(sizes, plan, comparison):
@@ -283,14 +287,14 @@ def find_likely_ranges(sizes: Sequence[int], plan: Plan, comparison: Comparison)
 def _find_likely(
     sizes: Sequence[int], plan: Plan, comparison: Comparison
 ) -> Iterator[tuple[PointEvidence, Configuration, float]]:
-    """Points with a likely speedup, and how many more runs would probably decide each."""
-    # A further confirmation begins with fresh blocks, and has a share of what is left to err.
+    """Yields points with a likely speedup, and how many more runs would probably decide each."""
+    # A further confirmation begins with fresh blocks, and has the next share of the error rate.
     share = error_share(1) * CONFIRMATION_SHARES[-1]
     level = corrected_level(1 - (1 - plan.level) * share, len(plan.workload.sizes))
     for configuration, points in comparison.points.items():
         for size, point in overall_points(points).items():
             estimate = comparison.estimates.get(configuration, {}).get(size)
-            # Where a machine state speaks against it, nobody should accept it as likely.
+            # A gain that a machine state vetoes isn't likely.
             against = slower_state(size, points, plan.minimum_gain)
             is_open = point.verdict is Verdict.UNDECIDED and not point.gain.is_too_noisy
             is_open = is_open and size in sizes and against is None
@@ -305,7 +309,7 @@ def _is_likely(estimate: Estimate, minimum_gain: float) -> bool:
     return low > math.log1p(minimum_gain)
 
 
-def _told(point: PointEvidence, runs: float) -> str:
+def _describe_point(point: PointEvidence, runs: float) -> str:
     gain = point.gain
     what = formatting.describe_speedup(gain, point.bytes)
     tell = f"about {math.ceil(runs)} more runs would tell" if math.isfinite(runs) else "too close"

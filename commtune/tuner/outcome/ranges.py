@@ -1,4 +1,4 @@
-"""What the comparison allows to recommend: where which configuration, and one for all sizes."""
+"""Finds size ranges that share a configuration, and one environment for all sizes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.displayed_points import overall_points
 from commtune.tuner.statistics.machine_states import ALL
 
-#: A configuration that is within this share of the best at a size is as good there.
+#: A configuration within this share of the best at a size counts as equal.
 _NEARLY = 0.02
 
 
@@ -28,16 +28,16 @@ class Range:
 
 
 def find_ranges(plan: Plan, comparison: Comparison) -> list[Range]:
-    """Cuts the sizes into ranges with a configuration each, as few as the evidence supports.
+    """Divides the sizes into ranges with a configuration each, as few as the evidence supports.
 
-    Neighbouring sizes share a range where one configuration is within 2 % of the best at all of
-    them. Sizes at which no gain was shown go with the ranges on
-    both sides of them, if these share a configuration that does no harm there. Of several ways
-    with as few ranges, the one that gains most.
+    Neighbouring sizes share a range if one configuration is within 2 % of the best at all of
+    them. Sizes without a gain join the ranges on both sides if these share a configuration that
+    does no harm there. Of divisions with equally few ranges, the one that gains most is taken
+    (dynamic programming).
     """
     sizes = sorted(plan.workload.sizes)
-    good = [good_at(size, comparison) for size in sizes]
-    # For the sizes up to each: the number of ranges, the logarithm of what they lose, the ranges.
+    good = [find_good(size, comparison) for size in sizes]
+    # For the sizes up to each: the number of ranges, minus their log gain, the ranges.
     best: list[tuple[int, float, list[Range]]] = [(0, 0.0, [])]
     for end in range(1, len(sizes) + 1):
         ways = []
@@ -59,7 +59,7 @@ def _usable(
     comparison: Comparison,
     plan: Plan,
 ) -> dict[Configuration, float]:
-    """The configurations that some sizes may share, with the logarithm of their gain there.
+    """Finds the configurations that some sizes may share, with the sum of their log gains.
 
     Args:
         good: the good configurations at each of the sizes.
@@ -73,7 +73,7 @@ def _usable(
         )
         points = overall_points(comparison.points.get(configuration, ()))
         gain = math.fsum(math.log(points[size].gain.ratio) for size in sizes if size in points)
-        # Sizes between, each a little slower, may add up to more than is gained.
+        # Small losses at sizes in the middle may add up to more than the gains.
         if fits and (configuration.is_default or gain > 0):
             found[configuration] = gain
     return found
@@ -82,7 +82,7 @@ def _usable(
 def _is_neutral(
     configuration: Configuration, size: int, comparison: Comparison, plan: Plan
 ) -> bool:
-    """Whether nothing speaks against a configuration at a size where it shows no gain."""
+    """Whether a configuration is shown neither harmful nor slower at a size without a gain."""
     point = overall_points(comparison.points.get(configuration, ())).get(size)
     harmless = is_unharmed(configuration, (size,), comparison, plan.tolerance)
     return harmless and point is not None and point.gain.high >= 1
@@ -91,9 +91,9 @@ def _is_neutral(
 def is_unharmed(
     configuration: Configuration, sizes: Sequence[int], comparison: Comparison, tolerance: float
 ) -> bool:
-    """Whether a configuration is at each of some sizes surely not slower beyond a tolerance.
+    """Whether a configuration is shown to be no slower than the tolerance at each of some sizes.
 
-    Nor may it look slower than that at a machine state with enough pairs to say so.
+    Nor may it look slower than that in a machine state with five pairs.
     """
     known = comparison.points.get(configuration, ())
     points = overall_points(known)
@@ -108,10 +108,10 @@ def is_unharmed(
     )
 
 
-def good_at(size: int, comparison: Comparison) -> set[Configuration]:
-    """The configurations that are faster at a size, and within 2 % of the best one there.
+def find_good(size: int, comparison: Comparison) -> set[Configuration]:
+    """Finds the configurations that are faster at a size and within 2 % of the best one there.
 
-    Only the default, where none is faster.
+    Only the default if none is faster.
     """
     faster = {
         configuration: point.gain.ratio
@@ -123,14 +123,14 @@ def good_at(size: int, comparison: Comparison) -> set[Configuration]:
 
 
 def _smallest(gains: Mapping[Configuration, float]) -> Configuration:
-    """Of configurations with nearly the largest gain the smallest; the key breaks ties."""
+    """Returns the smallest configuration with nearly the largest log gain."""
     enough = max(gains.values()) - math.log1p(_NEARLY)
     near = [configuration for configuration, gain in gains.items() if gain >= enough]
     return min(near, key=lambda c: (len(c), -round(gains[c], 3), c.key))
 
 
 def best_single(plan: Plan, comparison: Comparison) -> Configuration | None:
-    """The configuration that saves most and hurts no size beyond the tolerance, if one does."""
+    """Finds the one environment: it saves most, and is nowhere slower than the tolerance."""
     found: dict[Configuration, float] = {}
     for configuration, points in comparison.points.items():
         sound = overall_points(points)
@@ -174,7 +174,7 @@ def _mean_gain(
 def trade_off(
     plan: Plan, comparison: Comparison, cut: Sequence[Range], one: Configuration | None
 ) -> TradeOff:
-    """What one environment for all sizes loses against one per size range."""
+    """Compares one environment for all sizes with one for each size range."""
     ranged = {size: 1.0 for part in cut for size in part.sizes}
     for part in cut:
         points = overall_points(comparison.points.get(part.configuration, ()))
@@ -190,7 +190,7 @@ def trade_off(
 
 
 def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) -> float:
-    """The gain over all sizes together; those that keep the default gain nothing."""
+    """Returns the mean speedup over all sizes; those that keep the default gain nothing."""
     ratios = {size: gains.get(size, 1.0) for size in plan.workload.sizes}
     default_s = {
         size: point.default_s
@@ -202,7 +202,7 @@ def _over_all(gains: Mapping[int, float], plan: Plan, comparison: Comparison) ->
 
 
 def range_boundaries(cut: Sequence[Range], comparison: Comparison) -> list[RangeBoundary]:
-    """What decided each boundary between ranges: both configurations on both sides of it."""
+    """Lists the boundaries between ranges, with both configurations' intervals on both sides."""
     found = []
     for left, right in pairwise(cut):
         sides = []

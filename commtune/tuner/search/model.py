@@ -138,11 +138,9 @@ class TableModel:
             self._update_noise(np.array(deviations), 1 - 1 / np.array(counts)[:, None])
 
     def _update_noise(self, deviations: Matrix, weights: Matrix) -> None:
-        """Adds deviations of repeated runs to the noise covariance, clipped.
+        """Adds clipped deviations of runs, from the means of those before them, to the noise.
 
-        Args:
-            deviations: of each run from the mean of its configuration's runs before it, by size.
-            weights: (n - 1) / n for the n-th run, which make squared deviations unbiased.
+        With the weight (n - 1) / n for the n-th run, squared deviations are unbiased.
         """
         freedom = self._freedom + np.arange(len(deviations))[:, None]
         squares = whole = weights * deviations**2
@@ -239,10 +237,7 @@ class TableModel:
             self.idle = self.idle[:-1] if is_last_test else ()
 
     def find_possibly_best(self) -> dict[Configuration, Flags]:
-        """Flags by size where each fitted configuration, or the default, may be the best.
-
-        It may be where its mean plus its standard error reaches every other's mean minus error.
-        """
+        """Flags the sizes at which each fitted configuration may be best, within its error."""
         self.fit()
         known = [DEFAULT, *self.fitted]
         mean, error = self.predict(self.encoding.rows(known))
@@ -297,11 +292,7 @@ class TableModel:
         return found
 
     def list_single_run_leaders(self, deviations: float) -> list[Configuration]:
-        """Lists configurations with a single run that was far ahead of the best.
-
-        Args:
-            deviations: standard deviations of a run by which it was ahead at some size.
-        """
+        """Lists configurations with one run, so many standard deviations ahead of the best."""
         single = [c for c in self.fitted if self._means[c].runs == 1]
         if not single:
             return []
@@ -374,11 +365,7 @@ class TableModel:
         )
 
     def _estimate_noise(self) -> Matrix:
-        """Estimates the noise covariance of a run between sizes.
-
-        The sample covariance, shrunk half-way to one with equal correlations (Ledoit & Wolf
-        2004, with a fixed intensity).
-        """
+        """Estimates a run's noise covariance, shrunk half-way to one with equal correlations."""
         found, spread = self._scatter / self._freedom, np.outer(self.noise, self.noise)
         count = len(found)
         common = ((found / spread).sum() - count) / max(1, count * count - count)

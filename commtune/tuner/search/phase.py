@@ -339,7 +339,7 @@ class SearchPhase:
     def _may_run(self, configuration: Configuration) -> bool:
         """Whether a configuration may run: no run is under way, and it is or may be a trial."""
         if configuration in self._runner.trials:
-            return not self._runner.flying(configuration)
+            return not self._runner.count_in_flight(configuration)
         return self._trials_left() and self._search.is_open(configuration)
 
     def _ensure_trial(self, configuration: Configuration) -> Configuration:

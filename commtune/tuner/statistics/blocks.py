@@ -1,7 +1,7 @@
-"""Blocks of runs: in which order they are made, how many, and which are whole.
+"""Plans blocks of runs: their number and order, and which of them are complete.
 
-A block runs the default and every candidate once, close together, in an order that is random and
-balanced over blocks: what a place in the order does to a run cancels.
+A block runs the default and every candidate once, back to back, in a random order that is
+counterbalanced over blocks, so that the effect of position cancels.
 """
 
 from __future__ import annotations
@@ -16,34 +16,33 @@ from commtune.tuner.statistics.evidence import median_times
 from commtune.tuner.statistics.machine_states import MachineStates
 from commtune.tuner.statistics.pairs import pair_times
 
-#: More blocks than this change no verdict that matters.
+#: The most planned blocks: more change no verdict that matters.
 _MOST_BLOCKS = 400
-#: Two machine states share the blocks between them, so plan for some in each.
+#: The fewest planned blocks: two more than pairs needed, as some give no pair in a state.
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
-#: A machine state with this share of the measurements has to be spoken for.
+#: A machine state with this share of the measurements needs enough pairs.
 _OFTEN = 0.15
-#: Where speeds share the blocks unevenly, up to so many times the planned blocks are made.
+#: Up to so many times the planned blocks are made for a state that lacks pairs.
 MOST_EXTENSION = 2
-#: Blocks of each guard operation: it has to show that nothing is hurt, not how much is gained.
+#: Blocks of each guard operation; few, as they have to show no harm, not the size of a gain.
 GUARD_BLOCKS = 10
 
 #: Runs by configuration, block by block.
 Blocks = Sequence[Mapping[Configuration, Run]]
-#: By what a block tells its runs apart: their configurations, or the arms of a comparison.
+#: The key of a run in its block: its configuration, or the arm of a comparison.
 _Side = TypeVar("_Side")
 
 
 def block_order(candidates: Sequence[Configuration], seed: str, block: int) -> list[Configuration]:
-    """The order of runs in a block: the default among the candidates."""
+    """Returns the order of the default and the candidates in a block."""
     return balanced_order([DEFAULT, *candidates], seed, block)
 
 
 def balanced_order(sides: Sequence[_Side], seed: object, block: int) -> list[_Side]:
-    """The order of runs in a block: random, made again by its number, and balanced by fours.
+    """Returns the order of runs in a block: random, counterbalanced, reproducible by its number.
 
-    Of four blocks, two have random orders and the others the reverse of these; which is which is
-    random as well. So of any two sides each leads in two of the four. That still holds for the
-    others after a side has left.
+    Of each four blocks, two have random orders and two have these reversed, which is which at
+    random. So of any two sides each is first in two of the four, also after others were dropped.
     """
     four, place = divmod(block, 4)
     places = random.Random(f"{seed}:{four}").sample(range(4), 4)
@@ -63,10 +62,10 @@ def planned_blocks(budget_s: float, block_s: float) -> int:
 def whole_blocks(
     runs: Iterable[Run], plans: Mapping[int, BlockPlan]
 ) -> list[dict[Configuration, Run]]:
-    """The blocks in which every planned configuration has a run, with whatever outcome.
+    """Lists the blocks in which every planned configuration has a run, whatever its outcome.
 
-    A block that was interrupted is dropped whole: what is left of it was not made close together.
-    Of re-runs, the last one counts.
+    An interrupted block is dropped as a whole: its runs would not be close together in time. Of
+    re-runs, the last one counts.
     """
     found: defaultdict[int, dict[Configuration, Run]] = defaultdict(dict)
     for run in runs:
@@ -82,7 +81,7 @@ def whole_blocks(
 
 
 def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
-    """How many blocks hold the default and every candidate."""
+    """Counts the blocks that hold the default and every candidate."""
     members = {DEFAULT, *candidates}
     return sum(members <= block.keys() for block in blocks)
 
@@ -90,10 +89,9 @@ def complete_blocks(blocks: Blocks, candidates: Sequence[Configuration]) -> int:
 def lacks_pairs(
     blocks: Blocks, candidates: Sequence[Configuration], speeds: MachineStates
 ) -> bool:
-    """Whether some candidate has too few pairs at a machine state that comes up often.
+    """Whether some candidate has fewer than five pairs in a machine state that occurs often.
 
-    Looks at what the speeds were, never at how fast a candidate was: so going on for it is no
-    peeking at results.
+    This depends on canaries only, never on times, so to go on for it is no look at results.
     """
     cells = [
         cell for block in blocks for run in block.values() for cell in median_times(run, speeds)
@@ -106,6 +104,6 @@ def lacks_pairs(
     return any(
         len(found.get((size, name), ())) < FEWEST_PAIRS
         for found in (pair_times(blocks, DEFAULT, candidate, speeds) for candidate in candidates)
-        if found  # of one that fails every time there will be no pairs
+        if found  # a candidate that always fails will have no pairs
         for size, name in {cell for cell in cells if cell[1] in often}
     )

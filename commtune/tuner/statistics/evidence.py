@@ -1,4 +1,4 @@
-"""What a campaign has measured so far, as the search and the confirmation look at it."""
+"""The runs of a campaign so far, indexed by phase, with the machine states that they show."""
 
 from __future__ import annotations
 
@@ -15,29 +15,30 @@ from commtune.model import Outcome, Phase, Run, SizeTimes
 from commtune.tuner.statistics.machine_states import MIXED, MachineStates, fit_states
 
 
-def of_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
-    """What was measured, or was to be measured, of an operation: by itself or with others."""
+def select_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
+    """Yields the runs of an operation; of runs of several operations, its part."""
     for run in runs:
         if operation in (run.operation, *run.then):
             yield run.only_of(operation) if run.then else run
 
 
-#: Speeds are fitted again when the runs have grown by this factor and number, and to so many
-#: canaries at most.
+#: Machine states are fitted again after the number of runs has grown by this factor and number,
+#: to at most so many canaries.
 _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
+#: Runs after which a configuration that never worked is given up.
 _MOST_FAILURES = 3
 #: Phases that measure the tuned operation, in the order in which their canaries are looked at.
 TUNED = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
 
 
 def fit_evenly(canaries_s: Sequence[float]) -> MachineStates:
-    """The states that canaries tell, of many by evenly chosen ones."""
+    """Fits machine states to canaries (seconds), of many to evenly chosen ones."""
     return fit_states(canaries_s[:: len(canaries_s) // _MOST_CANARIES + 1])
 
 
 @dataclass
-class _Made:
-    """What was made in a phase: runs, whether each counts, and what they measured."""
+class _PhaseRuns:
+    """The runs of a phase, whether each counts as evidence, and their times."""
 
     runs: list[Run] = field(default_factory=list)
     is_good: bytearray = field(default_factory=bytearray)
@@ -48,16 +49,16 @@ class _Made:
 class Evidence:
     """All stored runs of a campaign, in order.
 
-    Of re-runs (others used the cores meanwhile) the last one counts that came to an end.
+    Of a run and its re-runs, the last one that was not lost counts.
 
     Attributes:
-        made_again: runs that were made in the place of another one.
+        rerun_count: number of runs that replaced another one.
     """
 
     runs: list[Run] = field(default_factory=list)
-    made_again: int = 0
-    _by_phase: dict[Phase, _Made] = field(default_factory=lambda: defaultdict(_Made))
-    _last: dict[tuple[int, int], tuple[_Made, int]] = field(default_factory=dict)
+    rerun_count: int = 0
+    _by_phase: dict[Phase, _PhaseRuns] = field(default_factory=lambda: defaultdict(_PhaseRuns))
+    _last: dict[tuple[int, int], tuple[_PhaseRuns, int]] = field(default_factory=dict)
     _speeds: MachineStates = field(default_factory=MachineStates)
     _fitted_at: int = 0
 
@@ -73,7 +74,7 @@ class Evidence:
         made = self._by_phase[run.phase]
         if not run.outcome.is_lost:
             if before := self._last.get((run.block, run.position)):
-                self.made_again += 1
+                self.rerun_count += 1
                 before[0].is_good[before[1]] = False
             self._last[run.block, run.position] = made, len(made.runs)
         made.times.add(len(made.runs), run.measurements)
@@ -81,36 +82,36 @@ class Evidence:
         made.runs.append(run)
 
     def of(self, phase: Phase) -> Sequence[Run]:
-        """All runs of a phase, in order, whatever their outcome."""
+        """Returns all runs of a phase, in order, whatever their outcome."""
         return self._by_phase[phase].runs
 
     def times(self, phase: Phase) -> tuple[SizeTimes, NDArray[np.bool_]]:
-        """What the runs of a phase measured, by place in ``of``; and which of these are good."""
+        """Returns the times of a phase's runs, by index in ``of``, and which runs are good."""
         made = self._by_phase[phase]
         return made.times, np.array(made.is_good).astype(bool)
 
     def good(self, *phases: Phase) -> Iterable[Run]:
-        """The runs that count as evidence, of these phases."""
+        """Yields the runs of some phases that count as evidence."""
         made = (self._by_phase[phase] for phase in phases)
         return chain.from_iterable(compress(one.runs, one.is_good) for one in made)
 
     def wall_s(self, phase: Phase, since: int = 0) -> float:
-        """Seconds that a budget pays for runs of a phase: failed ones count, lost ones don't.
+        """Sums the seconds that a budget pays for a phase: of failed runs, but not of lost ones.
 
         Args:
-            since: blocks before this one don't count.
+            since: number of the first block that counts.
         """
         runs = (r for r in self.of(phase) if r.block >= since and not r.outcome.is_lost)
         return math.fsum(r.wall_s for r in runs)
 
     def speeds(self, *, anew: bool = False) -> MachineStates:
-        """The machine states seen so far, while the tuned operation was measured.
+        """Returns the machine states so far, from runs of the tuned operation.
 
-        Guard operations come after the comparison, and must not change it when it is repeated.
-        Worked out again when enough runs came in since, so that the cost of a run does not grow.
+        Runs of guard operations come later, and must not change a comparison that is repeated.
+        The states are fitted now and then only, so that the cost of a run doesn't grow.
 
         Args:
-            anew: from all runs up to now, as a campaign that is loaded again would find.
+            anew: fit to all runs up to now, as a campaign that is loaded again does.
         """
         if anew or len(self.runs) > self._fitted_at * _REFIT + _REFIT_RUNS or not self._fitted_at:
             self._speeds = fit_evenly(self.canaries(*TUNED))
@@ -118,7 +119,7 @@ class Evidence:
         return self._speeds
 
     def canaries(self, *phases: Phase) -> list[float]:
-        """The core-to-core round trips before each size, seconds, of these phases' good runs."""
+        """Lists the canaries before each size (seconds) of the good runs of some phases."""
         found: list[float] = []
         for phase in phases:
             times, is_good = self.times(phase)
@@ -128,7 +129,7 @@ class Evidence:
 
 
 def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
-    """The place of each measurement's state in ``names``, as ``name`` tells it; -1: ``mixed``."""
+    """Returns the index of each measurement's state in ``states.names``; -1 for ``mixed``."""
     if not states.thresholds_s:
         return np.zeros(len(times.run), dtype=np.intp)
     both = np.array([times.canary_s, times.canary_after_s])
@@ -138,16 +139,16 @@ def number_states(states: MachineStates, times: SizeTimes) -> NDArray[np.intp]:
 
 
 def never_works(runs: Sequence[Run]) -> bool:
-    """Whether a configuration failed so often, and never worked, that it won't."""
+    """Whether a configuration has three runs or more, and none that worked."""
     return len(runs) >= _MOST_FAILURES and all(run.outcome is not Outcome.OK for run in runs)
 
 
-#: (size in bytes, speed): what may be compared with one another.
+#: (size in bytes, machine state): runs are compared within such a cell.
 Cell = tuple[int, str]
 
 
 def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
-    """Median seconds of a run by size and speed; sizes during which the speed flipped are out."""
+    """Returns a run's median seconds by size and state, without sizes during which it changed."""
     cells = {
         (m.bytes, speeds.name(m.canary_s, m.canary_after_s)): m.median_s for m in run.measurements
     }
@@ -155,7 +156,7 @@ def median_times(run: Run, speeds: MachineStates) -> dict[Cell, float]:
 
 
 def list_default_times(runs: Iterable[Run]) -> dict[int, list[float]]:
-    """The median of each run of the default by size (bytes), in any machine state, seconds."""
+    """Lists the medians (seconds) of the default's runs by size (bytes), in all states."""
     found: defaultdict[int, list[float]] = defaultdict(list)
     for run in runs:
         if run.configuration.is_default:

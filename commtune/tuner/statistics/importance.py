@@ -1,14 +1,13 @@
-"""How much each variable moved the times of the search: a description, not evidence.
+"""Estimates how much each variable changed the times of the search: a description, no evidence.
 
-The search tries what it hopes for, so configurations share values, and a mean per value would
-credit a variable with what its company does. Therefore all variables are fitted together: the
-logarithm of a configuration's time as a sum of one effect for each value (ridge regression over
-one-hot columns, outliers drawn in). What noise alone would give is found by shuffling the
-residuals of that fit and fitting again (Freedman and Lane, J. Business & Economic Statistics 1,
-1983): the effects are gone, the noise and the imbalance of the design stay.
+Configurations of a search share values, so a mean by value would credit a variable with the
+effects of others. Therefore all variables are fitted together: the log time of a configuration as
+a sum of one effect for each value (ridge regression on centred one-hot columns, with clipped
+residuals). What noise alone gives is found by fitting permuted residuals of that fit (Freedman &
+Lane, J. Business & Economic Statistics 1, 1983), which keep the noise and the design's imbalance.
 
-Effects of two variables that only work together are not seen, and the runs are those that chose
-the winners, so a large effect is partly luck. Ablation measures anew; this only looks back.
+Interactions are not seen, and these runs also chose the winners, so large effects are partly luck.
+Ablation measures anew.
 """
 
 from __future__ import annotations
@@ -20,15 +19,17 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-#: A value that fewer configurations had is fitted, but not spoken of.
+#: Values of fewer configurations are fitted, but not compared.
 _FEWEST = 3
-#: Fewer configurations than this tell nothing.
+#: With fewer configurations there is no result.
 _FEWEST_ROWS = 20
-#: Weight of "no effect", in configurations: a value seen once is drawn half-way towards it.
+#: The ridge penalty, in configurations: the effect of a value seen once is halved.
 _RIDGE = 1.0
+#: Permutations of the residuals.
 _SHUFFLES = 200
-#: Residuals are drawn in to so many robust standard deviations, in so many rounds.
-_FAR, _ROUNDS, _MAD_TO_SD = 3.0, 10, 1.4826
+#: Residuals are clipped at so many robust standard deviations (from the median absolute
+#: deviation), in so many rounds.
+_CLIP_SDS, _ROUNDS, _MAD_TO_SD = 3.0, 10, 1.4826
 _QUANTILE = 0.95
 
 _Array = npt.NDArray[np.float64]
@@ -38,14 +39,14 @@ _Assignment = Mapping[str, str | None]
 
 @dataclass(frozen=True)
 class Importance:
-    """What a variable did in the search.
+    """The effect of a variable in the search.
 
     Attributes:
-        spread: time under its slowest value over time under its fastest, less 1 (0.3 is 30 %).
-        noise: what that would be in 19 of 20 cases if the variable did nothing; of 20 to 40
-            configurations, with a variable of eight values, in 9 of 10 (simulated).
+        spread: time with its slowest value over time with its fastest, less 1 (0.3 is 30 %).
+        noise: the 95 % quantile of that if the variable does nothing; with 20 to 40
+            configurations and a variable of eight values, the 90 % quantile (simulated).
         fastest, slowest: the values; ``None`` for unset.
-        values: how many values had enough configurations to be compared.
+        values: number of values that were compared.
     """
 
     name: str
@@ -57,42 +58,40 @@ class Importance:
 
     @property
     def stands_out(self) -> bool:
-        """Whether the variable did more than noise would."""
+        """Whether the effect is larger than that of noise."""
         return self.spread > self.noise
 
 
 def variable_importance(
     assignments: Sequence[_Assignment], log_times: Sequence[float]
 ) -> list[Importance]:
-    """Importance of every variable with two values that were tried often enough.
+    """Estimates the importance of each variable with two values that were tried often enough.
 
     Args:
         assignments: one for each configuration that was tried.
-        log_times: logarithm of the time of each, in the same order: its mean over runs and
-            sizes, the common level of a machine state or a size taken off.
+        log_times: the log time of each: its mean over runs and sizes, after the level of each
+            machine state and size was subtracted.
 
     Returns:
-        The variables, by falling spread; empty where there is too little to fit.
+        The variables, by decreasing spread; empty with too few configurations.
     """
     columns = _columns(assignments)
-    spoken_of = {name: values for name, values in columns.items() if len(values) > 1}
-    if not spoken_of or len(log_times) < _FEWEST_ROWS:
+    compared = {name: values for name, values in columns.items() if len(values) > 1}
+    if not compared or len(log_times) < _FEWEST_ROWS:
         return []
-    design, index = _design_of(assignments)
+    design, index = _build_design(assignments)
     observed = np.asarray(log_times, dtype=np.float64)
     observed = observed - observed.mean()
-    effects, residuals = _robust(design, observed)
+    effects, residuals = _fit_robustly(design, observed)
     random = np.random.default_rng(0)
     shuffled = np.stack([random.permutation(residuals) for _ in range(_SHUFFLES)], axis=1)
     noise = _fit(design, shuffled)
-    found = [
-        _importance(name, values, index, effects, noise) for name, values in spoken_of.items()
-    ]
+    found = [_importance(name, values, index, effects, noise) for name, values in compared.items()]
     return sorted(found, key=lambda item: (-item.spread, item.name))
 
 
 def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
-    """The values of each variable that enough configurations had."""
+    """Lists the values of each variable that enough configurations had."""
     names = sorted({name for assignment in assignments for name in assignment})
     found = {}
     for name in names:
@@ -102,10 +101,10 @@ def _columns(assignments: Sequence[_Assignment]) -> dict[str, list[str | None]]:
     return found
 
 
-def _design_of(
+def _build_design(
     assignments: Sequence[_Assignment],
 ) -> tuple[_Array, dict[tuple[str, str | None], int]]:
-    """One centred column for each value that occurs, and where it is."""
+    """Builds the design matrix, a centred column for each value; returns their indices too."""
     names = sorted({name for assignment in assignments for name in assignment})
     index: dict[tuple[str, str | None], int] = {}
     rows = [
@@ -118,40 +117,39 @@ def _design_of(
 
 
 def _fit(design: _Array, observed: _Array) -> _Array:
-    """Ridge coefficients: one column for each column of ``observed``."""
+    """Fits ridge coefficients: one column for each column of ``observed``."""
     normal = design.T @ design + _RIDGE * np.eye(design.shape[1])
     return np.asarray(np.linalg.solve(normal, design.T @ observed), dtype=np.float64)
 
 
-def _robust(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
-    """Coefficients and residuals, with what is far from the fit drawn in towards it.
+def _fit_robustly(design: _Array, observed: _Array) -> tuple[_Array, _Array]:
+    """Fits coefficients and residuals robustly: outlying residuals are clipped (Huber).
 
-    A run among other load may take a hundred times as long, and would make any value slow that
-    it happened to have.
+    A run disturbed by other load may take a hundred times as long, and would make all of its
+    values seem slow.
     """
     fitted = np.full_like(observed, np.median(observed))
     for _ in range(_ROUNDS):
-        residuals = _drawn_in(observed - fitted)
+        residuals = _clip_residuals(observed - fitted)
         effects = _fit(design, (fitted + residuals)[:, None])
         fitted = (design @ effects)[:, 0]
-    return effects, _drawn_in(observed - fitted) * _widening(design)
+    return effects, _clip_residuals(observed - fitted) * _residual_inflation(design)
 
 
-def _widening(design: _Array) -> float:
-    """What a fit of many values to few configurations makes residuals too small by.
+def _residual_inflation(design: _Array) -> float:
+    """Returns the factor by which a fit of many values makes residuals too small.
 
-    The last factor is near that of Student's quantile over the normal one: few degrees of freedom
-    don't tell the noise well.
+    Its last part is about Student's quantile over the normal one, for few degrees of freedom.
     """
     rows = len(design)
     left = max(1.0, rows - 1 - float(np.trace(design @ _fit(design, np.eye(rows)))))
     return float(np.sqrt(rows / left)) * (1 + 1.5 / left)
 
 
-def _drawn_in(residuals: _Array) -> _Array:
-    """Values with those far from the middle, by robust standard deviations, drawn in to there."""
+def _clip_residuals(residuals: _Array) -> _Array:
+    """Clips residuals at so many robust standard deviations from their median."""
     middle = float(np.median(residuals))
-    reach = _FAR * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))
+    reach = _CLIP_SDS * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))
     return np.clip(residuals, middle - reach, middle + reach)
 
 

@@ -1,24 +1,18 @@
-"""Intervals for the ratio of two run times, from pairs of runs made close together.
+"""Confidence intervals for the ratio of two run times, from pairs of runs of the same block.
 
-The unit is the pair: a run of the default and a run of the candidate from one block, at the same
-machine state, each with its median. The ratio default/candidate is log-transformed, so that twice
-as fast and half as fast are the same distance from 1. Inside a block the order is random, so if
-the candidate changes nothing the log ratio is symmetric about 0, whatever the shape of the noise:
-two hidden modes, a heavy tail or a drift are in both arms alike.
+The unit is the pair: a run of the default and one of the candidate in the same machine state, each
+with its median. The estimate is a trimmed mean of log ratios default/candidate, with the interval
+of Tukey & McLaughlin (Sankhya A 25, 1963): Student's t with the winsorized deviation. So up to a
+fifth of the pairs may be disturbed on either side. The order within a block is random, so if the
+candidate changes nothing, the log ratio is symmetric about 0 whatever the noise. An effect of the
+order is estimated and removed where it is large.
 
-Where the first run of a block is slower, or the second, that is estimated from both orders and
-taken out.
+Machine states are strata: each is estimated by itself, and they are averaged by their shares, with
+the degrees of freedom of Satterthwaite (Biometrics Bulletin 2, 1946) and Welch.
 
-Other load on a machine makes some pairs worthless: one of the two runs was disturbed. So the
-ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
-deviation; Sankhya A 25, 1963): from 20 pairs on, a fifth may be wild on either side. With fewer
-pairs fewer are trimmed: what a few dissent from may be a coin that fell on one side. Pairs of
-several machine states are strata: each is estimated by itself, and they are put together by their
-shares with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
-
-Pairs made within seconds can't show how much a gain moves from one session to the next. A
-configuration that changes nothing has no gain to move; a real gain varies by a share of itself
-(``SITTING_SPREAD``), by which every interval is widened.
+Pairs of one session can't show the variation of a gain between sessions, which is about a share
+of the gain itself (``SITTING_SPREAD``). Every interval is widened by it. docs/method.md has the
+reasons.
 """
 
 from __future__ import annotations
@@ -31,18 +25,17 @@ from statistics import fmean
 
 from commtune.model import FEWEST_PAIRS, Interval, Verdict
 
-#: Standard deviation, between sessions, of the logarithm of a gain as a share of itself: what
-#: reruns in later launches on a virtual machine with 2 cores differed by beyond the noise of
-#: their pairs (benchmarks/rerun.py).
+#: The standard deviation of a log gain between sessions, as a share of itself: measured in reruns
+#: on a virtual machine with 2 cores, beyond the noise of their pairs (benchmarks/rerun.py).
 SITTING_SPREAD = 0.06
 _NORMAL_95 = 1.96
-#: How far that reaches to either side, at 95 %.
+#: The half width of a 95 % interval for that, as a share of the log gain.
 SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
-#: Pairs with each order that it takes to tell what the order does.
+#: The fewest pairs of each order from which its effect is estimated.
 _FEWEST_OF_AN_ORDER = 3
-#: What the order does is taken out where the squared error is so many times smaller without it:
-#: by chance, 5 % of 6 normal pairs come to that, 1 % of 8 and 0.1 % of 12. Taken out always, it
-#: would cost a degree of freedom, and wild pairs would spread to others.
+#: The effect of the order is removed if the squared error is more than so many times smaller
+#: without it: by chance in 5 % of samples of 6 normal pairs, 1 % of 8 and 0.1 % of 12. Removed
+#: always, it would cost a degree of freedom, and disturbed pairs would affect others.
 _ORDER_SHOWN = 3
 
 
@@ -51,8 +44,8 @@ class Estimate:
     """A mean of log ratios with its standard error and degrees of freedom.
 
     Attributes:
-        pairs: how many pairs it rests on.
-        rounding: how far rounding of the times may have moved the mean.
+        pairs: number of pairs.
+        rounding: bound of the error from rounded times.
     """
 
     mean: float
@@ -63,18 +56,18 @@ class Estimate:
 
 
 def corrected_level(level: float, comparisons: int) -> float:
-    """The level of each of ``comparisons`` intervals, so that all hold together at ``level``."""
+    """Returns the level of each of ``comparisons`` intervals that hold together at ``level``."""
     return 1 - (1 - level) / max(1, comparisons)
 
 
 def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Estimate | None:
-    """The trimmed mean of log ratios, or ``None`` for fewer than two.
+    """Estimates the trimmed mean of log ratios; ``None`` for fewer than two.
 
-    Where it shows that the first or the second run of a block is slower, that is taken out.
-    Balanced orders keep it out of the mean, but not out of the error.
+    Removes the effect of the order within blocks where it is large: balance keeps it out of the
+    mean, but not out of the error.
 
     Args:
-        is_first: for each whether the first side of its pair ran first; empty if not known.
+        is_first: for each, whether the first side of its pair ran first; empty if not known.
     """
     count = len(logs)
     if count < 2:
@@ -84,7 +77,7 @@ def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Esti
     after = [x for x, first in zip(logs, is_first, strict=False) if not first]
     if min(len(before), len(after)) < _FEWEST_OF_AN_ORDER:
         return found
-    effect = (_middle_mean(before) - _middle_mean(after)) / 2
+    effect = (_interquartile_mean(before) - _interquartile_mean(after)) / 2
     even = [x - effect if first else x + effect for x, first in zip(logs, is_first, strict=True)]
     rest = _trimmed_mean(even)
     if _ORDER_SHOWN * rest.error**2 >= found.error**2:
@@ -95,13 +88,13 @@ def estimate_ratio(logs: Sequence[float], is_first: Sequence[bool] = ()) -> Esti
 
 
 def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimate | None:
-    """The mean log ratio of pairs whose runs were in the same machine state, from all pairs.
+    """Estimates the mean log ratio within a machine state from pairs across states.
 
-    What a step between states does is estimated by least squares, and taken out. ``None`` where
-    the pairs don't tell it from the mean: fewer than three, or the same shift in all of them.
+    The effect of a step between states is estimated by least squares and removed. ``None`` for
+    fewer than three pairs, or the same shift in all of them.
 
     Args:
-        shifts: by how many states the runs of each pair were apart.
+        shifts: steps between the states of the two runs of each pair.
     """
     count = len(logs)
     if count < 3:
@@ -120,10 +113,10 @@ def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimat
 
 
 def estimate_mean_ratio(times_s: Sequence[tuple[float, float]]) -> Estimate | None:
-    """The logarithm of the ratio of two mean times; ``None`` for fewer than two pairs.
+    """Estimates the log ratio of two mean times; ``None`` for fewer than two pairs.
 
-    By the delta method: by how much each pair moves the logarithm. Nothing is trimmed, so slow
-    runs count as much as they take. Those that no run met, nobody knows.
+    The error is by the delta method. Nothing is trimmed, so slow runs count by their time. Slow
+    runs that no pair met are not in the error.
     """
     count = len(times_s)
     if count < 2:
@@ -144,42 +137,44 @@ def _trimmed_mean(logs: Sequence[float]) -> Estimate:
     return Estimate(math.fsum(kept) / len(kept), error, _freedom(count), count)
 
 
-def _middle_mean(values: Sequence[float]) -> float:
-    """The mean of the middle half; of a few, without the smallest and the largest."""
+def _interquartile_mean(values: Sequence[float]) -> float:
+    """Returns the mean of the middle half, and of few values without the two extremes."""
     cut = max(1, len(values) // 4)
     return fmean(sorted(values)[cut : len(values) - cut])
 
 
 def trimmed_pairs(pairs: int) -> int:
-    """How many pairs are trimmed on each side: one of 10, one more of every three, to a fifth.
+    """Returns how many pairs are trimmed on each side: one of 10, another of every three more,
+    up to a fifth.
 
-    If all of some pairs are either +d or -d by the toss of a coin, all that dissent are trimmed,
-    and nothing is left of the error, in at most 2.2 % of cases. A fifth of 10 pairs: in 11 %.
+    A fifth of fewer would be unsafe. If all pairs are the same except for a random sign, all that
+    dissent are trimmed, and no error is left, in at most 2.2 % of cases; with 2 of 10, in 11 %.
     """
     return max(0, min(pairs // 5, (pairs - 7) // 3))
 
 
 def _freedom(pairs: int) -> float:
-    """Degrees of freedom of a trimmed mean.
+    """Returns the degrees of freedom of a trimmed mean: h - 1 - g / 2, with g cut on each side
+    and h kept.
 
-    Tukey and McLaughlin's are those of the pairs kept, less 1. With them, intervals of normal
-    pairs miss up to 1.6 times too often; half of one less for each pair trimmed on a side makes
-    it right within 0.03 of 0.5 %, and within 0.01 of 0.1 % (simulated, 11 to 100 pairs).
+    With Tukey & McLaughlin's h - 1, intervals of normal pairs miss up to 1.6 times too often. With
+    these, error rates of 0.5 % and 0.1 % are right within 0.03 % and 0.01 % (simulated, 11 to 100
+    pairs).
     """
     return pairs - 1 - 2.5 * trimmed_pairs(pairs)
 
 
 def after_more_pairs(found: Estimate, times: float) -> Estimate:
-    """What an estimate will probably be with so many times its pairs."""
+    """Predicts an estimate with ``times`` as many pairs: the same mean, a smaller error."""
     pairs = int(found.pairs * times)
     freedom = found.freedom * _freedom(pairs) / _freedom(found.pairs)
     return replace(found, error=found.error / math.sqrt(times), freedom=freedom, pairs=pairs)
 
 
 def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
-    """One estimate over those of strata, each with the share that it has of all pairs.
+    """Averages the estimates of strata, weighted by their shares of the pairs.
 
-    A stratum of one pair has no error of its own, hence no estimate, and is left out.
+    ``None`` stands for a stratum of one pair, which has no error and is left out.
     """
     found = [part for part in strata if part is not None]
     if len(found) <= 1:
@@ -195,10 +190,10 @@ def combine_strata(strata: Iterable[Estimate | None]) -> Estimate | None:
 
 
 def half_width(found: Estimate, level: float, spread: float = SITTING_SPREAD) -> float:
-    """How far the interval of a log ratio reaches to either side.
+    """Returns the half width of the interval of a log ratio.
 
     Args:
-        spread: between sittings, as a share of the log ratio.
+        spread: standard deviation between sessions, as a share of the log ratio.
     """
     within = t_quantile((1 + level) / 2, found.freedom) * found.error
     return math.hypot(within, _NORMAL_95 * spread * found.mean, found.rounding)
@@ -217,12 +212,12 @@ def interval_of_ratio(
     pairs: int | None = None,
     spread: float = SITTING_SPREAD,
 ) -> Interval:
-    """The interval of a ratio; one that reaches everywhere where nothing is known.
+    """Returns the interval of a ratio, from 0 to infinity without an estimate.
 
     Args:
         level: confidence level of this one interval.
-        pairs: the number to state where nothing could be estimated.
-        spread: between sittings, as a share of the log ratio.
+        pairs: the number to state without an estimate.
+        spread: standard deviation between sessions, as a share of the log ratio.
     """
     if found is None:
         return Interval(ratio=1.0, low=0.0, high=math.inf, pairs=pairs or 0)
@@ -233,15 +228,15 @@ def interval_of_ratio(
 
 
 def _winsorized_squares(ordered: Sequence[float], cut: int) -> float:
-    """Squared deviations after the outermost ``cut`` values were drawn in to their neighbours."""
+    """Sums squared deviations after the ``cut`` outermost values on each side were winsorized."""
     kept = ordered[cut : len(ordered) - cut]
-    drawn = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
-    mean = math.fsum(drawn) / len(drawn)
-    return math.fsum((value - mean) ** 2 for value in drawn)
+    winsorized = [kept[0]] * cut + list(kept) + [kept[-1]] * cut
+    mean = math.fsum(winsorized) / len(winsorized)
+    return math.fsum((value - mean) ** 2 for value in winsorized)
 
 
 def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
-    """What an interval says of a gain of at least ``minimum_gain`` (0.02 is 2 %)."""
+    """Returns the verdict of an interval for a gain of ``minimum_gain`` (0.02 is 2 %)."""
     if gain.pairs < FEWEST_PAIRS:
         return Verdict.UNDECIDED
     if gain.low > 1 + minimum_gain:
@@ -250,20 +245,23 @@ def judge_interval(gain: Interval, minimum_gain: float) -> Verdict:
 
 
 def predict_interval(pairs: int, level: float) -> tuple[float, float]:
-    """Standard error and half width of an interval to come, in standard deviations of a pair."""
+    """Predicts standard error and half width of an interval, in standard deviations of a pair."""
     error = 1 / math.sqrt(pairs)
     return error, error * t_quantile((1 + level) / 2, _freedom(pairs))
 
 
 def blocks_to_decide(found: Estimate, level: float, minimum_gain: float) -> float:
-    """How many pairs would decide in 9 of 10 cases, were the estimate right: a gain, or none."""
+    """Returns how many pairs would show a gain, or none, in 9 of 10 cases if the estimate held.
+
+    Infinite where no number would.
+    """
     distance = abs(found.mean - math.log1p(minimum_gain))
     room = distance**2 - (SITTING_ALLOWANCE * found.mean) ** 2 - found.rounding**2
     if room <= 0:
         return math.inf
     quantile = t_quantile((1 + level) / 2, max(30.0, found.freedom))
     margin = t_quantile(0.9, 1e6)
-    # Where the half width and the margin, both of which go with the error, fill the distance.
+    # The error at which half width and margin, which both grow with it, fill the distance.
     root = math.sqrt((margin * distance) ** 2 + (quantile**2 - margin**2) * room)
     error = room / (margin * distance + root)
     return max(found.pairs, found.pairs * (found.error / error) ** 2)

@@ -1,9 +1,9 @@
-"""Hidden machine states, told apart by the canary.
+"""Finds hidden machine states in the canary, by Otsu's threshold.
 
-A virtual machine whose host moves its cores about has two or three speeds, up to 3x apart, that
+A virtual machine whose host moves its cores has two or three speeds, up to 3x apart, that
 alternate within seconds. The benchmark's core-to-core round trip around each size (the canary)
-tells which one a measurement had. It depends on the machine only: no MPI variable can change it,
-so comparing inside a speed can't favour a configuration.
+shows the state of a measurement. No MPI variable can change it, so comparisons within a state
+favour no configuration.
 """
 
 from __future__ import annotations
@@ -21,35 +21,40 @@ if TYPE_CHECKING:
 FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
 _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
 
-#: Two speeds are believed only this far apart and this well separated, else all runs are one.
+#: Two groups are accepted as states only if their means differ by this factor, and by so many
+#: standard deviations within groups.
 _LEAST_RATIO = 1.6
 _LEAST_SEPARATION = 3.0
+#: The fewest round trips that are split.
 _FEWEST_VALUES = 12
-#: The share of values that a speed must have: a few strays are not a speed.
+#: The share of the values that a state must have, so that a few outliers are none.
 _LEAST_SHARE = 0.05
 
 
 @dataclass(frozen=True)
 class MachineStates:
-    """Which speed a measurement had.
+    """The machine states, which classify measurements by their canaries.
 
     Attributes:
-        thresholds_s: canaries between which the speeds change, ascending; none where the machine
-            has one speed, at most two.
+        thresholds_s: round trips that separate the states, ascending; empty for one state, at
+            most two.
     """
 
     thresholds_s: tuple[float, ...] = ()
 
     def name(self, before_s: float | None, after_s: float | None) -> str:
-        """``fast``, ``middle``, ``slow``; ``mixed`` if it changed; ``all`` if there is one."""
+        """Returns ``fast``, ``middle`` or ``slow``; ``mixed`` for a change; ``all`` for one."""
         if not self.thresholds_s:
             return ALL
         sides = {bisect(self.thresholds_s, value) for value in (before_s, after_s) if value}
-        # No canary where others have one: nothing tells, so it must not be compared.
+        # Without a canary, where others have one, the state is unknown: not to be compared.
         return self.names[sides.pop()] if len(sides) == 1 else MIXED
 
     def place(self, before_s: float | None, after_s: float | None) -> float | None:
-        """The number of the state, the fastest 0; half way if it changed, ``None``: no canary."""
+        """Returns the state's number from 0, the fastest; if it changed, the mean of both.
+
+        ``None`` without a canary.
+        """
         if not self.thresholds_s:
             return 0.0
         places = [bisect(self.thresholds_s, value) for value in (before_s, after_s) if value]
@@ -57,39 +62,38 @@ class MachineStates:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The speeds that measurements are compared within, fastest first."""
+        """The states that measurements are compared within, fastest first."""
         return _NAMES[len(self.thresholds_s) + 1]
 
 
 def fit_states(canaries_s: Sequence[float]) -> MachineStates:
-    """Finds two or three speeds in canary round trips (seconds), or one where there are not more.
+    """Finds one to three states in canary round trips (seconds).
 
-    Otsu's threshold on the logarithms: the split with the least variance inside the two sides,
-    believed only where the sides' means are far apart for their width. The wider side may split
-    once more.
+    Otsu's threshold (1979) on the logarithms: the split with the least variance within groups,
+    accepted only if the groups are well separated. One group may be split once more.
     """
     import numpy as np  # 0.1 s, for which commands that only name states don't wait
 
     logs = np.sort(np.log([value for value in canaries_s if value > 0]))
     split = _split(logs)
-    if split is None or not _is_speed(logs, split, len(logs)):
+    if split is None or not _has_enough(logs, split, len(logs)):
         return MachineStates()
     sides = [logs[:split], logs[split:]]
     again = [_split(side) for side in sides]
     thresholds = [_between(logs, split)]
     for side, inner in zip(sides, again, strict=True):
-        if inner is not None and len(thresholds) < 2 and _is_speed(side, inner, len(logs)):
+        if inner is not None and len(thresholds) < 2 and _has_enough(side, inner, len(logs)):
             thresholds.append(_between(side, inner))
     return MachineStates(tuple(sorted(thresholds)))
 
 
-def _is_speed(side: NDArray[Any], split: int, total: int) -> bool:
-    """Whether the smaller part has enough values to be a speed, and not a few strays."""
+def _has_enough(side: NDArray[Any], split: int, total: int) -> bool:
+    """Whether the smaller group has enough values to be a state."""
     return min(split, len(side) - split) >= _LEAST_SHARE * total
 
 
 def _split(logs: NDArray[Any]) -> int | None:
-    """Where sorted values fall into two groups that are believed; else ``None``."""
+    """Returns the index at which sorted values fall into two accepted groups, or ``None``."""
     if len(logs) < _FEWEST_VALUES:
         return None
     split = _otsu(logs)
@@ -104,7 +108,7 @@ def _between(logs: NDArray[Any], split: int) -> float:
 
 
 def _otsu(ordered: NDArray[Any]) -> int:
-    """Index of the first value of the upper side."""
+    """Returns the index of the first value of the upper group, by Otsu's method."""
     import numpy as np
 
     split, sums = np.arange(1, len(ordered)), ordered.cumsum()

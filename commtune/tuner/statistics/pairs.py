@@ -1,6 +1,6 @@
-"""Pairs of runs: candidate and default of one block, at a size and a machine state.
+"""Pairs the runs of candidate and default in each block, by size and machine state.
 
-Which of the two ran first is kept with a pair: the first run of a block may be slower, whatever
+A pair keeps which of its runs was first, since the first run of a block may be slower whatever
 its configuration.
 """
 
@@ -26,7 +26,7 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
-#: By what a block tells its runs apart: their configurations, or the arms of a comparison.
+#: The key of a run in its block: its configuration, or the arm of a comparison.
 _Side = TypeVar("_Side")
 
 
@@ -37,9 +37,9 @@ class Pairs:
     Attributes:
         times_s: of both, seconds, block by block.
         is_first: whether the first side ran before the other one, block by block.
-        shifts: by how many machine states the two were apart, block by block.
+        shifts: steps between the machine states of the two runs, block by block.
         blocks: number of each block.
-        step_s: gives the step of which times of these runs are multiples, at any size; 0 for none.
+        step_s: computes the step (seconds) of which all times are multiples; 0 for none.
     """
 
     times_s: list[tuple[float, float]] = field(default_factory=list)
@@ -53,11 +53,11 @@ class Pairs:
 
     @property
     def log_ratios(self) -> list[float]:
-        """Of the first side's time to the other's."""
+        """The log ratios of the first side's time to the other's."""
         return [math.log(one / other) for one, other in self.times_s]
 
     def middle_s(self, estimand: Estimand = Estimand.MEDIAN) -> tuple[float, float]:
-        """The median or the mean of each side by itself, seconds."""
+        """Returns the median or the mean of each side by itself, seconds."""
         middle = fmean if estimand is Estimand.MEAN else median
         return middle(one for one, _ in self.times_s), middle(other for _, other in self.times_s)
 
@@ -67,7 +67,7 @@ class Pairs:
         return math.exp(fmean(self.log_ratios))
 
     def estimate(self) -> Estimate | None:
-        """The mean log ratio; ``None`` for fewer than two pairs."""
+        """Estimates the mean log ratio; ``None`` for too few pairs."""
         if self.is_across_states:
             return estimate_adjusted(self.log_ratios, self.shifts)
         return estimate_ratio(self.log_ratios, self.is_first)
@@ -79,7 +79,7 @@ class Pairs:
 
 
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:
-    """Those of several machine states as one."""
+    """Joins pairs of several machine states, without a step."""
     return Pairs(
         [times_s for pairs in parts for times_s in pairs.times_s],
         [is_first for pairs in parts for is_first in pairs.is_first],
@@ -91,10 +91,10 @@ def join_pairs(parts: Sequence[Pairs]) -> Pairs:
 def pair_by_size(
     blocks: Sequence[Mapping[_Side, Run]], one: _Side, other: _Side, speeds: MachineStates
 ) -> dict[int, dict[str, Pairs]]:
-    """Pairs of two sides of each block, by size in bytes, and there by machine state.
+    """Pairs two sides of each block, by size in bytes and machine state.
 
-    Where no state has enough pairs to be believed, all pairs of the size are one (``all``). The
-    canary alone decides this, and never how fast a side was.
+    If no state has five pairs at a size, all pairs of the size are one group (``all``), across
+    states. Only canaries decide this, never the speed of a side.
     """
     found: defaultdict[int, dict[str, Pairs]] = defaultdict(dict)
     for (size, speed), pairs in pair_times(blocks, one, other, speeds).items():
@@ -115,10 +115,10 @@ def pair_times(
     *,
     is_across: bool = False,
 ) -> dict[Cell, Pairs]:
-    """Pairs of two sides of each block, by size and speed, block by block.
+    """Pairs two sides of each block, by size and machine state, block by block.
 
-    Failed runs make no pair. Nor do sizes at which the two had different speeds, unless pairs are
-    made across speeds: then all of them are one.
+    Failed runs make no pair. Nor do runs in different states at a size, unless ``is_across``:
+    then all pairs of a size are one group.
     """
     found: defaultdict[Cell, Pairs] = defaultdict(Pairs)
     within = MachineStates() if is_across else speeds
@@ -126,7 +126,7 @@ def pair_times(
         both = [block.get(one), block.get(other)]
         if all(run is not None and run.outcome is Outcome.OK for run in both):
             first, second = median_times(block[one], within), median_times(block[other], within)
-            places, others = _places(block[one], speeds), _places(block[other], speeds)
+            places, others = _find_states(block[one], speeds), _find_states(block[other], speeds)
             for cell in first.keys() & second.keys():
                 place, away = places[cell[0]], others[cell[0]]
                 if place is None or away is None:
@@ -135,7 +135,7 @@ def pair_times(
                 found[cell].is_first.append(block[one].position < block[other].position)
                 found[cell].shifts.append(place - away)
                 found[cell].blocks.append(block[one].block)
-    # All sizes are timed by one clock, and printed in one format.
+    # All sizes are timed by one clock and printed in one format, so they share the step.
     times_s = [time_s for pairs in found.values() for both in pairs.times_s for time_s in both]
     of_all = cache(partial(smallest_step, times_s))
     for (size, _), pairs in found.items():
@@ -143,8 +143,8 @@ def pair_times(
     return found
 
 
-def _places(run: Run, speeds: MachineStates) -> dict[int, float | None]:
-    """By size, bytes: which machine state a run had, by number."""
+def _find_states(run: Run, speeds: MachineStates) -> dict[int, float | None]:
+    """Returns the number of a run's machine state by size (bytes)."""
     return {m.bytes: speeds.place(m.canary_s, m.canary_after_s) for m in run.measurements}
 
 
@@ -156,9 +156,9 @@ def _step_s(pairs: Pairs, size: int, of_all: Callable[[], float]) -> float:
 def estimate_pairs(
     strata: Sequence[Pairs], estimand: Estimand = Estimand.MEDIAN
 ) -> Estimate | None:
-    """The log ratio of pairs of each machine state, with all that it may be off by.
+    """Estimates the log ratio over machine states, with its rounding error.
 
-    That of mean times is over all states: within a pair, these are the same.
+    The ratio of mean times is over all states at once, since the runs of a pair share theirs.
     """
     if estimand is Estimand.MEAN:
         found = estimate_mean_ratio(join_pairs(strata).times_s)

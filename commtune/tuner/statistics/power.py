@@ -1,9 +1,8 @@
-"""Power: the gain that so many pairs would have shown in nine of ten cases.
+"""Computes the minimum detectable effect: the gain that so many pairs would show in 9 of 10 cases.
 
-Pairs are drawn anew from those that were made. So they have their shape: hidden modes, rare
-disturbances, and what the order does, as far as these pairs met them. How large the noise is, few
-pairs know badly, and less than these draws make believe: what is lacking is made up as for normal
-noise.
+Pairs are resampled from those that were made (a bootstrap), so the shape of the noise counts, and
+the effect of the order. Resampling takes the size of the noise as known, but few pairs determine
+it poorly. So the result is widened as normal noise requires for that number of pairs.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ from commtune.tuner.statistics.intervals import (
 )
 from commtune.tuner.statistics.pairs import Pairs
 
-#: The probability with which the minimum detectable effect is found.
-_CHANCE = 0.9
-#: Points of the distribution of an error over which power is averaged.
+#: The probability to find the minimum detectable effect.
+_POWER = 0.9
+#: Quantiles of the distribution of an error over which power is averaged.
 _ERROR_POINTS = 64
-#: How often pairs are drawn anew: the share found is then within 2 points.
+#: Samples of pairs; the standard error of a share of 0.9 is then 0.02.
 _DRAWS = 200
-#: Degrees of freedom of an error that is known.
-_KNOWN = 1e6
+#: Degrees of freedom that stand for a known error.
+_KNOWN_FREEDOM = 1e6
 
 
 def detectable_gain(
@@ -42,25 +41,27 @@ def detectable_gain(
     times: float = 1.0,
     strata: Sequence[Pairs] = (),
 ) -> float:
-    """The gain that would have been found in 9 of 10 cases (0.1 is 10 %).
+    """Returns the gain that would be found in 9 of 10 cases (0.1 is 10 %).
 
     Args:
-        found: whose error tells how noisy pairs are.
+        found: an estimate, whose error tells the noise of pairs.
         level: level of the interval that has to lie above the minimum gain.
-        times: how many times these pairs there will be.
-        strata: the pairs behind it, by machine state; without them noise is taken as normal.
+        times: planned pairs over pairs so far.
+        strata: the pairs of the estimate, by machine state; without them noise is taken as normal.
     """
     least = math.log1p(minimum_gain)
     final = after_more_pairs(found, times)
     quantile = t_quantile((1 + level) / 2, final.freedom)
-    reach = _reach(quantile, found.freedom, final.freedom, _CHANCE)
-    pools = [(_without_gain(pairs), round(len(pairs) * times)) for pairs in strata]
+    reach = _errors_needed(quantile, found.freedom, final.freedom, _POWER)
+    pools = [(_center_pairs(pairs), round(len(pairs) * times)) for pairs in strata]
     pools = [(pool, count) for pool, count in pools if pool]
     if pools and not any(pairs.is_across_states for pairs in strata):
-        unknown = reach / _reach(quantile, _KNOWN, final.freedom, _CHANCE)
+        unknown = reach / _errors_needed(quantile, _KNOWN_FREEDOM, final.freedom, _POWER)
         rng = random.Random(found.pairs)  # the same pairs say the same
-        lacking = sorted(_lacking(pools, level, least, found.rounding, rng) for _ in range(_DRAWS))
-        most = least + unknown * (lacking[math.ceil(_CHANCE * _DRAWS) - 1] - least)
+        lacking = sorted(
+            _draw_gain(pools, level, least, found.rounding, rng) for _ in range(_DRAWS)
+        )
+        most = least + unknown * (lacking[math.ceil(_POWER * _DRAWS) - 1] - least)
     else:
         error = final.error * _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
         within = math.hypot(quantile * error, found.rounding)
@@ -68,18 +69,18 @@ def detectable_gain(
     return math.exp(min(most, 700)) - 1
 
 
-def _lacking(
+def _draw_gain(
     pools: Sequence[tuple[Sequence[float], int]],
     level: float,
     least: float,
     rounding: float,
     rng: random.Random,
 ) -> float:
-    """What a gain (its logarithm) has to be for so many pairs, drawn once, to show it.
+    """Draws one sample of pairs; returns the log gain that it would show.
 
     Args:
-        pools: of each machine state, what pairs are drawn from, and how many.
-        least: where the interval has to begin.
+        pools: for each machine state, what pairs are drawn from, and how many.
+        least: the lower end that the interval has to have (logarithm).
     """
     drawn = combine_strata([_draw(pool, count, rng) for pool, count in pools])
     assert drawn is not None  # two pairs or more of each
@@ -87,10 +88,10 @@ def _lacking(
     return _least_mean(within, least) - drawn.mean
 
 
-def _without_gain(pairs: Pairs) -> list[float]:
-    """By how much the first run of each pair took longer (logarithms), had neither side a gain.
+def _center_pairs(pairs: Pairs) -> list[float]:
+    """Returns the log ratios first/second run of pairs, after their mean gain was subtracted.
 
-    A little wider than in these pairs, whose own mean is taken for the true one.
+    They are scaled to the unbiased variance, as their own mean was subtracted.
     """
     found = estimate_ratio(pairs.log_ratios, pairs.is_first)
     if found is None:
@@ -108,26 +109,27 @@ def _draw(pool: Sequence[float], count: int, rng: random.Random) -> Estimate | N
 
 
 def _least_mean(within: float, least: float) -> float:
-    """The mean whose interval begins at ``least``: the inverse of ``half_width``.
+    """Returns the mean whose interval begins at ``least``, by inverting ``half_width``.
 
     Args:
-        within: how far noise and rounding reach to either side.
+        within: the half width from noise and rounding alone.
     """
     rest = 1 - SITTING_ALLOWANCE**2
     return (least + math.sqrt((SITTING_ALLOWANCE * least) ** 2 + rest * within**2)) / rest
 
 
 @lru_cache(maxsize=4096)
-def _reach(quantile: float, known: float, then: float, chance: float) -> float:
-    """How many of its errors a mean has to be above 0, to be found with probability ``chance``.
+def _errors_needed(quantile: float, known: float, then: float, chance: float) -> float:
+    """Returns the mean, in estimated errors, that is shown to be above 0 with a probability.
 
-    The error is an estimate, and so will be that of the interval to come: the probability is the
-    mean over what both may be. (With a known error, this is the noncentral t distribution.)
+    The error is an estimate, and so is that of the interval to come. The probability is averaged
+    over both. (With a known error, this is the noncentral t distribution.)
 
     Args:
-        quantile: errors from the middle of the interval to its ends.
+        quantile: half width of the interval in errors.
         known: degrees of freedom of the error.
-        then: those of the error of the interval to come.
+        then: degrees of freedom of the error of the interval to come.
+        chance: the probability.
     """
     import numpy as np
     from scipy.special import chdtri, ndtr
@@ -146,15 +148,15 @@ def _reach(quantile: float, known: float, then: float, chance: float) -> float:
 
 @lru_cache(maxsize=4096)
 def _trimming_loss(pairs: int) -> float:
-    """How many times larger trimming makes the error of a mean of normal pairs: up to 1.07.
+    """Returns the factor by which trimming increases the error of a mean of normal pairs.
 
-    Of many pairs (Tukey and McLaughlin); 10 pairs lose 1 % less.
+    The limit for many pairs, at most 1.07 (Tukey & McLaughlin); for 10 pairs it is 1 % less.
     """
     share = trimmed_pairs(pairs) / pairs
     if not share:
         return 1.0
     normal = NormalDist()
     end = normal.inv_cdf(1 - share)
-    # Of normal values that are drawn in to the two ends.
+    # The variance of normal values that are winsorized at both ends.
     squares = 1 - 2 * share - 2 * end * normal.pdf(end) + 2 * share * end**2
     return math.sqrt(squares) / (1 - 2 * share)

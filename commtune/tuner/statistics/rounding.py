@@ -1,7 +1,7 @@
-"""What is lost where a program prints few digits, or where its clock is coarse.
+"""Bounds the rounding error of times, where a program prints few digits or its clock is coarse.
 
-Found from the times themselves: outputs of one format come with any number of digits, and stored
-times don't say by which clock they were taken.
+The step is found from the times themselves: outputs of one format have any number of digits, and
+stored times don't say which clock measured them.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from decimal import Decimal
 from itertools import pairwise
 from statistics import median
 
-#: A number with more digits was not printed for people: a clock's steps are no decimal ones.
+#: Numbers with more digits were not printed for people; the steps of a clock aren't decimal.
 _PRINTED_DIGITS = 6
 
 
 def smallest_step(times_s: Collection[float]) -> float:
-    """The step of which times (seconds) seem to be multiples; 0 for none.
+    """Finds the step (seconds) of which times are multiples; 0 for none.
 
-    A single time tells its last digit.
+    For printed times it is in units of the last digit, also for a single one.
     """
     distinct = sorted(set(map(_as_decimal, times_s)))
     gaps = [high - low for low, high in pairwise(distinct)]
@@ -32,7 +32,7 @@ def smallest_step(times_s: Collection[float]) -> float:
 
 
 def step_of_bandwidths(times_s: Collection[float], size: int) -> float:
-    """The step of times (seconds) that come from printed bandwidths of a size; 0 if they don't."""
+    """Finds the step of times (seconds) that come from printed bandwidths; 0 if they don't."""
     bandwidths = [_as_decimal(size / time_s / 1e6) for time_s in times_s]
     last = _last_digit(bandwidths)
     if last is None or _last_digit([*map(_as_decimal, times_s)]) is not None:
@@ -41,15 +41,15 @@ def step_of_bandwidths(times_s: Collection[float], size: int) -> float:
 
 
 def rounding_error(times_s: Sequence[float], step_s: Callable[[], float]) -> float:
-    """How far rounding may have moved what is typical of times, as a share of it.
+    """Returns a bound of the rounding error of typical times, as a share of their median.
 
-    Half a step, if all times are equal. Where they differ, so do their errors, and average out.
-    How many are equal shows it: two that have normal noise with a deviation of d steps are equal
-    with a probability of 0.28 / d, which leaves 0.56 / d of half a step. No two times of a fine
-    clock are equal.
+    Half a step if all times are equal. If they differ, their errors average out, as the share of
+    equal pairs shows: with normal noise of d steps it is 0.28 / d, which leaves 0.56 / d of half
+    a step. With a fine clock, no two times are equal.
 
     Args:
         times_s: two or more.
+        step_s: computes the step, only if it is needed.
     """
     count = len(times_s)
     equal = sum(n * (n - 1) for n in Counter(times_s).values()) / (count * (count - 1))
@@ -61,7 +61,7 @@ def _as_decimal(value: float) -> Decimal:
 
 
 def _last_digit(numbers: Collection[Decimal]) -> int | None:
-    """The decimal place of the last digit of printed numbers; ``None`` where they are none."""
+    """Returns the exponent of the last digit of printed numbers; ``None`` if they aren't such."""
     if any(len(one.as_tuple().digits) > _PRINTED_DIGITS for one in numbers):
         return None
     return min(one.adjusted() + 1 - len(one.as_tuple().digits) for one in numbers)

@@ -1,4 +1,7 @@
-"""How much a gain differs from one sitting to the next, beyond the noise of its pairs."""
+"""Estimates the variation of a gain between sessions, beyond the noise of its pairs.
+
+A variance component by the method of moments. A sitting is a session that measured the gain.
+"""
 
 from __future__ import annotations
 
@@ -11,20 +14,20 @@ from statistics import fmean, variance
 from commtune.model import FEWEST_PAIRS
 from commtune.tuner.statistics.intervals import SITTING_SPREAD, Estimate
 
-#: Fewer sittings than this say nothing of their spread; and as many more are taken to have had the
-#: usual one, since five know it badly.
+#: With fewer sittings the usual spread is assumed. With more, it counts as that of so many
+#: further sittings, since five estimate a variance poorly.
 _FEWEST_SITTINGS = 5
-#: Smaller gains (logarithms) don't tell what share of them differs.
+#: Smaller log gains are left out: the spread is a share of the gain.
 _LEAST_GAIN = math.log(1.1)
 
 
 @dataclass(frozen=True)
 class SittingSpread:
-    """A standard deviation between sittings.
+    """The standard deviation of a gain between sittings.
 
     Attributes:
-        share: of the logarithm of a gain.
-        sittings: in how many it was measured; 0 where it is assumed.
+        share: of the logarithm of the gain.
+        sittings: number that it was estimated from; 0 where it is assumed.
     """
 
     share: float = SITTING_SPREAD
@@ -38,7 +41,7 @@ class SittingSpread:
 
 
 def measure_spread(sittings: Sequence[Mapping[int, Estimate | None]]) -> SittingSpread:
-    """From gains of one configuration, measured again and again, by size in bytes."""
+    """Estimates the spread from sittings of one configuration, each a gain by size (bytes)."""
     by_size: defaultdict[int, list[Estimate]] = defaultdict(list)
     for sitting in sittings:
         for size, found in sitting.items():
@@ -59,6 +62,6 @@ def _tells(found: Sequence[Estimate]) -> bool:
 
 
 def _squared_share(found: Sequence[Estimate]) -> float:
-    """By moments: what means differ by, less what their own errors explain; may be below 0."""
+    """Estimates the squared share: the variance of means less that of their errors, maybe < 0."""
     beyond = variance(one.mean for one in found) - fmean(one.error**2 for one in found)
     return beyond / fmean(one.mean for one in found) ** 2

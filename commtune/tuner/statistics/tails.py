@@ -1,7 +1,7 @@
-"""Slow runs: how often a configuration takes far longer than it usually does.
+"""Counts slow runs, in which a configuration takes far longer than usual.
 
-An interval is of the typical ratio. A configuration that is a little faster in most runs, and far
-slower in some, has a good one.
+They are no part of the interval, which is for the typical ratio: a configuration that is a little
+faster in most runs, and far slower in some, counts as faster.
 """
 
 from __future__ import annotations
@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from math import ceil, comb
 from statistics import fmean, median
 
-#: A run is slow that took so many times the median of its configuration.
+#: A run is slow if it took more than so many times the median of its configuration.
 SLOW = 1.5
-#: With how much chance as many of all slow runs, or more, would be the candidate's.
+#: The level of the one-sided sign test for more slow runs. It warns and claims nothing, so it is
+#: lenient.
 _CHANCE = 0.25
 
 
@@ -22,7 +23,7 @@ class Tail:
     """Slow runs of a candidate and of the default, in the same blocks at the same size.
 
     Attributes:
-        slow, default_slow: how many of each.
+        slow, default_slow: numbers of slow runs.
         mean_ratio, p95_ratio: mean time, and 95th percentile, of the default over that of the
             candidate; both over all runs, slow or not, whatever the machine state.
     """
@@ -35,14 +36,18 @@ class Tail:
 
     @property
     def is_heavier(self) -> bool:
-        """Whether the candidate has more of the slow runs than chance would often give it."""
+        """Whether the candidate has more slow runs than the default, by a lenient sign test."""
         both = self.slow + self.default_slow
         ways = sum(comb(both, count) for count in range(self.slow, both + 1))
         return self.slow > 0 and ways <= _CHANCE * 2**both
 
 
 def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
-    """Of times (seconds) of default and candidate, those of each machine state by themselves."""
+    """Counts slow runs in pairs of times (seconds) of default and candidate.
+
+    Args:
+        strata: pairs by machine state; a run is compared with the median in its own state.
+    """
     states = [tuple(zip(*times_s, strict=True)) for times_s in strata]
     defaults_s, candidates_s = ([t for sides in states for t in sides[n]] for n in (0, 1))
     return Tail(
@@ -55,7 +60,7 @@ def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
 
 
 def _p95(times_s: Sequence[float]) -> float:
-    """The 95th percentile, by nearest rank: of fewer than 20 runs the slowest one."""
+    """Returns the 95th percentile by nearest rank: of fewer than 20 runs, the slowest one."""
     return sorted(times_s)[ceil(0.95 * len(times_s)) - 1]
 
 

@@ -1,7 +1,7 @@
-"""What a profile claims, and whether it holds today.
+"""Judges by fresh blocks whether the claims of a profile still hold.
 
-It claims a gain at the sizes of its range where the confirmation showed one, and at the others
-promises no harm beyond the tolerance. All intervals of today hold together at the campaign's
+A profile claims a gain at the sizes where the confirmation showed one, and promises no harm beyond
+the tolerance at the others of its range. All new intervals hold simultaneously at the campaign's
 level, over sizes and looks.
 """
 
@@ -21,12 +21,12 @@ from commtune.tuner.statistics.blocks import Blocks
 from commtune.tuner.statistics.intervals import Estimate, blocks_to_decide
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 
-#: Machine speeds count as unevenly shared from this difference on.
+#: The shares of machine states count as different if one differs by more than this.
 OTHER_SHARES = 0.1
 
 
 class VerificationVerdict(StrEnum):
-    """What a verification says of a size, or of a profile."""
+    """The verdict of a verification on a size, or on a profile."""
 
     HOLDS = "holds"
     WEAKER = "weaker"
@@ -37,12 +37,12 @@ class VerificationVerdict(StrEnum):
 
 @dataclass(frozen=True)
 class Claim:
-    """What a profile says that can be measured again.
+    """The statements of a profile that can be measured again.
 
     Attributes:
-        stated: by size (bytes) where a gain is claimed, the point over all machine states.
-        by_speed: the same by machine state, where there were several with enough pairs.
-        promised: sizes (bytes) of the range where no harm is promised, and no gain.
+        stated: the point over all machine states, by size (bytes) with a claimed gain.
+        by_speed: the same by machine state, for states with enough pairs.
+        promised: sizes (bytes) of the range at which no harm is promised, but no gain.
     """
 
     configuration: Configuration
@@ -58,13 +58,13 @@ class Claim:
 
     @classmethod
     def of_profile(cls, profile: Profile, sizes: Sequence[int]) -> Claim:
-        """What a profile claims, or what is likely by it.
+        """Makes the claim of a profile, also of a likely one.
 
         Args:
-            sizes: those that its campaign measures.
+            sizes: bytes that its campaign measures.
 
         Raises:
-            UserError: it is the default, or nothing that it says can be measured.
+            UserError: the profile is the default, or has no size with a claimed speedup.
         """
         if profile.configuration.is_default:
             raise UserError(
@@ -94,10 +94,10 @@ class Claim:
         )
 
     def stated_today(self, size: int, today: Sequence[PointEvidence]) -> Interval | None:
-        """The gain claimed at a size, put together by today's shares of the machine states.
+        """Returns the gain claimed at a size, reweighted by today's shares of machine states.
 
-        A gain of 1.4 at one speed and 2.9 at another is not weaker on a day with more of the
-        first. Where a speed of today was not measured then, the claim is taken as it stands.
+        A gain of 1.4x in one state and 2.9x in another is not weaker on a day with more of the
+        first. If a state of today was not measured then, the claim is returned as it stands.
         """
         if size not in self.stated:
             return None
@@ -113,7 +113,7 @@ class Claim:
         return _mean_interval(gains, self.stated[size].gain.pairs)
 
     def judge_blocks(self, blocks: Blocks, speeds: MachineStates, rules: Rules) -> JudgedBlocks:
-        """What fresh blocks say of every size of the claim."""
+        """Judges every size of the claim by fresh blocks."""
         points, estimates = compare_candidate(
             blocks, self.configuration, self.operation, speeds, rules
         )
@@ -127,13 +127,13 @@ class Claim:
 
 @dataclass(frozen=True)
 class SizeVerification:
-    """What today's blocks say of one size.
+    """The verification of one size.
 
     Attributes:
-        stated: the gain that was claimed, as it would be with today's shares of machine states;
-            ``None`` where none was.
-        point: today's evidence over all machine states; ``None`` where there is no pair.
-        more: about so many more pairs would decide it; ``None`` where nobody can tell.
+        stated: the claimed gain, reweighted by today's shares of machine states; ``None`` where
+            none was claimed.
+        point: today's evidence over all machine states; ``None`` without a pair.
+        more: about how many more pairs would decide it; ``None`` if that can't be told.
     """
 
     bytes: int
@@ -144,7 +144,7 @@ class SizeVerification:
 
 
 class JudgedBlocks(NamedTuple):
-    """What fresh blocks say of a claim, the evidence, and the estimates that it rests on."""
+    """The verdicts of fresh blocks on a claim, with their points and estimates by size."""
 
     sizes: tuple[SizeVerification, ...]
     points: tuple[PointEvidence, ...]
@@ -160,7 +160,7 @@ def _speeds_of(points: Sequence[PointEvidence], size: int) -> dict[str, PointEvi
 
 
 def _mean_interval(gains: Sequence[tuple[float, Interval]], pairs: int) -> Interval:
-    """The geometric mean of (weight, interval), end by end."""
+    """Returns the weighted geometric mean of (weight, interval), end by end."""
     return Interval(
         ratio=_mean([(weight, gain.ratio) for weight, gain in gains]),
         low=_mean([(weight, gain.low) for weight, gain in gains]),
@@ -218,7 +218,7 @@ def _judge_size(
 
 
 def _is_hurt_at_a_speed(point: PointEvidence, rules: Rules) -> bool:
-    """Whether the comparison withheld a gain because one machine state speaks against it."""
+    """Whether a machine state vetoed a gain in the comparison."""
     return point.gain.low > 1 + rules.minimum_gain and point.verdict is not Verdict.FASTER
 
 
@@ -232,16 +232,15 @@ def _more(estimate: Estimate | None, stated: Interval | None, rules: Rules) -> i
 
 
 def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
-    """What the sizes together say of the profile.
+    """Judges a profile by its sizes.
 
-    One size that is surely slower makes it worse. It holds if no size speaks against it and the
-    gain over all claimed sizes together is there: a size whose interval is too wide to say
-    anything by itself does not spoil what the others show.
+    One size that is shown to be slower makes it worse. It holds if no size is against it and the
+    mean gain over all claimed sizes is shown; a size with too wide an interval doesn't matter.
     """
     if any(size.finding is VerificationVerdict.WORSE for size in sizes):
         return VerificationVerdict.WORSE
     claimed = [size for size in sizes if size.stated is not None]
-    found, together = {size.finding for size in claimed}, _together(claimed, rules)
+    found, together = {size.finding for size in claimed}, _judge_together(claimed, rules)
     still = bool(found & {VerificationVerdict.HOLDS, VerificationVerdict.WEAKER})
     if not still and together in (VerificationVerdict.GONE, VerificationVerdict.WORSE):
         return together
@@ -256,8 +255,8 @@ def judge_profile(sizes: Sequence[SizeVerification], rules: Rules) -> Verificati
     return VerificationVerdict.HOLDS if holds else VerificationVerdict.UNDECIDED
 
 
-def _together(claimed: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
-    """The claimed sizes as one: where all intervals are right, so is the mean of their ends."""
+def _judge_together(claimed: Sequence[SizeVerification], rules: Rules) -> VerificationVerdict:
+    """Judges the mean over claimed sizes: where all intervals hold, so does their mean."""
     both = [(s.stated, s.point.gain) for s in claimed if s.stated is not None and s.point]
     if len(both) < len(claimed) or any(gain.low <= 0 for _, gain in both):
         return VerificationVerdict.UNDECIDED
@@ -269,17 +268,16 @@ def _together(claimed: Sequence[SizeVerification], rules: Rules) -> Verification
 
 
 def _looks_harmful(size: SizeVerification, rules: Rules) -> bool:
-    """Whether a size that promises no harm, undecided as it is, rather looks like harm."""
+    """Whether an undecided size that promises no harm looks slower beyond the tolerance."""
     if size.stated is not None or size.finding is not VerificationVerdict.UNDECIDED:
         return False
     return size.point is None or size.point.gain.ratio < 1 - rules.tolerance
 
 
 def is_clear(sizes: Sequence[SizeVerification], rules: Rules) -> bool:
-    """Whether more blocks would change nothing, so that an early look may be the last.
+    """Whether every size is decided, so that an early look may be the last.
 
-    A gain that was found again, but lower than stated so far, is looked at longer: it may turn
-    out weaker.
+    A gain that is shown again but looks lower than stated needs more blocks: it may be weaker.
     """
     if judge_profile(sizes, rules) is VerificationVerdict.WORSE:
         return True

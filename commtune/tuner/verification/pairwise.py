@@ -1,8 +1,8 @@
-"""Any two configurations against each other, in blocks that are not stored.
+"""Compares any two configurations in blocks that are not stored (``commtune compare``).
 
-A block runs both, close together, in random order. There is one look, at the end of the time, so
-that looking costs nothing: all intervals, one a size, hold together at the asked-for level.
-A run that was lost (its node died, say) is neither side's fault: another block replaces its own.
+A block runs both, back to back, in random order. There is one look, at the end of the time, so
+the error rate is shared by sizes only: one interval for each, all holding simultaneously. A block
+with a lost run is replaced by another.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from commtune.tuner.statistics.pairs import Pairs, estimate_pairs, join_pairs, p
 
 
 class Arm(StrEnum):
-    """One of the two."""
+    """One of the two configurations."""
 
     A = "A"
     B = "B"
@@ -42,14 +42,13 @@ class Arm(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """What the pairs say of one size, at one machine state or over all.
+    """The difference at one size, in one machine state or over all.
 
     Attributes:
         a_s, b_s: medians of run medians, seconds; ``None`` without a pair in one machine state.
         ratio: time of A / time of B: above 1, B is faster.
-        faster: the side that surely is, over all speeds; from one speed nothing is claimed.
-        hidden: the largest difference that there may be all the same (0.04 is 4 %); ``None``
-            where nothing is known.
+        faster: the side that is shown to be faster over all states; nothing is claimed from one.
+        hidden: the largest difference that isn't ruled out (0.04 is 4 %); ``None`` if unknown.
     """
 
     bytes: int
@@ -63,15 +62,15 @@ class Difference:
 
 @dataclass(frozen=True)
 class PairwiseResult:
-    """What came of a comparison.
+    """The result of a comparison.
 
     Attributes:
-        blocks: pairs of runs, whatever their outcome, but for lost ones.
+        blocks: number of blocks of which no run was lost.
         failures: failed runs by side and outcome.
-        lost: runs that were lost, by outcome; nobody is blamed for them.
-        details: of each side's last failure: why, and the end of its output.
+        lost: lost runs by outcome.
+        details: why each side's last failed run failed, and the end of its output.
         level: level of each interval.
-        repeats: re-runs because others used the cores.
+        repeats: re-runs because of background load.
         interrupted: whether it was ended before its time.
     """
 
@@ -89,7 +88,7 @@ class PairwiseResult:
 
 @dataclass
 class PairwiseComparison:
-    """Runs two configurations against each other, on a session whose store is in memory.
+    """Compares two configurations, on a session whose store is in memory.
 
     Attributes:
         time_s: wall seconds that may be spent.
@@ -118,7 +117,7 @@ class PairwiseComparison:
         """Makes blocks until the time is over, or a side has shown that it does not work.
 
         Raises:
-            EnvironmentFault: the benchmark can't be started at all, or run after run was lost.
+            EnvironmentFault: the benchmark can't be started, or five runs in a row were lost.
         """
         interrupted = False
         try:
@@ -126,7 +125,7 @@ class PairwiseComparison:
         except KeyboardInterrupt:
             interrupted = True
         except AllocationOver:
-            pass  # what there was time for counts
+            pass  # the blocks made so far count
         return self._result(interrupted)
 
     def _next_block(self) -> Sequence[model.Configuration] | None:
@@ -135,7 +134,7 @@ class PairwiseComparison:
         return [self.sides[arm] for arm in self._order(self._runner.blocks)]
 
     def _order(self, block: int) -> list[Arm]:
-        """Who runs first: by a block's place, as both sides may be the same configuration."""
+        """Returns the order of arms in a block; by arms, as both may be the same configuration."""
         return balanced_order(list(Arm), self._runner.order_seed, block)
 
     def _is_over(self) -> bool:
@@ -147,7 +146,7 @@ class PairwiseComparison:
         return len(blocks) >= model.FEWEST_PAIRS and used_s + pace_s > self.time_s
 
     def _blocks(self) -> list[dict[Arm, model.Run]]:
-        """Blocks of which both runs came to an end, well or not; of a re-run, the last time."""
+        """Lists blocks of which no run was lost; of re-runs, the last one counts."""
         found: defaultdict[int, dict[Arm, model.Run]] = defaultdict(dict)
         for run in self._runner.evidence.runs:
             if not run.outcome.is_lost:
@@ -183,11 +182,11 @@ class PairwiseComparison:
 def _differences(
     blocks: Sequence[Mapping[Arm, model.Run]], speeds: MachineStates, level: float, alone: float
 ) -> tuple[Difference, ...]:
-    """What blocks say, by size; with several machine states, of each of these besides.
+    """Estimates the differences by size, and in each machine state where there are several.
 
     Args:
-        level: of each interval over all speeds.
-        alone: of the intervals at one speed, from which nothing is claimed.
+        level: of each interval over all states.
+        alone: level of the intervals in one state, from which nothing is claimed.
     """
     worked = [b for b in blocks if all(run.outcome is model.Outcome.OK for run in b.values())]
     by_size = pair_by_size(blocks, Arm.A, Arm.B, speeds)

@@ -1,7 +1,7 @@
-"""A profile measured again: fresh blocks of the default and its configuration, and what they say.
+"""The verification of a profile: fresh blocks of the default and its configuration.
 
-The looks are those of the confirmation, each with its share of the error rate. Whoever ends it
-early, by time or by Ctrl-C, has not seen a result: the look that was due is then the last.
+There are planned looks, as in a confirmation, each with its share of the error rate. If time or
+Ctrl-C ends it early, no result was seen yet, so the look that was due is the last.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from commtune.tuner.statistics.intervals import SITTING_SPREAD
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification import claims
 
-#: What a campaign measured before a profile was made.
+#: The phases whose runs a campaign made before its profiles.
 EARLIER = (Phase.SEARCH, Phase.ABLATE, Phase.CONFIRM)
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What a profile's blocks of today say.
+    """The result of a verification.
 
     Attributes:
-        points: today's evidence, by size and machine state.
+        points: new evidence, by size and machine state.
         level: level of each interval, after correction for sizes and looks.
         blocks, planned: whole blocks made, and planned at first.
         stopped: ``clear``, ``time``, ``failing`` (the configuration does not work) or
             ``interrupted``.
         failures: runs of the configuration that failed, by outcome.
-        lost: runs of today that were lost, by outcome; nothing is blamed for them.
-        detail: of the last failure, with the end of its output.
+        lost: runs that were lost, by outcome.
+        detail: why the last failed run failed, with the end of its output.
         run_s: wall seconds of a typical run.
-        then, now: share of the measurements at each machine state, when the campaign confirmed
-            and today; empty where nothing tells.
-        oversubscribed: more ranks than cores: such times say nothing.
+        then, now: share of the measurements in each machine state, in the campaign's confirmation
+            and now; empty without canaries.
+        oversubscribed: whether there were more ranks than cores, so that times mean nothing.
     """
 
     finding: claims.VerificationVerdict
@@ -71,19 +71,19 @@ class Verification:
 
     @property
     def more(self) -> int | None:
-        """About how many more blocks would decide the undecided size that is nearest to it."""
+        """About how many more blocks would decide the undecided size that needs fewest."""
         open_ = [s for s in self.sizes if s.finding is claims.VerificationVerdict.UNDECIDED]
         known = [s.more for s in open_ if s.more is not None]
         return max(1, min(known)) if known else None
 
 
 class VerifyPhase:
-    """Measures a claim again, in blocks that are stored with the campaign.
+    """Verifies a claim, in blocks that are stored with the campaign.
 
     Args:
-        known: what the profile's campaign measured; tells a run's time and the machine's speeds.
+        known: runs of the profile's campaign, for the time of a run and the machine states.
         time_s: wall seconds that may be spent.
-        spread: of the gain between sittings, as a share of its logarithm.
+        spread: standard deviation of the gain between sessions, as a share of its logarithm.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class VerifyPhase:
         self._known = known
         self._spread = spread
         self._first_block = self._runner.blocks
-        # Of this session alone: another day's verification spent another day's time.
+        # Only this session counts: an earlier verification had its own time.
         self._timer = session.timer(time_s, Phase.VERIFY, since=self._first_block)
         self._decision = Decision(
             candidates=(claim.configuration,),
@@ -113,13 +113,13 @@ class VerifyPhase:
 
     @property
     def planned(self) -> int:
-        """How many blocks are planned."""
+        """The number of planned blocks."""
         return self._decision.blocks
 
     def run(self) -> Verification:
-        """Makes blocks until the answer is clear or the time is over, and says what they say."""
+        """Makes blocks until every size is decided or the time is over; judges the claim."""
         try:
-            stopped = self._watch()
+            stopped = self._run_looks()
         except KeyboardInterrupt:
             stopped = "interrupted"
         except AllocationOver:
@@ -127,12 +127,12 @@ class VerifyPhase:
         return self._verification(stopped)
 
     def run_s(self) -> float:
-        """Wall seconds of a run in the middle of those known."""
+        """Returns the wall seconds of a median run."""
         ours = self._runner.evidence.good(Phase.VERIFY)
         walls = sorted(r.wall_s for r in [*self._known.good(*EARLIER), *ours])
         return walls[len(walls) // 2] if walls else 1.0
 
-    def _watch(self) -> str:
+    def _run_looks(self) -> str:
         last = len(self._decision.shares) - 1
         while True:
             self._make(math.ceil(self._decision.times[self._look] * self._planned))
@@ -148,7 +148,7 @@ class VerifyPhase:
             self._look += 1
 
     def _affordable(self) -> int:
-        """How many more blocks fit the time that is left, at the pace so far."""
+        """Estimates how many more blocks fit the time that is left."""
         pace = self._timer.used() / max(1, self._tried())
         return max(1, int(self._timer.left() / pace)) if pace > 0 else self._planned
 
@@ -161,7 +161,7 @@ class VerifyPhase:
             )
             before = self._runner.blocks
             Dispatch(self._session, wanted, Phase.VERIFY, self._timer).run()
-            if self._runner.blocks == before:  # no node-hours are left
+            if self._runner.blocks == before:  # no node-hours were left for a block
                 return
 
     def _order(self) -> Sequence[Configuration]:
@@ -204,7 +204,7 @@ class VerifyPhase:
         )
 
     def _speeds(self) -> MachineStates:
-        """The machine's speeds, by the campaign's runs and today's."""
+        """Fits machine states to the campaign's runs and the new ones."""
         earlier = self._known.canaries(*EARLIER)
         return fit_states([*earlier, *self._runner.evidence.canaries(Phase.VERIFY)])
 
@@ -239,6 +239,6 @@ class VerifyPhase:
 
 
 def _shares(canaries_s: Sequence[float], speeds: MachineStates) -> dict[str, float]:
-    """The share of core-to-core round trips (seconds) at each machine state."""
+    """Returns the share of canaries (seconds) in each machine state."""
     found = Counter(speeds.name(canary, canary) for canary in canaries_s)
     return {name: found[name] / len(canaries_s) for name in speeds.names if canaries_s}

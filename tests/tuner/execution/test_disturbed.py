@@ -151,7 +151,7 @@ def test_a_run_made_again_that_was_cut_short_changes_nothing() -> None:
     evidence.add(first)
     evidence.add(replace(second, outcome=Outcome.INTERRUPTED))
     assert [r.run_id for r in evidence.good(Phase.SEARCH)] == [first.run_id]
-    assert evidence.made_again == 0
+    assert evidence.rerun_count == 0
 
 
 def test_the_load_decides_and_never_the_time() -> None:

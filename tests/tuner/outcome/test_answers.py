@@ -24,7 +24,7 @@ from commtune.model import (
     Verdict,
 )
 from commtune.tuner.outcome.profiles import recommend_profiles
-from commtune.tuner.outcome.ranges import find_ranges, good_at, is_unharmed, range_boundaries
+from commtune.tuner.outcome.ranges import find_good, find_ranges, is_unharmed, range_boundaries
 
 
 def cut(
@@ -111,7 +111,7 @@ def test_the_smaller_of_two_that_are_nearly_as_good_is_taken() -> None:
 def test_a_larger_one_that_gains_much_more_is_taken() -> None:
     wide = point(8, 1.3, 1.1, 1.6)
     found = {LARGE: [wide], A: [point(8, 1.2, 1.1, 1.35)]}
-    assert good_at(8, comparison(found)) == {LARGE}
+    assert find_good(8, comparison(found)) == {LARGE}
     assert cut(found, (8,)) == [(LARGE, (8,))]
 
 
