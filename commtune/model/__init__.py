@@ -1,4 +1,4 @@
-"""The frozen vocabulary: what every layer speaks.
+"""The frozen data types that all layers share.
 
 Nothing here does I/O. Times are seconds, sizes are bytes, bandwidths bytes per second, unless a
 name says otherwise.

@@ -1,7 +1,7 @@
-"""What a campaign decided to confirm, and what it concluded beside its profiles.
+"""The decision of a campaign on what to confirm, and its conclusion beside its profiles.
 
-Names are those of the stored JSON. Defaults stand for what is unknown: a campaign may have been
-stopped early. Times are seconds, sizes bytes, speedups ratios default/candidate.
+Names are those of the stored JSON. Defaults stand for unknown values, since a campaign may have
+been stopped early. Times are seconds, sizes bytes, speedups ratios default/candidate.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from commtune.model.evidence import Verdict
 
 @dataclass(frozen=True, kw_only=True)
 class ConfirmedEffect(SizeEffect):
-    """What confirmation said of a candidate at one size and machine state."""
+    """The confirmed effect of a candidate at one size and machine state."""
 
     default_s: float = math.nan
     tuned_s: float = math.nan
@@ -27,13 +27,13 @@ class ConfirmedEffect(SizeEffect):
 
 @dataclass(frozen=True)
 class Ablation:
-    """How a candidate was made smaller.
+    """The ablation of a candidate.
 
     Attributes:
-        before, after: the configurations; equal where nothing could be left out.
-        gain_kept: share of the logarithm of the gain that the smaller one keeps, over the sizes
-            where there is one; ``None`` where that was not measured.
-        note: why it ended otherwise than by measuring everything.
+        before, after: the configurations; equal if nothing could be left out.
+        gain_kept: share of the log speedup that the smaller one keeps, over the sizes with a
+            speedup; ``None`` if that was not measured.
+        note: why it ended early, if it did.
     """
 
     before: Configuration = field(default=DEFAULT, metadata={"alias": "from"})
@@ -45,7 +45,7 @@ class Ablation:
 
     @property
     def changed(self) -> tuple[tuple[str, str | None, str], ...]:
-        """Variables that ended with another value than they began with: name, before, after."""
+        """Variables that have another value after the ablation: name, before, after."""
         return tuple(
             (name, self.before.get(name), value)
             for name, value in self.after.items()
@@ -55,7 +55,7 @@ class Ablation:
 
 @dataclass(frozen=True)
 class ConfirmedCandidate:
-    """A candidate that was compared with the default; ``stopped`` says why it ended."""
+    """A candidate that was compared with the default; ``stopped`` says why it stopped."""
 
     configuration: Configuration = DEFAULT
     blocks: int = 0
@@ -73,7 +73,7 @@ class Answer:
     """A configuration for sizes from ``low`` to ``high`` bytes, with its speedup by size.
 
     Attributes:
-        weighted_gain: logarithm of the speedup over all sizes, of one environment for all.
+        weighted_gain: mean speedup over all sizes, of one environment for all; else ``None``.
     """
 
     configuration: Configuration = DEFAULT
@@ -88,9 +88,9 @@ class TradeOff:
     """One environment against one for each range of sizes.
 
     Attributes:
-        weighted: whether the means weigh sizes by the messages of the campaign; else all alike.
+        weighted: whether the means weigh sizes by the messages of the campaign, or equally.
         one_mean_gain, ranges_mean_gain: mean speedups.
-        lost_by_one: by size, a share; sizes at which that is not known are absent.
+        lost_by_one: share that the one environment loses by size; unknown sizes are absent.
     """
 
     weighted: bool = False
@@ -101,7 +101,7 @@ class TradeOff:
 
 @dataclass(frozen=True)
 class Answers:
-    """What to use: one environment for all sizes, if one may be, and one for each range."""
+    """What to use: one environment for all sizes, if there is one, and one for each range."""
 
     one: Answer | None = None
     ranges: tuple[Answer, ...] = ()
@@ -113,9 +113,9 @@ class DefaultNoise:
     """How much runs of the default differ at one size and machine state.
 
     Attributes:
-        share: of the runs at this size that were in this state.
+        share: share of the runs at this size that were in this state.
         spread: standard deviation of the logarithm of time.
-        drift_per_hour: change of that logarithm.
+        drift_per_hour: change of that logarithm in an hour.
     """
 
     bytes: int
@@ -148,10 +148,10 @@ class NotFollowed:
 
 @dataclass(frozen=True)
 class FurtherRuns:
-    """What a further confirmation would take to decide a size.
+    """The runs and seconds of a further confirmation that would decide a size.
 
     Attributes:
-        bytes: the size that is nearest to a speedup.
+        bytes: the size that needs the fewest runs.
     """
 
     runs: int = 0
@@ -162,7 +162,7 @@ class FurtherRuns:
 
 @dataclass(frozen=True)
 class Method:
-    """What the intervals were held against; ``None`` where it is not stored."""
+    """The level and margins of the intervals; ``None`` where not stored."""
 
     level: float | None = None
     minimum_gain: float | None = None
@@ -174,12 +174,12 @@ class Method:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """All that a campaign concluded; the empty one where none was stored.
+    """Everything that a campaign concluded; empty if nothing was stored.
 
     Attributes:
-        replayed: the recorded grid that was played back; empty where runs were made.
-        spent: by phase.
-        detectable: by size, the gain (a share) that would have been found in 9 of 10 cases.
+        replayed: name of the recording that was played back; empty for real runs.
+        spent: runs and seconds by phase.
+        detectable: by size, the gain (0.02 is 2 %) that would be found in 9 of 10 cases.
         set_aside: parameters and their values that the search left out after failures.
     """
 
@@ -198,32 +198,30 @@ class Conclusion:
     set_aside: tuple[tuple[str, str | None], ...] = ()
 
 
-# The blocks are looked at a few times. Each look has a share of the error rate of its own, so that
-# looking early costs a little and is never free: over all looks, candidates and sizes, all
-# intervals hold together at the campaign's level (Bonferroni). A candidate that is decided, or
-# that the blocks left can't decide any more, is dropped at a look, and its runs go to the others.
-#: The share of the error rate that each look of a confirmation may spend: early ones are to end
-#: what is plain, the last one is to find what is small.
+# A group-sequential design: there are a few planned looks at the blocks, each with its share of
+# the error rate, so that all intervals hold simultaneously over looks, candidates and sizes
+# (Bonferroni). At a look, candidates that are decided or futile stop, and others get their runs.
+#: The share of the error rate that each look of a confirmation may spend: early looks stop obvious
+#: candidates, and the last one finds small speedups.
 CONFIRMATION_SHARES = (0.02, 0.08, 0.90)
-#: How far the blocks are at each look.
+#: The share of the planned blocks that each look waits for.
 _LOOK_TIMES = (0.4, 0.7, 1.0)
-#: With fewer blocks than this, one look at the end.
+#: With fewer planned blocks there is one look, at the end.
 _FEWEST_FOR_LOOKS = 12
-#: What the first confirmation of a campaign may spend of the error rate. A second one, with a
-#: larger budget because the first told too little, has half of the rest, and so on: whoever asks
-#: again until the answer pleases must not find gains that are not there.
+#: The share of the error rate of a campaign's first confirmation. A second one, after an
+#: inconclusive first, has half of the rest, and so on, so that repetition finds no false gains.
 _FIRST_SHARE = 0.8
 
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the blocks, stored so that a resumed confirmation never looks again.
+    """One look at the blocks, stored so that a resumed confirmation doesn't look at new points.
 
     Attributes:
-        made: complete blocks that it saw.
-        planned: complete blocks that were planned for the end, from then on.
-        stopped: candidates that ended here, by place in the decision, with the reason
-            (``decided``, ``futile`` or ``budget``).
+        made: number of complete blocks at the look.
+        planned: complete blocks planned for the end, from then on.
+        stopped: why candidates stopped here (``decided``, ``futile`` or ``budget``), by index in
+            the decision.
     """
 
     made: int
@@ -233,20 +231,19 @@ class Look:
 
 @dataclass(frozen=True)
 class Decision:
-    """What is to be confirmed, decided before the first block runs.
+    """The design of a confirmation, decided before the first block runs.
 
     Attributes:
-        sizes: bytes that each candidate is for, the only ones it is compared at; where empty, all
-            of them.
-        blocks: how many blocks were planned at first.
-        first_block: blocks with smaller numbers were run for something else.
-        budget_s: the wall seconds that the number of blocks was made for.
-        looks: what was looked at so far.
-        number: how many confirmations the campaign had before.
+        sizes: those (bytes) at which each candidate is compared; all sizes if empty.
+        blocks: number of blocks planned at first.
+        first_block: number of the first block of this confirmation.
+        budget_s: wall seconds that the number of blocks follows from.
+        looks: looks so far.
+        number: number of the campaign's confirmations before this one.
         error_share: share of the campaign's error rate that this confirmation may spend.
-        budget: limits that the campaign had then, those that were given.
-        ablations: how the candidates were made small.
-        look_shares: how that share is divided over the looks. The default is that of
+        budget: limits of the campaign at that time, if they were set.
+        ablations: those that the candidates come from.
+        look_shares: how ``error_share`` is divided over the looks. The default is that of
             verifications, where an early answer matters more.
     """
 
@@ -263,11 +260,11 @@ class Decision:
     look_shares: tuple[float, ...] = (0.15, 0.25, 0.60)
 
     def sizes_of(self, candidate: Configuration, measured: tuple[int, ...]) -> tuple[int, ...]:
-        """The sizes (bytes) that a candidate is compared at, of those that are measured."""
+        """Returns the sizes (bytes) at which a candidate is compared."""
         return self.sizes[self.candidates.index(candidate)] if self.sizes else measured
 
     def with_between(self, named: tuple[int, ...]) -> tuple[int, ...]:
-        """All sizes (bytes) that its blocks measure: the campaign's and those between them."""
+        """Returns all sizes (bytes) that blocks measure: the campaign's, and those between."""
         return tuple(sorted({*named, *(size for mine in self.sizes for size in mine)}))
 
     @property
@@ -282,20 +279,20 @@ class Decision:
         return _LOOK_TIMES if self.blocks >= _FEWEST_FOR_LOOKS else (1.0,)
 
     def stop_of(self, place: int) -> tuple[int, str] | None:
-        """The look at which a candidate ended, and why."""
+        """Returns the number of the look at which a candidate stopped, and why; or ``None``."""
         for number, look in enumerate(self.looks):
             if place in look.stopped:
                 return number, look.stopped[place]
         return None
 
     def made(self, place: int) -> int:
-        """The complete blocks that a candidate took part in."""
+        """Returns the number of complete blocks of a candidate."""
         stop = self.stop_of(place)
         looks = self.looks if stop is None else self.looks[: stop[0] + 1]
         return looks[-1].made if looks else 0
 
     def open(self) -> tuple[Configuration, ...]:
-        """The candidates that no look ended."""
+        """Returns the candidates that have not stopped."""
         return tuple(c for i, c in enumerate(self.candidates) if self.stop_of(i) is None)
 
     def after(self, look: Look) -> Decision:
@@ -303,8 +300,8 @@ class Decision:
 
 
 def error_share(number: int) -> float:
-    """The share of a campaign's error rate for its confirmation with a number, from 0.
+    """Returns the share of a campaign's error rate for a confirmation by its number, from 0.
 
-    The shares of any number of confirmations add up to less than 1.
+    The sum over all confirmations is at most 1.
     """
     return _FIRST_SHARE if number == 0 else (1 - _FIRST_SHARE) / 2**number

@@ -1,4 +1,4 @@
-"""One assignment of environment variables, and keys of what is plain data."""
+"""Configurations, which are assignments of environment variables, and keys of plain data."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 
 
 def content_key(value: Any) -> str:
-    """A short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
+    """Returns a short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 class Changes(dict[str, str | None]):
-    """Variables of a shell with their new values; ``None`` takes one away."""
+    """Variables of a shell with their new values; ``None`` unsets one."""
 
     def __str__(self) -> str:
         """The command line: ``export A=1; unset B C``; empty without any."""
@@ -43,7 +43,7 @@ class Configuration(Mapping[str, str]):
 
     @property
     def key(self) -> str:
-        """Of its content; made when it is asked for, as that takes longer than all the rest."""
+        """The key of the content, computed on demand since that takes longer than all the rest."""
         if not self._key:
             self._key = content_key(dict(self._values))
         return self._key
@@ -76,7 +76,7 @@ class Configuration(Mapping[str, str]):
 
     @classmethod
     def __get_pydantic_core_schema__(cls, source: Any, handler: Any) -> Any:
-        """How pydantic reads and writes one: as the object of its variables."""
+        """Tells pydantic to read and write a configuration as an object of its variables."""
         # Not at the top: fast commands start without pydantic.
         from pydantic_core import core_schema
 
@@ -86,7 +86,7 @@ class Configuration(Mapping[str, str]):
         )
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Configuration:
-        # dataclasses.asdict copies deeply; what can't change needs no copy.
+        # dataclasses.asdict copies deeply; an immutable object needs no copy.
         return self
 
     @property
@@ -97,9 +97,8 @@ class Configuration(Mapping[str, str]):
 
 DEFAULT = Configuration()
 
-#: Variables that keep hardware safe. Set by administrators; they pass to every run unchanged
-#: wherever they are set, and nothing may search them: NVLink multicast can take shared GPUs out
-#: of service.
+#: Variables that keep hardware safe, set by administrators. They pass unchanged to every run, and
+#: are never searched: NVLink multicast can take shared GPUs out of service.
 PROTECTED_NAMES = (
     "NCCL_NVLS_ENABLE", "NVSHMEM_DISABLE_NVLS", "TORCH_SYMM_MEM_DISABLE_MULTICAST",
 )  # fmt: skip

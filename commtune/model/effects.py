@@ -1,4 +1,4 @@
-"""What a change of a configuration did, by size: ratios of times with their intervals.
+"""The effects of changes of a configuration: ratios of times by size, with their intervals.
 
 Names are those of the stored JSON. Sizes are bytes, ratios default/candidate.
 """
@@ -18,7 +18,7 @@ class SizeEffect:
     """A ratio of times at one size and machine state.
 
     Attributes:
-        more_pairs: as many more pairs would decide it; ``None`` where nobody can tell.
+        more_pairs: about how many more pairs would decide it; ``None`` if that can't be told.
     """
 
     bytes: int
@@ -35,7 +35,7 @@ class SizeEffect:
 
 
 def select_known(points: Sequence[SizeEffect]) -> tuple[SizeEffect, ...]:
-    """The points that have an interval, by size; a single pair says nothing."""
+    """Returns the points with more than one pair, and so an interval, in order of size."""
     found = (point for point in points if point.pairs > 1 and not math.isnan(point.ratio))
     return tuple(sorted(found, key=lambda point: (point.bytes, point.speed)))
 
@@ -53,12 +53,12 @@ class _Span:
 
 @dataclass(frozen=True)
 class VariableEffect:
-    """What leaving out a parameter of a configuration did.
+    """The effect of leaving out a parameter of a configuration.
 
     Attributes:
-        names: the variables that it sets; ``values`` has what to.
+        names: the variables that it sets, with their values in ``values``.
         kept: whether it stayed in the configuration.
-        points: ratio time-without / time-with, above 1 it helps; a 95 % interval each.
+        points: ratios of the times without and with it (above 1 it helps), 95 % intervals each.
         name: the parameter's name in the space.
     """
 
@@ -93,7 +93,7 @@ class VariableEffect:
 def _join_sizes(
     effects: Sequence[SizeEffect], wanted: Callable[[SizeEffect], bool]
 ) -> tuple[_Span, ...]:
-    """Neighbouring measured sizes with wanted intervals, put together."""
+    """Joins neighbouring measured sizes with wanted intervals, in each machine state."""
     found = []
     for speed in dict.fromkeys(effect.speed for effect in effects):
         here = [effect for effect in effects if effect.speed == speed]

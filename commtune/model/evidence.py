@@ -1,18 +1,18 @@
-"""What was confirmed, and how sure it is."""
+"""Intervals, verdicts and points of evidence: the results of a confirmation."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: Fewer pairs than this are never believed, however well they agree.
+#: With fewer pairs than this a verdict is inconclusive, however well they agree.
 FEWEST_PAIRS = 5
 
 
 class Verdict(StrEnum):
-    """What confirmation says of a size, or of a size range.
+    """The verdict of a confirmation on a size, or on a size range.
 
-    ``LIKELY`` is only of profiles: their speedup is probable, and nothing is claimed of it.
+    ``LIKELY`` is for profiles only: their speedup is probable, and is not claimed.
     """
 
     FASTER = "faster"
@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 
 class Estimand(StrEnum):
-    """What of a configuration's runs a speedup is about."""
+    """The quantity of a configuration's runs that speedups are about."""
 
     MEDIAN = "median"
     MEAN = "mean"
@@ -39,23 +39,23 @@ class Interval:
 
     @property
     def is_too_noisy(self) -> bool:
-        """Whether it is so wide, beside what it shows at the least, that its numbers say nothing.
+        """Whether the upper end is more than ten times the square of the lower end.
 
-        The runs behind such a one measured disturbances, whose shape nobody knows. So its lower
-        end is as doubtful as its upper one. One below 1 says that the candidate is slower.
+        Such an interval comes from runs that measured disturbances, whose shape is unknown, so its
+        lower end shows nothing either. One below 1 shows that the candidate is slower.
         """
         return self.high > 1 and self.high > 10 * self.low * max(1.0, self.low)
 
 
 @dataclass(frozen=True)
 class PointEvidence:
-    """What confirmation says of one size, in one machine state.
+    """The evidence at one size, in one machine state or over all.
 
     Attributes:
-        speed: name of the machine state that the pairs share (``fast``, ``slow`` or ``all``).
+        speed: the machine state that the pairs share (``fast``, ``middle``, ``slow``), or ``all``.
         default_s, tuned_s: median (or mean, if the ratio is of means) of run medians over the
-            pairs, each by itself: to show both beside the ratio, take ``candidate_s`` for the
-            second.
+            pairs, each side by itself, seconds. Beside the ratio, show ``candidate_s`` instead of
+            the second.
         share: share of the pairs of this size that were in this state, 0 to 1.
     """
 
@@ -72,9 +72,8 @@ class PointEvidence:
     def candidate_s(self) -> float:
         """The candidate's time to show beside ``default_s``, in seconds.
 
-        The speedup compares runs of one machine state with each other, medians mix states. Where
-        the medians say something else than the interval, it is what the ratio makes of the
-        default's.
+        Speedups compare runs within a machine state, medians mix states. If the ratio of medians
+        is outside of the interval, this is the default's time divided by the speedup.
         """
         gain = self.gain
         if not self.tuned_s or gain.low <= self.default_s / self.tuned_s <= gain.high:

@@ -1,4 +1,4 @@
-"""What is measured by what: operations, patterns of messages, backends, GPUs, MPI libraries."""
+"""Operations, patterns of messages, backends, kinds of GPUs, and MPI installations."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 
 
 class Operation(StrEnum):
-    """What the benchmark does; the word is the one used in files and on the command line.
+    """An operation of the benchmark, by its name in files and on the command line.
 
-    ``own:NAME`` is what a user's own benchmark does; it is an operation as well, but not listed.
+    ``own:NAME`` is the operation of a user's own benchmark; it is a member, but not listed.
     """
 
     PING_PONG = "ping-pong"
@@ -44,38 +44,38 @@ class Operation(StrEnum):
             return None
         member = str.__new__(cls, value)
         member._name_ = member._value_ = value
-        # Under its value, so that the same word is the same member.
+        # Stored under its value, so that the same name gives the same member.
         known = cls._value2member_map_.setdefault(value, member)
         assert isinstance(known, Operation)
         return known
 
     def __reduce_ex__(self, _protocol: object) -> tuple[type[Operation], tuple[str]]:
-        # Copied by its word: Python 3.11.2, which is Debian 12's, looks for a name of the class.
+        # By its value: Python 3.11.2, of Debian 12, would look for an attribute of the class.
         return Operation, (self.value,)
 
     @property
     def is_own(self) -> bool:
-        """Whether a user's own benchmark does it."""
+        """Whether it belongs to a user's own benchmark."""
         return self.startswith("own:")
 
     @property
     def is_collective(self) -> bool:
-        """Whether libraries have a call of its own for it; else it is made of messages."""
+        """Whether libraries have a call for it; otherwise it is made of messages."""
         return self in _COLLECTIVES
 
     @property
     def mpi_name(self) -> str:
-        """What MPI calls a collective, in lower case: ``bcast``; empty for what is none."""
+        """MPI's name of a collective in lower case, such as ``bcast``; empty for others."""
         return _COLLECTIVES.get(self, "")
 
     @property
     def is_total(self) -> bool:
-        """Whether its size is that of all ranks' blocks together."""
+        """Whether its size is the total of all ranks' blocks."""
         return self in _TOTALS
 
     @property
     def is_pattern(self) -> bool:
-        """Whether it needs more than a size and ranks, or is no single operation: no guard."""
+        """Whether it needs more than size and ranks, or is several operations: never a guard."""
         return self in _PATTERNS
 
 
@@ -92,7 +92,7 @@ _COLLECTIVES = {
 }
 _TOTALS = (Operation.ALLTOALL, Operation.ALLGATHER, Operation.REDUCE_SCATTER)
 
-#: What the benchmark in Python does, in the order in which it says so.
+#: The operations of the benchmark in Python, in the order in which it lists them.
 IN_PYTHON = (
     Operation.PING_PONG,
     Operation.BIDIRECTIONAL,
@@ -108,7 +108,7 @@ IN_PYTHON = (
 
 
 class Backend(StrEnum):
-    """How the benchmark communicates: a library, and the memory that it works on."""
+    """How the benchmark communicates: by which library, and in which memory."""
 
     MPI_HOST = "mpi-host"  # MPI, host memory
     MPI_DEVICE = "mpi-device"  # GPU-aware MPI, given pointers to GPU memory
@@ -118,20 +118,20 @@ class Backend(StrEnum):
     XCCL = "xccl"  # NCCL or RCCL
     PYTHON_HOST = "python-host"  # mpi4py, NumPy's arrays: the benchmark in Python
     PYTHON_DEVICE = "python-device"  # mpi4py on a GPU-aware MPI, CuPy's arrays
-    COMMAND = "command"  # whatever a user's own command does
+    COMMAND = "command"  # a user's own command
 
     @property
     def is_native(self) -> bool:
         return self not in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE, Backend.COMMAND)
 
     def does(self, operation: Operation) -> bool:
-        """Whether it has an operation of the benchmark; what users' own do is not asked here."""
+        """Whether it has an operation of the benchmark; of users' own ones it isn't known."""
         in_python = self in (Backend.PYTHON_HOST, Backend.PYTHON_DEVICE)
         return not in_python or operation in IN_PYTHON
 
     @property
     def memory(self) -> str:
-        """What its messages begin and end in: ``host`` or ``device``."""
+        """The memory of its messages: ``host`` or ``device``."""
         return "host" if self in (Backend.MPI_HOST, Backend.PYTHON_HOST) else "device"
 
     @property
@@ -141,7 +141,7 @@ class Backend(StrEnum):
 
 
 class GpuKind(StrEnum):
-    """What the benchmark's GPU code is built for; the words of CMake and the command line."""
+    """What the benchmark's GPU code is built for, by its name in CMake and on command lines."""
 
     NONE = "none"
     CUDA = "cuda"
@@ -156,17 +156,17 @@ class MpiFlavour(StrEnum):
     INTEL = "intel"
     CRAY = "cray-mpich"
     MVAPICH = "mvapich"
-    #: A user's own command of one process, where there is no MPI: it is started as it is.
+    #: No MPI: a user's own command of one process, which is started as it is.
     NONE = "none"
 
     @property
     def library(self) -> str:
-        """What search spaces and the catalogue call it."""
+        """The name of the library in search spaces and the catalogue."""
         return "intel-mpi" if self is MpiFlavour.INTEL else str(self)
 
     @property
     def label(self) -> str:
-        """What people call it."""
+        """The name for people."""
         return _MPI_LABELS[self]
 
 
@@ -187,8 +187,8 @@ class MpiInstallation:
     Attributes:
         compiler: the C++ compiler wrapper (mpicxx); for a user's own command it need not exist.
         launcher: mpiexec.
-        environment: what this installation needs to compile and run at all (I_MPI_ROOT, say).
-        origin: ``wheel:mpich``, ``path`` or ``prefix``: how it was found.
+        environment: variables that it needs to compile and run at all, such as I_MPI_ROOT.
+        origin: how it was found: ``wheel:mpich``, ``path`` or ``prefix``.
     """
 
     flavour: MpiFlavour
@@ -206,23 +206,23 @@ class MpiInstallation:
 
 
 class Direction(StrEnum):
-    """Which way messages between groups go; words of the native benchmark."""
+    """The direction of messages between groups, by its name in the native benchmark."""
 
     OUTBOUND = "outbound"  # from the first group to all others
     BIDIRECTIONAL = "bidirectional"  # and back at the same time
     OMNIDIRECTIONAL = "omnidirectional"  # from every group to every other
 
 
-#: Sender, receiver, and bytes in relation to those of the others.
+#: Sender, receiver, and bytes relative to those of the other messages.
 Flow = tuple[int, int, float]
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """Messages that are sent together, in the order of the file that they are from.
+    """Messages that are sent together, in the order of their file.
 
     Attributes:
-        file: its name, for people; the same messages are the same whatever it is.
+        file: its name, for people; it does not matter for equality.
     """
 
     flows: tuple[Flow, ...]
@@ -230,26 +230,26 @@ class Matrix:
 
     @cached_property
     def text(self) -> str:
-        """A matrix file with nothing but them."""
+        """The messages as a matrix file, without comments."""
         return "".join(f"{start} {end} {amount!r}\n" for start, end, amount in self.flows)
 
     @cached_property
     def key(self) -> str:
-        """SHA-256 of the text: the same messages have the same key, whatever their comments."""
+        """SHA-256 of the text, equal for equal messages."""
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class PatternParameters:
-    """What an operation made of messages depends on; each operation uses some of it.
+    """The parameters of operations that are made of messages; each operation uses some of them.
 
     Attributes:
         group_size, active: ranks of a group, and those of them that send.
         inside, between: backends of messages inside of nodes and between them; empty for the
             backend of the workload.
         assemble: backend of the last step of striping; empty for the one inside of nodes.
-        matrix: key of the matrix; empty where there is none.
-        content: the matrix itself, where it was read; a stored shape has only its key.
+        matrix: key of the matrix; empty for none.
+        content: the matrix, if it was read; stored parameters have only its key.
     """
 
     group_size: int = 1
@@ -266,16 +266,16 @@ class PatternParameters:
         return tuple(dict.fromkeys(filter(None, (self.inside, self.between, self.assemble))))
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, without what has its default and without the matrix itself."""
+        """Returns plain data, without default values and without the matrix itself."""
         given = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "content"}
         return {
             name: str(value) if isinstance(value, str) else value
             for name, value in given.items()
-            if value != getattr(_USUAL, name)
+            if value != getattr(_DEFAULT_PARAMETERS, name)
         }
 
     def said(self, operation: str) -> str:
-        """What of it an operation uses, for people; empty where that is nothing."""
+        """Describes the parameters that an operation uses, for people; empty if none."""
         words = []
         if operation in GROUPED:
             words.append(f"groups of {self.group_size}")
@@ -292,7 +292,7 @@ class PatternParameters:
         return ", ".join(words)
 
 
-_USUAL = PatternParameters()
+_DEFAULT_PARAMETERS = PatternParameters()
 
 _STRIPING = "striping"
 

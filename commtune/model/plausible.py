@@ -1,19 +1,19 @@
-"""Which times an operation can have: a program that fails may print others."""
+"""Checks whether a measured time is physically possible; a failing program may print others."""
 
 from __future__ import annotations
 
-#: Three clock cycles at 3 GHz, seconds: less than a call of a library takes.
+#: Seconds: three clock cycles at 3 GHz, less than a call of a library takes.
 _SHORTEST_S = 1e-9
-#: Bytes per second; memory on a package moves a tenth of it.
+#: Bytes per second: ten times what memory on a package moves.
 _FASTEST = 1e14
 
 
 def problem_of_time(seconds: float, size: int, wall_s: float | None = None) -> str:
-    """Why a measured time can't be one; empty where it can.
+    """Returns why a time is impossible; empty if it isn't.
 
     Args:
-        size: in bytes, of the operation.
-        wall_s: what the whole run took, where that is known.
+        size: of the operation, bytes.
+        wall_s: seconds of the whole run, where that is known.
     """
     if not _SHORTEST_S <= seconds < float("inf"):
         return f"{seconds:.3g} s is no time that a clock measures"

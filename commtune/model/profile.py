@@ -1,4 +1,4 @@
-"""What a campaign recommends for a range of sizes, with its evidence."""
+"""Profiles: recommendations of a campaign for ranges of sizes, with their evidence."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from commtune.model.configuration import DEFAULT, Configuration
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.evidence import PointEvidence, Verdict
 
-#: The name of a profile beside those of ranges: one configuration for all of them.
+#: The name of the profile of one configuration for all sizes, beside those of ranges.
 ALL_SIZES = "all-sizes"
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What was special on purpose about a profile's runs.
+    """The deliberate conditions of a profile's runs that differ from the usual.
 
     Attributes:
-        beside: traffic that an aggressor made beside them, in words; empty for none.
+        beside: traffic of an aggressor beside them, in words; empty for none.
         emulated_nodes: groups of ranks on one machine that stood for nodes; 0 for none.
-        timing: how operations were timed, where not one by one.
-        pattern: which messages the operation has, where its word leaves that open.
-        estimand: what its speedups are about, where that is not the median; else empty.
+        timing: how operations were timed, if not one by one; else empty.
+        pattern: the messages of the operation, if its name leaves them open; else empty.
+        estimand: what its speedups are about, if not the median; else empty.
     """
 
     beside: str = ""
@@ -32,23 +32,23 @@ class Conditions:
 
     @property
     def are_usual(self) -> bool:
-        """Whether the runs had the network to themselves, and a real one."""
+        """Whether the runs had a real network, without an aggressor."""
         return not (self.beside or self.emulated_nodes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class BoundarySide(SizeEffect):
-    """What a configuration does at one of a boundary's two sizes."""
+    """The speedup of a configuration at one of a boundary's two sizes."""
 
     configuration: Configuration = DEFAULT
 
 
 @dataclass(frozen=True)
 class RangeBoundary:
-    """Where two ranges part: between two neighbouring measured sizes, bytes.
+    """The boundary of two ranges, between two neighbouring measured sizes (bytes).
 
     Attributes:
-        sides: what the configurations of both ranges do at both sizes, where it was measured.
+        sides: the speedups of both ranges' configurations at both sizes, where measured.
     """
 
     below: int
@@ -58,19 +58,19 @@ class RangeBoundary:
 
 @dataclass(frozen=True)
 class Profile:
-    """What comes out of a campaign for a range of sizes: a configuration and its evidence.
+    """The recommendation of a campaign for a range of sizes: a configuration and its evidence.
 
-    The configuration is the default, empty one where nothing better was confirmed.
+    The configuration is the default if nothing better was confirmed.
 
     Attributes:
         bytes_low, bytes_high: the range, both ends inclusive.
-        points: evidence for the tuned operation, per size and machine state.
-        guards: evidence for other operations measured under the same configuration.
-        level: confidence level of every interval, after correction for all that was looked at.
-        note: for a person: where the default stays, the minimum detectable effect; else whether
-            it has more slow runs, and which variables were not shown to contribute.
-        contributions: what each variable of the configuration brings, derived by ablation.
-        boundaries: what decided the range's ends.
+        points: evidence for the tuned operation, by size and machine state.
+        guards: evidence for guard operations under the same configuration.
+        level: confidence level of each interval, after correction for all intervals and looks.
+        note: for a person: if the default stays, the minimum detectable effect; else whether
+            there are more slow runs, and which variables were not shown to contribute.
+        contributions: the effects of the configuration's variables, from ablation.
+        boundaries: the evidence at the ends of the range.
     """
 
     name: str
@@ -94,7 +94,7 @@ class Profile:
 
     @property
     def unproven_variables(self) -> tuple[str, ...]:
-        """Those not shown to contribute by ablation; one alone needs none."""
+        """The variables not shown to contribute by ablation; a single one needs no ablation."""
         names = set(self.configuration)
         if len(names) < 2 or any(names <= set(effect.names) for effect in self.contributions):
             return ()

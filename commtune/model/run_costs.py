@@ -1,4 +1,4 @@
-"""What a run costs, part by part: launching, initializing, measuring, ending."""
+"""The seconds that a run costs, by part: launching, initializing, measuring, ending."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from commtune.model.runs import RunResult
 
 @dataclass(frozen=True)
 class RunCost:
-    """Seconds of one run; what the launcher took, and the parts of the ranks' time.
+    """The seconds of one run: those of the launcher, and the parts of the ranks' time.
 
-    No time of day of a node is in it, so that clocks which differ change nothing.
+    All are differences of times of one clock, so clocks of nodes may differ.
 
     Attributes:
         wall_s: from the start of the launcher to its end; the parts add up to it.
         launch_s: until ``main()`` of rank 0; ``None`` where only ``around_s`` is known.
         mpi_init_s: ``MPI_Init``, longest over ranks.
         library_init_s: communicator of NCCL or RCCL; 0 without one.
-        first_calls_s: of all sizes; ``None`` where nobody stored them: they are in ``measuring_s``
-            then, as those of parts and pairs always are.
+        first_calls_s: of all sizes; ``None`` if they weren't stored. Then they are part of
+            ``measuring_s``, as those of parts and pairs always are.
         measuring_s: warm-up, samples and checks of all sizes.
-        rest_s: what else ranks did: backends, buffers, data, records.
+        rest_s: everything else that ranks did: backends, buffers, data, records.
         end_s: from the last record to the launcher's end; ``None`` as ``launch_s``.
         around_s: ``launch_s`` and ``end_s`` together.
     """
@@ -40,7 +40,7 @@ class RunCost:
 
     @classmethod
     def of(cls, result: RunResult) -> RunCost | None:
-        """What a run cost; ``None`` where its records don't tell."""
+        """Computes what a run cost; ``None`` if its records don't tell."""
         calls = [m.first_call_s for m in result.measurements]
         known = [call for call in calls if call is not None]
         first_calls_s = sum(known) if known and len(known) == len(calls) else None
@@ -56,7 +56,7 @@ class RunCost:
         header: Mapping[str, Any],
         footer: Mapping[str, Any],
     ) -> RunCost | None:
-        """As ``of``, for a run of which only this is known.
+        """Computes what a run cost from its stored values.
 
         Args:
             header, footer: the benchmark's records; other programs have no such numbers.
@@ -69,7 +69,7 @@ class RunCost:
             return None
         library_init_s = float(library_init) if _is_time(library_init) else 0.0
         around_s = wall_s - elapsed
-        if around_s <= 0:  # read from its records later: nobody saw its launcher
+        if around_s <= 0:  # recovered from its records, so the launcher wasn't timed
             return None
         launch_s = None if end_s is None or not 0 <= end_s <= around_s else around_s - end_s
         return cls(
@@ -85,7 +85,7 @@ class RunCost:
         )
 
     def parts(self) -> Iterator[tuple[str, float]]:
-        """The parts that are known, in their order."""
+        """Yields the names and seconds of the known parts, in order of time."""
         if self.launch_s is None:
             yield "launch and end", self.around_s
         else:

@@ -1,4 +1,4 @@
-"""Runs of the benchmark, how they are asked for, planned and ended, and jobs that make them."""
+"""Runs of the benchmark: requests, plans, measurements and outcomes, and jobs that make them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commtune.model.workload import Timing, Workload
 
 
 class Outcome(StrEnum):
-    """How a run ended. Only OK counts as evidence; the others keep what they measured."""
+    """How a run ended. Only OK counts as evidence; measurements of others are stored as well."""
 
     OK = "ok"
     WRONG_RESULT = "wrong-result"
@@ -32,12 +32,12 @@ class Outcome(StrEnum):
 
     @property
     def is_lost(self) -> bool:
-        """Whether the run was cut short or never made, by something that it could not help."""
+        """Whether the run was cut short or never made by something outside the configuration."""
         return self in _LOST
 
     @property
     def blames_configuration(self) -> bool:
-        """Whether the configuration may be the cause, so that the search must learn of it."""
+        """Whether the configuration may be the cause, so that it counts as its failure."""
         return self not in (Outcome.OK, Outcome.MISSING_PROGRAM, *_LOST)
 
 
@@ -53,7 +53,7 @@ _LOST = frozenset(
 
 
 class Phase(StrEnum):
-    """What a run was made for."""
+    """The phase or command that a run was made for."""
 
     SEARCH = "search"
     ABLATE = "ablate"
@@ -65,7 +65,7 @@ class Phase(StrEnum):
 
 @dataclass(frozen=True)
 class BlockPlan:
-    """Runs to be made close together, in this order; stored before the first of them starts.
+    """A block: runs to be made back to back in this order; stored before the first one starts.
 
     Attributes:
         order: the configurations by position; the default is among them.
@@ -78,7 +78,7 @@ class BlockPlan:
 
 
 class Followed(StrEnum):
-    """Whether the library did what a configuration asked for."""
+    """Whether the library did what a configuration requested."""
 
     EXECUTED = "executed"
     REPLACED = "replaced"
@@ -87,21 +87,21 @@ class Followed(StrEnum):
 
     @property
     def is_credited(self) -> bool:
-        """Whether results may be put down to the configuration."""
+        """Whether results may be credited to the configuration."""
         return self in (Followed.EXECUTED, Followed.UNKNOWN)
 
 
 @dataclass(frozen=True)
 class Execution:
-    """What the library did under a configuration, from an untimed run of its own.
+    """What the library did under a configuration, from a separate untimed run.
 
     Attributes:
-        fingerprints: by size in bytes, digests of what shows the algorithm, joined by ``+``: a
-            floating-point sum, whose result depends on the order of summation; and who sent how
-            much to whom. Either may be empty. Equal ones, most likely the same algorithm.
-        said: what the library itself said that it did, line by line, without its timestamps.
+        fingerprints: by size in bytes, two digests that depend on the algorithm, joined by ``+``:
+            of a floating-point sum, which depends on the order of summation; and of who sent how
+            much to whom. Either may be empty. If equal, the algorithm is most likely the same.
+        said: lines of the library's log about what it did, without timestamps.
         why: for a person: what was ignored or replaced, and how that is known.
-        became: key of the configuration that behaves the same, where one is known.
+        became: key of a simpler configuration that behaves the same, if one is known.
     """
 
     configuration: Configuration
@@ -118,10 +118,10 @@ class RunRequest:
     """One launch of the benchmark, decided but not yet made.
 
     Attributes:
-        run_id: ours, unique, given before anything starts.
-        trial: number of the trial in its campaign that this run belongs to.
-        block: number of the block; runs of one block were made close together.
-        position: place of the run inside its block, from 0.
+        run_id: unique, assigned by commtune before anything starts.
+        trial: number of the run's trial in its campaign.
+        block: number of the block; runs of one block are made back to back.
+        position: of the run in its block, from 0.
     """
 
     run_id: str
@@ -136,23 +136,23 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """What one run says of one size.
+    """The measurement of one size in one run.
 
     Attributes:
         bytes: message size, in the sense of the operation (see the benchmark reference).
         median_s, min_s, mean_s, p95_s, max_s: over samples; a sample is the maximum over ranks.
-        samples_s: the samples themselves, in the order taken; empty where they were not read
-            from the database.
-        batch: operations timed together in one sample (time is per operation).
+        algbw, busbw: algorithm and bus bandwidth, bytes per second.
+        samples_s: the samples in order; empty if they were not read from the database.
+        batch: operations timed together in one sample (times are per operation).
         canary_s, canary_after_s: core-to-core cache-line round trip before and after this size;
-            ``None`` where not measured. They differ where the machine changed its speed between.
+            ``None`` if not measured. They differ if the machine state changed between.
         wrong: number of wrong elements found by the check.
-        first_call_s: the first call of this size, longest over ranks, which is in no sample: it
-            makes connections and touches memory. ``None`` where nobody timed it.
+        first_call_s: the first call of this size, longest over ranks, which is no sample: it
+            makes connections and touches memory. ``None`` if not timed.
         rank_skew: median over samples of the longest over the shortest time of a rank; ``None``
-            where it was not told.
-        bytes_total: what the bandwidths count, in whole elements; ``None`` where it was not told.
-        operation: what was measured, where it is none of ``Workload.operation`` but of ``then``.
+            if unknown.
+        bytes_total: what the bandwidths count, in whole elements; ``None`` if unknown.
+        operation: the operation, if it is one of ``Workload.then``; else empty.
     """
 
     bytes: int
@@ -176,7 +176,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)  # a controller has those of all its runs in memory
 class SizeTime:
-    """Of a measurement as much as runs are compared by; the rest is for the database alone.
+    """The part of a measurement that comparisons need; the rest is only in the database.
 
     Attributes:
         bytes, median_s, canary_s, canary_after_s, busbw, operation: as in ``Measurement``.
@@ -191,13 +191,13 @@ class SizeTime:
 
     @classmethod
     def of(cls, found: Measurement) -> SizeTime:
-        """Leaves out the rest."""
+        """Selects that part of a measurement."""
         return cls(*(getattr(found, name) for name in cls.__slots__))
 
 
 @dataclass(frozen=True)
 class SubMeasurement:
-    """A measurement that is none of the whole operation.
+    """A measurement of a part of the operation, or of a pair of ranks.
 
     Attributes:
         part: ``inside`` or ``between`` of a matrix, ``split``, ``translate`` or ``assemble`` of
@@ -212,26 +212,26 @@ class SubMeasurement:
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of one launch.
+    """The result of one launch.
 
     Attributes:
-        started_at: seconds since 1970; 0 of a run that left nothing.
-        wall_s: from starting the launcher to its end, as the controller saw it.
+        started_at: seconds since 1970; 0 for a run that left no records.
+        wall_s: from the start of the launcher to its end, by the controller's clock.
         measurements: the sizes that were finished, whatever the outcome.
-        header, footer: the benchmark's own records, verbatim; ``None`` where it wrote none. In the
-            header is ``environment`` as well, which says how long that was, bytes; and ``beside``,
-            where an aggressor was: what that moved, and how fast.
+        header, footer: the benchmark's own records, verbatim; ``None`` if there are none. The
+            header has ``environment``, with its length in bytes, and with an aggressor
+            ``beside``: what that moved, and how fast.
         detail: why the outcome is not OK, for a person; for OK empty, or what disturbed the run:
             GPUs that were slowed down.
         output_tail: last lines of standard output and error.
-        oversubscribed: more ranks than cores they may use: never yields a profile.
+        oversubscribed: whether there were more ranks than cores; such runs yield no profile.
         other_load: CPU time that others used on this machine's cores during the run, as a share
-            of all its cores' time (0 to 1); ``None`` where it can't be told.
-        nodes: names of the nodes that it ran on, where a scheduler gave them; else empty.
-        distance: how far apart they stand, as ``cluster.slurm.placement.Distance`` says it; empty
-            where nobody asked.
-        end_s: from the last record to the launcher's end; ``None`` where that can't be told, as
-            by the clocks of two machines.
+            of all its cores' time (0 to 1); ``None`` if unknown.
+        nodes: names of the nodes that it ran on, if from a scheduler; else empty.
+        distance: between the nodes, as named by ``cluster.slurm.placement.Distance``; empty if
+            unknown.
+        end_s: from the last record to the launcher's end; ``None`` if unknown, as with the clocks
+            of two machines.
     """
 
     run_id: str
@@ -271,11 +271,11 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run that ended, as it is compared with others, stored and reported.
+    """A run that ended, as it is compared, stored and reported.
 
     Attributes:
-        session: which session of the controller made it.
-        then: operations that were to be measured after ``operation``, in the same processes.
+        session: identifier of the session that made it.
+        then: operations to be measured after ``operation``, in the same processes.
         started_at: seconds since 1970.
         measurements: the sizes that were finished, whatever the outcome.
         oversubscribed, other_load, nodes, distance, detail: as in ``RunResult``.
@@ -304,7 +304,7 @@ class Run:
 
     @classmethod
     def from_result(cls, request: RunRequest, result: RunResult, session: str) -> Run:
-        """What was asked for, with what came of it."""
+        """Combines a request with its result."""
         asked = ("run_id", "trial", "configuration", "phase", "block", "position")
         ended = (
             "outcome", "started_at", "wall_s", "oversubscribed", "other_load", "nodes",
@@ -320,13 +320,13 @@ class Run:
         )
 
     def only_of(self, operation: str) -> Run:
-        """One operation of a run that measured several; the outcome is that of the whole run."""
+        """Selects one operation of a run of several; the outcome is that of the whole run."""
         mine = tuple(m for m in self.measurements if (m.operation or self.operation) == operation)
         return replace(self, operation=operation, then=(), measurements=mine)
 
 
 class JobScheduler(StrEnum):
-    """Where jobs go, by the key in campaign files; a stored campaign has it as a key as well."""
+    """The scheduler of jobs, by its key in campaign files and in stored campaigns."""
 
     SLURM = "slurm"
     PBS = "pbs"
@@ -337,7 +337,7 @@ class JobScheduler(StrEnum):
 
     @classmethod
     def find_in(cls, stored: Mapping[str, Any]) -> JobScheduler | None:
-        """The one that a stored campaign's question or settings name; ``None`` for none."""
+        """Finds the scheduler in a stored campaign's question or settings; ``None`` for none."""
         return next((scheduler for scheduler in cls if scheduler in stored), None)
 
 
@@ -350,7 +350,7 @@ class JobKind(StrEnum):
 
 
 class JobStage(StrEnum):
-    """How far a job has come, as we wrote it down: the way is one, from left to right."""
+    """The stage of a job, as stored; it only ever advances, in this order."""
 
     PREPARED = "prepared"  # stored, its script written; perhaps submitted, perhaps not
     SUBMITTED = "submitted"  # the scheduler's number for it is known
@@ -359,16 +359,16 @@ class JobStage(StrEnum):
 
 @dataclass(frozen=True)
 class JobRecord:
-    """One job of a campaign, as the store keeps it; written before the scheduler hears of it.
+    """One job of a campaign, stored before it is submitted.
 
     Attributes:
-        key: ours, unique for ever; part of the job's name, by which the job is found again.
+        key: unique, assigned by commtune; part of the job's name, by which it is found again.
         block: number of the block whose runs it makes; ``None`` for other kinds.
-        folder: where its script, its output and its exit files are.
+        folder: of its script, its output and its exit files.
         number: the scheduler's own number; empty until it is known.
-        word, reason: the scheduler's last words on it.
+        word, reason: the last state that the scheduler reported, and its reason.
         nodes: names in the scheduler's short form.
-        node_count: nodes asked for, and had once it ran.
+        node_count: nodes requested, then those that it got.
         prepared_at, started_at, ended_at: seconds since 1970; ``None`` while unknown.
         node_hours: nodes times hours that it had them; as far as known while it runs.
         detail: what went wrong, for a person.

@@ -1,4 +1,4 @@
-"""Times of measurements as columns."""
+"""The times of measurements as columns, which take less memory than objects."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _COLUMNS = ("bytes", "median_s", "canary_s", "canary_after_s")
 
 @dataclass(frozen=True)
 class SizeTimes:
-    """What tells times of measurements, as columns: a long campaign has millions of them.
+    """The times of measurements as columns: a long campaign has millions of them.
 
     Attributes:
-        run: place of each one's run in a list of runs, rising.
+        run: index of the measurement's run in a list of runs, ascending.
         bytes: message size.
         median_s, canary_s, canary_after_s: as in ``Measurement``; NaN for ``None``.
     """
@@ -30,7 +30,7 @@ class SizeTimes:
     canary_after_s: array[float] = field(default_factory=lambda: array("d"))
 
     def add(self, run: int, measured: Sequence[SizeTime]) -> None:
-        """Adds what a run measured."""
+        """Adds the measurements of a run."""
         columns = ([getattr(one, name) for one in measured] for name in _COLUMNS)
         self.extend([run] * len(measured), *columns)
 

@@ -1,4 +1,4 @@
-"""What a run measures, and for how long."""
+"""Workloads, which are what a run measures; timing; and aggressors beside it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 from commtune.model.operations import Backend, Operation, PatternParameters
 
-#: Values of ``Timing.mode`` and ``Timing.timer`` for what has always been done.
+#: Values of ``Timing.mode`` and ``Timing.timer``, the default first.
 BLOCKING, BATCHED = "blocking", "batched"
 
 
@@ -17,7 +17,7 @@ WALL, DEVICE = "wall", "device"
 
 #: Bytes of an element, by its type.
 ELEMENT_BYTES = {"float32": 4, "float64": 8, "int32": 4, "uint8": 1}
-#: Messages of a stream under way together, where nobody says it; the benchmark's own choice.
+#: Messages of a stream in flight, by the benchmark's default.
 _STREAM_WINDOW = 64
 
 
@@ -28,15 +28,15 @@ class Timing:
     Attributes:
         warmup: iterations dropped before the first sample.
         min_samples, max_samples: bounds on the number of samples a size.
-        relative_ci: stop when the 95 % confidence interval of the median is narrower than this
-            share of the median, on both sides together.
+        relative_ci: stop when the 95 % confidence interval of the median is narrower, from end to
+            end, than this share of the median.
         time_cap_s: wall seconds a size may take, warm-up included, once min_samples is reached.
-        mode: ``blocking``: each sample waits for the end of what it measures; ``batched``:
+        mode: ``blocking``: each sample waits for the end of its operations; ``batched``:
             ``operations`` are enqueued, and waited for together.
-        operations: of a batch, where ``mode`` is ``batched``; else 0.
+        operations: number in a batch, if ``mode`` is ``batched``; else 0.
         timer: ``wall``: the clock of the host, around waiting for the device; ``device``: events
             on the device.
-        graph: a batch is recorded once, and launched as a whole; where ``mode`` is ``batched``.
+        graph: whether a batch is recorded once and launched as a graph (``batched`` only).
     """
 
     warmup: int = 5
@@ -50,13 +50,13 @@ class Timing:
     graph: bool = False
 
     def plain(self) -> dict[str, Any]:
-        """As plain data; keys with their usual values are left out."""
+        """Returns plain data, without default values."""
         usual = {"mode": BLOCKING, "operations": 0, "timer": WALL, "graph": False}
-        return _without_usual(asdict(self), usual)
+        return _without_defaults(asdict(self), usual)
 
     @property
     def said(self) -> str:
-        """How operations are timed, for people; empty where each is waited for by itself."""
+        """How operations are timed, for people; empty if each is waited for by itself."""
         recorded = ", recorded as graphs" if self.graph else ""
         together = f"in batches of {self.operations}{recorded}" if self.mode == BATCHED else ""
         clock = "by the device's clock" if self.timer == DEVICE else ""
@@ -65,13 +65,13 @@ class Timing:
 
 @dataclass(frozen=True)
 class OwnBenchmark:
-    """What a user measures by instead: a pattern in Python, or a command.
+    """A user's own benchmark: a pattern in Python, or a command.
 
     Attributes:
         pattern: FILE.py:CLASS, or FILE.py alone, with an absolute path; empty for a command.
-        command: its words; empty for a pattern.
-        output: how the command's output is read (see ``kernels.adapters``).
-        folder: where the command is started.
+        command: its arguments; empty for a pattern.
+        output: format of the command's output (see ``kernels.adapters``).
+        folder: working directory of the command.
     """
 
     pattern: str = ""
@@ -87,11 +87,11 @@ class Workload:
     Attributes:
         emulated_nodes: groups of ranks on one machine that the library takes for different
             nodes, so that it uses its network transport between them; 0 for none.
-        window: messages in flight, of streams; 0 for the benchmark's own choice, which
-            is in ``stream_window``.
-        own: the user's own benchmark; ``None`` for ours.
-        shape: of operations made of messages between groups, of a matrix, and of striping.
-        rotate: each operation is done at another place in the buffers, so that caches hold less.
+        window: messages of a stream in flight; 0 for the benchmark's default (``stream_window``).
+        own: the user's own benchmark; ``None`` for commtune's.
+        shape: parameters of operations between groups, of a matrix, and of striping.
+        rotate: whether each operation is at another offset in the buffers, so that caches hold
+            less.
         then: operations that the native benchmark measures afterwards, in the same processes.
     """
 
@@ -111,7 +111,7 @@ class Workload:
 
     @property
     def operations(self) -> tuple[Operation, ...]:
-        """All that one run measures, in its order."""
+        """All operations that one run measures, in order."""
         return (self.operation, *self.then)
 
     @property
@@ -121,12 +121,12 @@ class Workload:
 
     @property
     def takes_any_size(self) -> bool:
-        """Whether a run can measure sizes that nobody named: a command has sizes of its own."""
+        """Whether a run can measure any size; a command has its own sizes."""
         return self.own is None or not self.own.command
 
     @property
     def words(self) -> str:
-        """What is done, for people; of a command, nobody knows the type of its elements."""
+        """The operation, for people; the element type of a command isn't known."""
         if self.backend == Backend.COMMAND or (self.own and self.own.command):
             return self.operation
         said = (f"{self.operation} of {self.dtype}", self.pattern)
@@ -134,43 +134,42 @@ class Workload:
 
     @property
     def pattern(self) -> str:
-        """What an operation's word and its ranks leave open, for people; empty for nothing."""
+        """What the operation's name and ranks leave open, for people; empty for nothing."""
         rotating = "rotating through the buffers" if self.rotate else ""
         said = (self._streaming, self.shape.said(self.operation), rotating)
         return ", ".join(filter(None, said))
 
     @property
     def stream_window(self) -> int:
-        """Messages of a stream under way together."""
+        """The number of messages of a stream in flight."""
         return self.window or _STREAM_WINDOW
 
     @property
     def _streaming(self) -> str:
-        """How many messages of a stream are under way; nobody knows that of a user's own."""
+        """The messages of a stream in flight, for people; unknown of a user's own benchmark."""
         if self.operation is not Operation.STREAM or self.own is not None:
             return ""
         return f"window of {self.stream_window}"
 
     @property
     def element_bytes(self) -> int:
-        """Bytes of an element; a command has elements of its own, or none."""
+        """The bytes of an element; 1 for a command, whose elements aren't known."""
         return 1 if self.backend == Backend.COMMAND else ELEMENT_BYTES[self.dtype]
 
     @property
     def bytes_of_one_more(self) -> int:
-        """What one element more adds to a size, bytes: of a total, one for every rank."""
+        """The bytes that one element more adds to a size, or one for each rank to a total."""
         return self.element_bytes * (self.ranks if self.operation.is_total else 1)
 
     @property
     def measured_a_size(self) -> int:
-        """Measurements of a run at each size, at most: those of parts and of pairs by themselves
-        are several."""
+        """The most measurements of a run at each size, including those of parts or of pairs."""
         if self.operation is Operation.PAIRS:
             return self.ranks * (self.ranks - 1)
         return 1 + _PARTS.get(self.operation, 0)
 
     def plain(self) -> dict[str, Any]:
-        """As plain data; keys with their usual values are left out."""
+        """Returns plain data, without default values."""
         own = {**asdict(self.own), "command": list(self.own.command)} if self.own else None
         plain = {
             **{f.name: getattr(self, f.name) for f in fields(self)},
@@ -182,7 +181,7 @@ class Workload:
             "then": [str(operation) for operation in self.then],
         }
         usual = {"emulated_nodes": 0, "window": 0, "own": None, "rotate": False}
-        return _without_usual(plain, {**usual, "shape": {}, "then": []})
+        return _without_defaults(plain, {**usual, "shape": {}, "then": []})
 
     @classmethod
     def of_plain(cls, stored: Mapping[str, Any]) -> Workload:
@@ -200,18 +199,18 @@ class Workload:
         )
 
 
-#: Parts that the benchmark measures by themselves, beside the whole.
+#: The number of parts that the benchmark also measures by themselves, beside the whole.
 _PARTS = {Operation.MATRIX: 2, Operation.STRIPING: 4}
 
 
-def _without_usual(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
-    """Without keys that have their usual values."""
+def _without_defaults(plain: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the items that don't have their default values."""
     absent = object()
     return {name: value for name, value in plain.items() if value != usual.get(name, absent)}
 
 
 class AggressorPattern(StrEnum):
-    """Who sends to whom in an aggressor; the word is the one of the benchmark's command line."""
+    """Who sends to whom in an aggressor, by its name on the benchmark's command line."""
 
     INCAST = "incast"  # all ranks but the first send to the first
     ALLTOALL = "alltoall"  # all ranks send to all
@@ -219,12 +218,12 @@ class AggressorPattern(StrEnum):
 
 @dataclass(frozen=True)
 class Aggressor:
-    """Traffic on purpose, on nodes of its own, beside what is measured.
+    """Deliberate traffic on separate nodes, beside what is measured.
 
     Attributes:
-        nodes, ranks_per_node: what it has to itself; at least 2 ranks in all.
-        message_bytes: one message, from one rank to one other.
-        burst_s, pause_s: seconds that it sends and is silent, in turn; both 0: it never pauses.
+        nodes, ranks_per_node: its own nodes and ranks; at least 2 ranks in all.
+        message_bytes: of one message, from one rank to another.
+        burst_s, pause_s: seconds that it sends and pauses, in turn; both 0 for no pauses.
     """
 
     pattern: AggressorPattern
@@ -239,7 +238,7 @@ class Aggressor:
         return self.nodes * self.ranks_per_node
 
     def plain(self) -> dict[str, Any]:
-        """As plain data, for what is stored."""
+        """Returns plain data, as it is stored."""
         return {**asdict(self), "pattern": str(self.pattern)}
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The way of a campaign: search, ablation, confirmation, guards, profiles."""
+"""Runs a campaign: search, ablation, confirmation, guard operations, profiles."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ from commtune.tuner.search.strategies.strategy import Origin
 from commtune.tuner.statistics.evidence import list_default_times
 from commtune.tuner.statistics.machine_states import MachineStates
 
-#: How often candidates are chosen, where some come to the default.
+#: The most choices of candidates; a new one follows if some behave like the default.
 _MOST_CHOICES = 6
 
 
 @dataclass(frozen=True)
 class CampaignResult:
-    """What a campaign came to.
+    """The result of a campaign.
 
     Attributes:
         likely: profiles with a speedup that is likely and not proven; stored, never recommended.
         default_s: medians of the search's runs of the default by size in bytes, seconds.
-        conclusion: what is stored of it beside profiles.
-        trials: configurations of the search, the default among them; not what ablation made.
-        later_trials: those that ablation and confirmation made of the search's best.
-        speeds: machine states seen.
-        benchmark_s, wall_s: seconds inside benchmark processes, and altogether, this session.
-        set_aside: variable and value pairs that failed and were left out.
-        oversubscribed: more ranks than cores; then no profile is made.
+        conclusion: what is stored beside profiles.
+        trials: number of configurations of the search, with the default, without ablation's.
+        later_trials: number of configurations that ablation and confirmation made.
+        speeds: machine states so far.
+        benchmark_s, wall_s: seconds inside benchmark processes, and in all, of this session.
+        set_aside: pairs of variable and value that were left out after failures.
+        oversubscribed: whether there were more ranks than cores; then no profile is made.
     """
 
     profiles: tuple[Profile, ...]
@@ -73,7 +73,7 @@ class Campaign:
     """One campaign in progress.
 
     Args:
-        replayed: name of the recorded grid that it plays back; empty for a real machine.
+        replayed: name of the recording that is played back; empty for real runs.
     """
 
     def __init__(
@@ -88,8 +88,8 @@ class Campaign:
         self._confirmation = ConfirmationPhase(self._session)
 
     def run(self) -> CampaignResult:
-        """Goes on from wherever the campaign stands, to its end."""
-        # BLAS's threads go on spinning for a while, on the cores that the next run needs.
+        """Continues the campaign from where it stands, to its end."""
+        # BLAS's threads would spin for a while on the cores that the next run needs.
         with threadpool_limits(1, user_api="blas"):
             return self._run()
 
@@ -137,7 +137,7 @@ class Campaign:
         )
 
     def _decide(self) -> Decision:
-        """From what the search knows to what is confirmed, as small as it can be."""
+        """Chooses candidates, ablates and simplifies them, and decides on their confirmation."""
         rest_s = self._rest_s()
         run_s = self._confirmation.typical_s()
         spread = measure_spread(self._search.read_speedups(), self._plan.workload.sizes)
@@ -157,7 +157,7 @@ class Campaign:
             ablations[number] = as_ablated(ablation, executed)
             if not executed.is_default:
                 small.setdefault(executed, winners[ablation.before])
-        # Where nothing held, the best is confirmed all the same: to say how little it is.
+        # If none is left, the best is confirmed all the same, to state how little it gains.
         members = small or dict(list(winners.items())[:1])
         shares, between_s = self._with_between(members, self._shared(members))
         spent_s = self._session.timer(ablated_s, Phase.ABLATE, since).used()
@@ -167,7 +167,7 @@ class Campaign:
     def _with_between(
         self, members: Mapping[Configuration, Standing], shares: SizeShares
     ) -> tuple[SizeShares, float]:
-        """What each candidate is for, with sizes between; and seconds that these add to a run."""
+        """Adds sizes between to each candidate's; returns also the seconds they add to a run."""
         if not self._plan.looks_between:
             return shares, 0.0
         default_s, run_s = self._search.default_s, self._confirmation.typical_s()
@@ -176,21 +176,22 @@ class Campaign:
         return found, between.time_of(found)
 
     def _rest_s(self) -> float:
-        """Seconds that the search left for what follows, of the whole budget."""
+        """Returns the seconds of the whole budget that the search left."""
         budget = self._plan.budget
         searched_s = self.runner.cost() * self.runner.evidence.wall_s(Phase.SEARCH)
-        if budget.trials is not None:  # whoever wants few trials wants an early end
+        if budget.trials is not None:  # a limit of trials asks for an early end
             searched_s = max(searched_s, budget.search_s)
         return max(0.0, budget.whole_s - searched_s)
 
     def _portfolio(
         self, rest_s: float, spread: Mapping[int, float], *, is_last_test: bool = False
     ) -> dict[Configuration, Standing]:
-        """The candidates, each as the library really ran it, and none twice.
+        """Chooses candidates, each simplified to what the library executed, and none twice.
 
         Args:
+            rest_s: seconds of the budget after the search.
             spread: standard deviation of a pair's log ratio by size (bytes).
-            is_last_test: no ablation follows that would leave parameters out.
+            is_last_test: whether no ablation follows.
         """
         runs = int(rest_s / self._confirmation.typical_s())
         standings = self._search.standings(is_last_test=is_last_test)
@@ -203,7 +204,7 @@ class Campaign:
             void = found.pop(DEFAULT, None)
             if void is None:
                 break
-            # The library ignored it or does the same by itself: others take its place.
+            # The library ignored it or does the same by default: others take its place.
             standings = tuple(one for one in standings if one is not void)
         return found
 

@@ -1,4 +1,4 @@
-"""What the tuner needs from outside, as protocols. Adapters implement them."""
+"""The ports of the tuner: protocols of everything that it needs, which adapters implement."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Benchmark(Protocol):
     """Makes runs. Implemented by a launcher with the native benchmark, and by replay.
 
-    Laws: ``measure`` returns a result for every way that a run can end, and raises only for
+    Contract: ``measure`` returns a result for every way that a run can end, and raises only for
     faults of the surroundings (EnvironmentFault) and KeyboardInterrupt; when it returns or
     raises, no process of the run is left. ``recover`` reads the result of a run that an earlier
     controller started and never read; it returns ``None`` where the run wrote no footer.
@@ -24,27 +24,26 @@ class Benchmark(Protocol):
 
     @property
     def simulated(self) -> bool:
-        """Whether results are made up or played back, and say nothing of this machine."""
+        """Whether results are simulated or played back, so not about this machine."""
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
-        """Makes one run and waits for its end, or ends it after ``time_limit_s`` seconds."""
+        """Makes one run and waits for its end, which it forces after ``time_limit_s`` seconds."""
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
-        """Reads what is left of a run after its controller died, ending its processes first."""
+        """Ends the processes of a run whose controller died, and reads its result."""
 
     def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
-        """What the library does under a configuration, from an untimed run with its logging on.
+        """Traces what the library does under a configuration, in an untimed run with logging.
 
-        Returns ``None`` where nothing can be told (no such library, a replay, the run failed).
-        Its times are never used.
+        Returns ``None`` if that can't be told (no such library, a replay, the run failed).
         """
 
 
 @runtime_checkable
 class Batches(Protocol):
-    """Makes runs, those of a block close together: a job a block, or here, one by one.
+    """Makes runs, those of a block back to back: in a job for each block, or here, one by one.
 
-    Laws: every request that was submitted or adopted comes back from ``collect`` exactly once,
+    Contract: every request that was submitted or adopted comes back from ``collect`` exactly once,
     whatever happens to its job; one whose run was lost comes back with an outcome that is lost.
     Results come in the order of the requests that were submitted together. What was submitted
     before a crash is found again by ``adopt``, and never submitted twice. Where ``collect``
@@ -53,7 +52,7 @@ class Batches(Protocol):
 
     @property
     def is_detached(self) -> bool:
-        """Whether runs outlive the controller, as jobs do: then a block is submitted whole."""
+        """Whether runs outlive the controller, as jobs do, so that blocks are submitted whole."""
 
     @property
     def simulated(self) -> bool:
@@ -61,11 +60,11 @@ class Batches(Protocol):
 
     @property
     def most_in_flight(self) -> int:
-        """How many blocks may be under way together."""
+        """The number of blocks that may be under way together."""
 
     @property
     def in_flight(self) -> int:
-        """How many blocks are under way."""
+        """The number of blocks under way."""
 
     def submit(self, requests: Sequence[model.RunRequest], time_limit_s: float) -> None:
         """Starts the runs of one block, to be made in this order on the same nodes.
@@ -75,7 +74,7 @@ class Batches(Protocol):
         """
 
     def collect(self) -> Sequence[model.RunResult]:
-        """Waits until a block has ended, and gives the results of all its runs.
+        """Waits until a block has ended, and returns the results of all its runs.
 
         Empty when nothing is under way.
 
@@ -85,35 +84,35 @@ class Batches(Protocol):
         """
 
     def settled(self) -> None:
-        """Says that all results that ``collect`` gave so far are stored.
+        """Notes that all results that ``collect`` returned so far are stored.
 
-        What an earlier controller left, and nobody adopted by then, is nobody's and is ended.
+        Jobs of an earlier controller that were not adopted by then are ended.
         """
 
     def adopt(self, requests: Sequence[model.RunRequest]) -> None:
-        """Takes up the runs of one block that an earlier controller left, wherever it got to."""
+        """Takes over the runs of one block from an earlier controller, in whatever state."""
 
     def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
         """As for ``Benchmark``."""
 
     def used_s(self) -> float:
-        """Seconds that jobs had their nodes: all that ended so far, earlier controllers' too."""
+        """Returns the seconds that ended jobs had their nodes, also of earlier controllers."""
 
     def left_s(self) -> float:
-        """Seconds of its nodes that may still be spent, what is under way taken off.
+        """Returns the seconds on nodes that may still be spent, less those of jobs under way.
 
-        Infinite where nobody limits them.
+        Infinite without a limit.
         """
 
 
 class JobBook(Protocol):
-    """Where jobs are written down; part of a campaign's store.
+    """The part of a campaign's store that keeps jobs.
 
-    Laws: what ``put_job`` returned from survives the process.
+    Contract: what was stored when ``put_job`` returned survives the process.
     """
 
     def put_job(self, job: model.JobRecord) -> None:
-        """Stores a job, in the place of what was known of it by its key."""
+        """Stores a job; replaces the one with its key."""
 
     def open_jobs(self) -> Sequence[model.JobRecord]:
         """Jobs that are not over, in the order they were prepared."""
@@ -127,13 +126,13 @@ class JobBook(Protocol):
 
 @dataclass(frozen=True)
 class SizeTrace:
-    """What an untimed run says of one size.
+    """The trace of one size, from an untimed run.
 
     Attributes:
         operations: how often the operation was done.
-        digest: depends on the order of summation; ``None`` where no order shows.
+        digest: of a sum that depends on its order; ``None`` for operations without one.
         agree: whether all ranks got the same bits; ``None`` where they should not.
-        messages: depends on who sent how much to whom; ``None`` where nobody counts.
+        messages: digest of who sent how much to whom; ``None`` if that wasn't counted.
     """
 
     bytes: int
@@ -150,16 +149,16 @@ class SizeTrace:
 
 @dataclass(frozen=True)
 class Records:
-    """What a record file holds, as far as it could be read.
+    """The contents of a record file, as far as it could be read.
 
     Attributes:
         header, footer: verbatim; ``None`` where there is none.
         measurements: sizes that were finished and whose record is sound; of the whole operation.
         pieces: likewise, of parts of an operation and of pairs of ranks, each by itself.
-        traffic: the last that an aggressor said of what it moved, verbatim; ``None`` elsewhere.
-        problems: what is wrong with the file, for a person; empty for a sound file, also where
+        traffic: the last report of an aggressor on what it moved, verbatim; else ``None``.
+        problems: what is wrong with the file, for a person; empty for a sound file, also if
             the run was cut short between two records.
-        mismatch: that another library was at work than the one that it was for; else empty.
+        mismatch: says that another library was used than the intended one; else empty.
     """
 
     header: Mapping[str, Any] | None = None
@@ -173,26 +172,27 @@ class Records:
 
 
 class Program(Protocol):
-    """A benchmark program: arguments out, records in. It starts nothing."""
+    """A benchmark program: makes its arguments and reads its records, but starts nothing."""
 
     def arguments(self, request: model.RunRequest, records: Path) -> list[str]:
-        """The command line of one rank."""
+        """Returns the command line of one rank."""
 
     def read(self, records: Path, request: model.RunRequest) -> Records:
         """Reads a record file, whatever its state; a missing file gives empty records."""
 
 
 class Store(Protocol):
-    """Where a campaign keeps what it decided and measured; the source of truth.
+    """Stores the decisions and runs of a campaign; the source of truth.
 
-    Laws: what a method returned from survives the process; ``finish_run`` stores a run with all
-    its measurements or nothing, and a second time changes nothing and returns ``False``.
+    Contract: what was stored when a method returned survives the process; ``finish_run`` stores
+    a run with all its measurements or nothing; a second time it changes nothing and returns
+    ``False``.
     """
 
     def order_seed(self, campaign_id: int) -> str:
-        """What the order of a campaign's runs is drawn from: its own, and the same for its life.
+        """Returns the seed of the order of a campaign's runs, unique and constant.
 
-        Of a simulated campaign it is the plan's seed, so that it can be made again.
+        For a simulated campaign it is the plan's seed, for reproducibility.
         """
 
     def add_trial(
@@ -209,10 +209,10 @@ class Store(Protocol):
         """Stores that all of these runs are about to start, or none of them."""
 
     def finish_run(self, campaign_id: int, result: model.RunResult, operation: str) -> bool:
-        """Stores what came of a run; keeps the controller's lock on the campaign alive."""
+        """Stores the result of a run; keeps the controller's lock on the campaign alive."""
 
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
-        """Forgets a run that was started and has no result; the next session makes it."""
+        """Removes a run that was started and has no result; the next session makes it."""
 
     def open_runs(self, campaign_id: int) -> Sequence[model.RunRequest]:
         """Runs that were started and have no result."""
@@ -227,10 +227,10 @@ class Store(Protocol):
         """Stores what the campaign decided to confirm, before it does so."""
 
     def decision(self, campaign_id: int) -> Decision | None:
-        """What ``decide`` stored last."""
+        """Returns what ``decide`` stored last."""
 
     def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
-        """Stores a block before its first run starts; the same one again is nothing new."""
+        """Stores a block before its first run starts; the same one again changes nothing."""
 
     def blocks(self, campaign_id: int) -> Sequence[model.BlockPlan]:
         """All blocks that were planned, by number."""
@@ -239,26 +239,26 @@ class Store(Protocol):
         """Stores what the library did under a configuration; a later one replaces it."""
 
     def executions(self, campaign_id: int) -> Sequence[model.Execution]:
-        """What is known of configurations' execution."""
+        """Returns all stored executions."""
 
     def conclude(self, campaign_id: int, conclusion: Conclusion) -> None:
-        """Stores what the campaign came to."""
+        """Stores the conclusion of the campaign."""
 
     def conclusion(self, campaign_id: int) -> Conclusion | None:
-        """What ``conclude`` stored last."""
+        """Returns what ``conclude`` stored last."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a campaign stands, for the eye.
+    """The progress of a campaign, for display only.
 
     Attributes:
         phase: ``search``, ``ablate``, ``confirm``, ``guard``, ``verify``, ``compare`` or
             ``record``.
-        trials, runs: how many so far.
-        best_gain: best ratio seen by the search so far; not evidence, and often a lucky run.
+        trials, runs: their numbers so far.
+        best_gain: largest ratio of a single run of the search; not evidence, and often lucky.
         used_s, budget_s: wall seconds of this phase.
-        confirmed: of the candidates whose confirmation has ended, the surest speedup; ``None``
+        confirmed: the point with the highest lower end of the candidates that stopped; ``None``
             before there is one.
     """
 
@@ -273,10 +273,10 @@ class Progress:
 
 
 class Reporter(Protocol):
-    """Tells a person what happens; called between runs only, never while one is timed."""
+    """Reports to a person; called between runs only, never while one is timed."""
 
     def progress(self, progress: Progress) -> None:
-        """After every run."""
+        """Reports the progress after a run."""
 
     def say(self, message: str) -> None:
-        """Something worth a line: a value set aside, a re-run."""
+        """Reports an event in a line: a value set aside, a re-run."""

@@ -33,9 +33,9 @@ _MOST_CANDIDATES = 6
 _WORTH_A_RUN = 0.03
 #: The same for a candidate that would leave no time for ablation.
 _WORTH_ABLATION = 0.1
-#: A further candidate counts at sizes where it is ahead by so many standard errors, since of many
-#: equal ones one is ahead by luck. With 1.0, replayed campaigns found 1 % less; with 0, equal
-#: candidates took the time of ablation from each other.
+#: A further candidate counts at sizes where it is ahead by this many standard errors, since of
+#: many equal ones one is ahead by luck. With 1.0, replayed campaigns found 1 % less; with 0,
+#: equal candidates took the time of ablation from each other.
 _AHEAD_ERRORS = 0.5
 #: Log speedups that differ by less count as equal.
 _EQUAL_WITHIN = 0.01
@@ -44,7 +44,7 @@ _EQUAL_WITHIN = 0.01
 _ABLATION_SHARE, _CONFIRMED = 0.4, 2
 #: Blocks for each variable without which ablation gets no time.
 _ABLATION_BLOCKS = 8
-#: The spread of runs (logarithm): its lower limit, and its value where fewer than so many
+#: The spread of runs (logarithm): its lower limit, and its value where fewer than this many
 #: residuals are known.
 _LEAST_SPREAD, _UNKNOWN_SPREAD = 0.005, 0.1
 _FEWEST_RESIDUALS = 4
@@ -104,7 +104,7 @@ class Prospects:
     spread: Mapping[int, float]
 
     def choose(self, runs: int) -> list[Standing]:
-        """Chooses candidates for a confirmation of so many runs.
+        """Chooses candidates for a confirmation of a number of runs.
 
         If nothing promises a gain, the one that comes closest, to state how little it gains.
         """
@@ -114,7 +114,7 @@ class Prospects:
         return [self.standings[index] for index in self._best(runs)[1] or closest]
 
     def _best(self, runs: int) -> tuple[float, list[int]]:
-        """Returns the largest sum that so many runs may confirm, and its standings by index."""
+        """Returns the largest sum that ``runs`` may confirm, and its standings by index."""
         best: tuple[float, list[int]] = (0.0, [])
         if not self.standings:
             return best

@@ -37,10 +37,10 @@ from commtune.tuner.execution.machine_faults import FailingRuns
 from commtune.tuner.ports import Batches, Benchmark, Store
 from commtune.tuner.statistics.evidence import Evidence
 
-#: The time limit of a run: this many times the median of others, and at least so many seconds. A
+#: The time limit of a run: this many times the median of others, and at least this many seconds. A
 #: slow machine state makes a run three times longer; a run that hangs wastes the budget.
 _LIMIT_FACTOR, _LIMIT_FLOOR_S = 10.0, 3.0
-#: Before any run: this many times the requested measuring time, and at least so many seconds.
+#: Before any run: this many times the requested measuring time, and at least this many seconds.
 _FIRST_FACTOR, _FIRST_LIMIT_S = 3.0, 60.0
 #: The number of runs of the default that the time limit follows from.
 _LIMIT_RUNS = 4
@@ -130,7 +130,7 @@ class Runner:
         return 0.0 if self._is_spent else self.batches.left_s()
 
     def affords(self, runs: int) -> bool:
-        """Whether the limits leave time for so many runs. If not, nothing is left from then on.
+        """Whether the limits leave time for ``runs``. If not, nothing is left from then on.
 
         Args:
             runs: of one operation; a run of several operations counts as several.

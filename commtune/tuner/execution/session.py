@@ -53,7 +53,7 @@ class Timer:
         return min(own, self._runner.left_s())
 
     def fits(self, runs: int) -> bool:
-        """Whether so many typical runs fit the rest of the budget."""
+        """Whether a number of typical runs fits the rest of the budget."""
         return runs * self._runner.typical_s() <= self.left()
 
 

@@ -27,17 +27,17 @@ from commtune.tuner.search.trend import find_trend
 #: speedups are found under noise (docs/search-trials.md, clipping slow runs). A failure counts as
 #: the second value at every size.
 _CLIPPED_AT, _FAILED = -0.15, -0.7
-#: The default has a speedup of 1 by definition. It enters the fit as the mean of so many runs:
+#: The default has a speedup of 1 by definition. It enters the fit as the mean of this many runs:
 #: nearly exact, but not without noise, by which the model divides.
 _DEFAULT_RUNS = 200.0
 #: The prior of a run's noise: its standard deviation (logarithm), its correlation between sizes,
-#: and its weight in runs. Deviations are clipped at so many standard deviations, so that a few
+#: and its weight in runs. Deviations are clipped at this many standard deviations, so that a few
 #: disturbed runs don't pass for general noise.
 _PRIOR_NOISE, _PRIOR_CORRELATION, _PRIOR_RUNS, _CLIP_SDS = 0.1, 0.6, 8.0, 3.0
 #: Each size is divided by the root mean square of its log speedups, but by no less than this.
 _LEAST_SCALE = 0.02
 #: The weight, in runs, of the model's prediction for a configuration against its own mean: the
-#: variance of what the model can't predict of it is a priori that of a mean of so many runs.
+#: variance of what the model can't predict of it is a priori that of a mean of this many runs.
 _PREDICTION_RUNS = 3.0
 #: The most configurations in the fit, and the number of latest runs whose trend is removed; the
 #: most from which hyperparameters are learnt; and the growth of the number of configurations
@@ -144,7 +144,7 @@ class TableModel:
         """
         freedom = self._freedom + np.arange(len(deviations))[:, None]
         squares = whole = weights * deviations**2
-        for _ in deviations:  # runs before a clipped one are clipped too: iterate until it is so
+        for _ in deviations:  # the limit of a run depends on the clipped ones before it: iterate
             before = np.cumsum(np.vstack([self._scatter.diagonal(), squares[:-1]]), axis=0)
             last, squares = squares, np.minimum(whole, _CLIP_SDS**2 * weights * before / freedom)
             if np.array_equal(last, squares):
@@ -292,7 +292,7 @@ class TableModel:
         return found
 
     def list_single_run_leaders(self, deviations: float) -> list[Configuration]:
-        """Lists configurations with one run, so many standard deviations ahead of the best."""
+        """Lists configurations with one run that is by standard deviations ahead of the best."""
         single = [c for c in self.fitted if self._means[c].runs == 1]
         if not single:
             return []

@@ -51,7 +51,7 @@ _LEAST_WORTH = 1e-4
 _MOST_REPEATS = 2
 #: Attempts to run what the user listed while its runs are lost.
 _FIRST_ATTEMPTS = 3
-#: A single run that is ahead of the best by so many standard deviations is repeated.
+#: A single run that is ahead of the best by this many standard deviations is repeated.
 _LEAD_DEVIATIONS = 2.0
 #: Speedups are computed again after this share of further runs.
 _REFRESH_SHARE = 0.2

@@ -16,7 +16,7 @@ from commtune.tuner.search.model import TableModel
 
 #: What is left out may cost so much of the log speedup by the model, or this share of it.
 _LEAST_LOSS, _LOST_SHARE = 0.01, 0.5
-#: The smallest of the configurations within so many standard errors of the best is halved. With
+#: The smallest of the configurations within this many standard errors of the best is halved. With
 #: one, everything may be the best after few runs, and what is merely small is halved, or nothing
 #: (docs/search-trials.md, halving before a gain is certain).
 _BEHIND_ERRORS = 0.1

@@ -15,7 +15,7 @@ from commtune.tuner.statistics.evidence import Evidence, number_states
 from commtune.tuner.statistics.machine_states import MachineStates
 
 #: Gains (log speedups) of a machine state are scaled by this quantile of theirs, if the state has
-#: at least so many runs, and the quantile is above the third value in every state.
+#: at least this many runs, and the quantile is above the third value in every state.
 _LEVEL_QUANTILE, _FEWEST_RUNS, _LEAST_LEVEL = 0.9, 10, 0.05
 
 #: A run's log speedup over the default at each size of the campaign; NaN where not comparable.

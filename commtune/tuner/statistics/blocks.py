@@ -22,7 +22,7 @@ _MOST_BLOCKS = 400
 FEWEST_BLOCKS = FEWEST_PAIRS + 2
 #: A machine state with this share of the measurements needs enough pairs.
 _OFTEN = 0.15
-#: Up to so many times the planned blocks are made for a state that lacks pairs.
+#: Up to this many times the planned blocks are made for a state that lacks pairs.
 MOST_EXTENSION = 2
 #: Blocks of each guard operation; few, as they have to show no harm, not the size of a gain.
 GUARD_BLOCKS = 10

@@ -23,7 +23,7 @@ def select_operation(runs: Iterable[Run], operation: str) -> Iterator[Run]:
 
 
 #: Machine states are fitted again after the number of runs has grown by this factor and number,
-#: to at most so many canaries.
+#: to at most this many canaries.
 _REFIT, _REFIT_RUNS, _MOST_CANARIES = 1.02, 8, 4000
 #: Runs after which a configuration that never worked is given up.
 _MOST_FAILURES = 3

@@ -27,8 +27,8 @@ _FEWEST_ROWS = 20
 _RIDGE = 1.0
 #: Permutations of the residuals.
 _SHUFFLES = 200
-#: Residuals are clipped at so many robust standard deviations (from the median absolute
-#: deviation), in so many rounds.
+#: Residuals are clipped at this many robust standard deviations (from the median absolute
+#: deviation), in this many rounds.
 _CLIP_SDS, _ROUNDS, _MAD_TO_SD = 3.0, 10, 1.4826
 _QUANTILE = 0.95
 
@@ -147,7 +147,7 @@ def _residual_inflation(design: _Array) -> float:
 
 
 def _clip_residuals(residuals: _Array) -> _Array:
-    """Clips residuals at so many robust standard deviations from their median."""
+    """Clips residuals at three robust standard deviations from their median."""
     middle = float(np.median(residuals))
     reach = _CLIP_SDS * _MAD_TO_SD * float(np.median(np.abs(residuals - middle)))
     return np.clip(residuals, middle - reach, middle + reach)

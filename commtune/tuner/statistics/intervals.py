@@ -33,7 +33,7 @@ _NORMAL_95 = 1.96
 SITTING_ALLOWANCE = _NORMAL_95 * SITTING_SPREAD
 #: The fewest pairs of each order from which its effect is estimated.
 _FEWEST_OF_AN_ORDER = 3
-#: The effect of the order is removed if the squared error is more than so many times smaller
+#: The effect of the order is removed if the squared error is more than this many times smaller
 #: without it: by chance in 5 % of samples of 6 normal pairs, 1 % of 8 and 0.1 % of 12. Removed
 #: always, it would cost a degree of freedom, and disturbed pairs would affect others.
 _ORDER_SHOWN = 3

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 FAST, MIDDLE, SLOW, MIXED, ALL = "fast", "middle", "slow", "mixed", "all"
 _NAMES = {1: (ALL,), 2: (FAST, SLOW), 3: (FAST, MIDDLE, SLOW)}
 
-#: Two groups are accepted as states only if their means differ by this factor, and by so many
+#: Two groups are accepted as states only if their means differ by this factor, and by this many
 #: standard deviations within groups.
 _LEAST_RATIO = 1.6
 _LEAST_SEPARATION = 3.0

@@ -1,4 +1,4 @@
-"""Computes the minimum detectable effect: the gain that so many pairs would show in 9 of 10 cases.
+"""Computes the minimum detectable effect: the gain that would be found in 9 of 10 cases.
 
 Pairs are resampled from those that were made (a bootstrap), so the shape of the noise counts, and
 the effect of the order. Resampling takes the size of the noise as known, but few pairs determine

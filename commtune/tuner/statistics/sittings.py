@@ -14,7 +14,7 @@ from statistics import fmean, variance
 from commtune.model import FEWEST_PAIRS
 from commtune.tuner.statistics.intervals import SITTING_SPREAD, Estimate
 
-#: With fewer sittings the usual spread is assumed. With more, it counts as that of so many
+#: With fewer sittings the usual spread is assumed. With more, it counts as that of this many
 #: further sittings, since five estimate a variance poorly.
 _FEWEST_SITTINGS = 5
 #: Smaller log gains are left out: the spread is a share of the gain.

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from math import ceil, comb
 from statistics import fmean, median
 
-#: A run is slow if it took more than so many times the median of its configuration.
+#: A run is slow if it took more than this many times the median of its configuration.
 SLOW = 1.5
 #: The level of the one-sided sign test for more slow runs. It warns and claims nothing, so it is
 #: lenient.

@@ -18,14 +18,14 @@ from commtune.tuner.search.standings import Speedups
 from commtune.tuner.search.strategies.random_sampling import RandomSampling
 from commtune.tuner.search.strategies.strategy import Assignment, IsOpen, Origin, Proposal
 
-#: A space of at most so many configurations is evaluated whole. In a larger one, the candidates
-#: are so many random configurations, and so many variations of the best.
+#: A space of at most this many configurations is evaluated whole. In a larger one, the candidates
+#: are this many random configurations, and this many variations of the best.
 _MOST_WHOLE, _RANDOM_ROWS, _VARIED_ROWS = 600, 200, 200
 #: The number of first configurations, which have each value about equally often; and that for
 #: each parameter in a larger space, where good configurations set several parameters and a search
 #: from few stays near the default (docs/search-trials.md, starting in a large space).
 _FIRST, _FIRST_PER_PARAMETER = 4, 2
-#: Then every third proposal, up to so many, sets one variable only, because small configurations
+#: Then every third proposal, up to this many, sets one variable only, because small configurations
 #: are made of such values. All at once would take a small budget whole.
 _SINGLE_VALUES, _SINGLE_VALUE_EVERY = 20, 3
 #: The model is fitted again after this share of further runs.
