@@ -178,7 +178,8 @@ class TableModel:
         """Subtracts the trend of the machine from log speedups (see ``find_trend``).
 
         The trend is that of residuals against the model as it is, so nothing is subtracted
-        before runs were added. Only the latest 300 runs are corrected.
+        before runs were added. It is shifted so that the default's median stays 0. Only the
+        latest 300 runs are corrected; of these, runs that can't be compared are dropped.
 
         Args:
             runs: in the order in which they were made.
@@ -292,7 +293,7 @@ class TableModel:
         return found
 
     def list_single_run_leaders(self, deviations: float) -> list[Configuration]:
-        """Lists configurations with one run that is by standard deviations ahead of the best."""
+        """Lists configurations whose only run is this many deviations ahead of the best."""
         single = [c for c in self.fitted if self._means[c].runs == 1]
         if not single:
             return []
