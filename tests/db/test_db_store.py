@@ -40,7 +40,7 @@ def campaign_id(store: Store) -> int:
     """A campaign with the baseline and one more trial."""
     handle = store.open_campaign(given.campaign())
     store.add_trial(handle.id, 0, DEFAULT, "baseline")
-    store.add_trial(handle.id, 1, given.TUNED, "sampler", "large")
+    store.add_trial(handle.id, 1, given.TUNED, "sampler")
     return handle.id
 
 
@@ -150,14 +150,14 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
     assert given.summaries_of(store)[0].settings == {"budget": {}}
 
 
-def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
+def test_trials_keep_number_configuration_and_origin(store: Store, campaign_id: int) -> None:
     baseline, tuned = store.trials(campaign_id)
     assert (baseline.number, baseline.configuration, baseline.origin) == (0, DEFAULT, "baseline")
-    assert (tuned.configuration, tuned.label) == (given.TUNED, "large")
+    assert (tuned.configuration, tuned.origin) == (given.TUNED, "sampler")
 
 
 def test_a_trial_is_added_once(store: Store, campaign_id: int) -> None:
-    store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler")
     assert len(store.trials(campaign_id)) == 2
     with pytest.raises(DatabaseFault, match="trial 1"):
         store.add_trial(campaign_id, 1, Configuration({"OTHER": "1"}), "sampler")
