@@ -150,7 +150,7 @@ def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
 def _drop_private(table: str, values: dict[str, Any]) -> None:
     if table == "campaigns":
         values["what"] = _without(values["what"], *JobScheduler)
-        values["settings"] = _without(values["settings"], *JobScheduler, "excluded_nodes")
+        values["settings"] = _without(values["settings"], *JobScheduler)
     if table == "runs":
         values["output_tail"] = ""
         values["header"] = _without(values["header"], "argv")
