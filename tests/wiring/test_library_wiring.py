@@ -138,7 +138,7 @@ def going_on(store: Store, asked: CampaignSpec, mpi: MpiInstallation) -> Campaig
     begun = partial(library_versions.begun_with, store.database.whole_url, asked.plan.name)
     fitted = space_fitting.fit_campaign(asked, mpi, begun)
     handle = store.open_campaign(record_of(fitted, mpi, describe_machine(), Path("x")))
-    if handle.is_new:  # a good run binds it to its question
+    if not values.count(store, "trials"):  # a good run binds it to its question
         store.add_trial(handle.id, 0, DEFAULT, "baseline")
         store.start_runs(handle.id, [values.request(configuration=DEFAULT, trial=0)], "s1")
         store.finish_run(handle.id, values.result(), "allreduce")
