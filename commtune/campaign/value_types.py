@@ -28,7 +28,7 @@ class Part(BaseModel):
 
 
 def require_within(low: float, high: float, words: str = "") -> AfterValidator:
-    """Both ends are legal; ``words`` says so where the numbers themselves wouldn't."""
+    """Refuses numbers outside of a range that includes both ends; ``words`` say so, if given."""
 
     def check(value: float) -> float:
         if not low <= value <= high:

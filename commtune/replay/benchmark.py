@@ -82,7 +82,7 @@ class ReplayBenchmark:
         return self.grid.header.name
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
-        """One recorded run of the request's configuration, in no time at all.
+        """Plays a recorded run of the request's configuration, in no time at all.
 
         A run that took longer than the limit ends as timed out at the limit, without sizes.
 
@@ -113,7 +113,7 @@ class ReplayBenchmark:
         )
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
-        """Nothing is ever left of a run."""
+        """Recovers nothing: nothing is ever left of a run."""
         del request
         return None
 
@@ -170,7 +170,7 @@ def _canaries(run: RecordedRun, sizes: Sequence[int]) -> list[float]:
 
 
 def _filled(states: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Without gaps: in each row the last value before stands in, then the last row's; then 0."""
+    """Fills gaps by the last known value before them, the first ones by the next; all by 0."""
     flat = states.ravel().copy()
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:

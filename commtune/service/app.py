@@ -184,7 +184,7 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _refuse_parameters(request: Request) -> Response | None:
-    """For routes that take none."""
+    """Refuses parameters on routes that take none."""
     try:
         read_parameters((), _read_query(request.scope))
     except UserError as error:

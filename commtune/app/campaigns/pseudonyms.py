@@ -50,7 +50,7 @@ class Pseudonyms:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> Pseudonyms:
-        """Of this machine and user, and of all names that stand in rows where names do."""
+        """Pseudonyms of this machine and user, and of all names in rows."""
         found = cls()
         found._note_host(socket.gethostname())
         found._note_host(socket.getfqdn())

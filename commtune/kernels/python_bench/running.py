@@ -49,7 +49,7 @@ def _speaks_for_all() -> bool:
 
 
 def _exit_of_all(status: int, message: str, *, speak: bool) -> int:
-    """One rank says what is wrong; the others wait, as a launcher may end all with the first."""
+    """Prints what is wrong on one rank; others wait, as a launcher may end all with the first."""
     if speak:
         print(f"commtune-bench: {message}", file=sys.stderr, flush=True)
     else:
@@ -112,7 +112,7 @@ def _measure_all(
     gpu: devices.Gpu | None,
     init_s: float,
 ) -> dict[str, Any]:
-    """Header and measurements; what they come to. ``gpu`` is this rank's, if chosen already."""
+    """Writes header and measurements, and returns totals; ``gpu``: this rank's, if chosen."""
     placement = Placement.of(world, options.env_names)
     memory: devices.Memory
     denied = ""
@@ -285,7 +285,7 @@ def _wrong_world(expected: int, size: int) -> str:
 
 
 def _warn_of_lone_world(world: World) -> None:
-    """Ranks by themselves measure nothing that a network does, and each of them says so."""
+    """Warns that each rank is by itself, so that no network is measured."""
     *_, started = launched_ranks()
     if world.size == 1 and started > 1 and _speaks_for_all():
         library = world.library().partition(",")[0]
