@@ -202,14 +202,13 @@ class Runner:
         settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
-    def new_trial(self, configuration: Configuration, origin: str) -> int:
-        """The trial of a configuration, made if there is none."""
+    def new_trial(self, configuration: Configuration, origin: str) -> None:
+        """Makes the trial of a configuration, if there is none."""
         if configuration not in self.trials:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin)
             self.trials[configuration] = number
             self.searched += is_searched(origin)
-        return self.trials[configuration]
 
     def new_block(self) -> int:
         """A number for runs that are made close together."""
