@@ -83,7 +83,7 @@ def draw_pairs(points: _Points) -> style.Picture:
         for axis, speed in zip(axes, speeds, strict=True):
             here = [p for p in sound if p.evidence.speed == speed]
             x = [p.bytes for p in here for _ in p.pairs]
-            style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs], style.INK)
+            style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs])
 
     pairs = sum(len(p.pairs) for p in sound)
     return style.Picture(

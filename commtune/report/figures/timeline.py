@@ -118,9 +118,7 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
         axes,
         style.outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds),
     )
-    style.pin_outliers(
-        axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], style.INK
-    )
+    style.pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs])
     axes.grid(alpha=0.5)
 
 
