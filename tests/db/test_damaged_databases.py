@@ -18,7 +18,7 @@ from stored_campaigns import Made
 
 from commtune.app.campaigns import stored as stored_campaigns
 from commtune.app.profiles.best import best_at_size
-from commtune.app.setup import databases as maintenance
+from commtune.app.setup import repairing as maintenance
 from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable

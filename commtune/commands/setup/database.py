@@ -19,14 +19,14 @@ def db_path_command(db: DbOption = None) -> None:
 
 def db_upgrade_command(db: DbOption = None) -> None:
     """Upgrade the database's schema to this version of commtune."""
-    from commtune.app.setup.databases import upgrade_database
+    from commtune.app.setup.upgrading import upgrade_database
 
     print(f"{upgrade_database(db)} has the schema of this version")
 
 
 def db_check_command(db: DbOption = None) -> None:
     """Read all of the database and list what is damaged; exit code 3 if anything is."""
-    from commtune.app.setup.databases import check_database
+    from commtune.app.setup.repairing import check_database
 
     place, damage = check_database(db)
     for one in damage:
@@ -42,7 +42,7 @@ def db_check_command(db: DbOption = None) -> None:
 
 def db_repair_command(db: DbOption = None) -> None:
     """Set damaged campaigns apart; the database as it was is kept beside it."""
-    from commtune.app.setup.databases import repair_database
+    from commtune.app.setup.repairing import repair_database
 
     done = repair_database(db)
     if done is None:
@@ -60,7 +60,7 @@ def db_backup_command(
     db: DbOption = None,
 ) -> None:
     """Write a consistent copy of the database, also while a campaign writes."""
-    from commtune.app.setup.databases import back_up_database
+    from commtune.app.setup.repairing import back_up_database
 
     back_up_database(file, db)
     print(file)

@@ -1,0 +1,29 @@
+"""Damage in a database, and copies of it."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+from commtune.db import repair
+from commtune.db.connection import engine
+from commtune.db.connection.location import database_url
+from commtune.db.damage import Damage
+from commtune.db.inspection import find_damage
+
+
+def check_database(db: str | None = None) -> tuple[str, list[Damage]]:
+    """Reads all of a database; where it is, and what is damaged in it."""
+    url = database_url(db)
+    with closing(engine.open_readable(url)) as opened:
+        return opened.url, find_damage(opened)
+
+
+def back_up_database(target: Path, db: str | None = None) -> None:
+    """Writes a consistent copy, while campaigns write (see ``db.repair``)."""
+    repair.back_up(database_url(db), target)
+
+
+def repair_database(db: str | None = None) -> repair.Repair | None:
+    """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
+    return repair.set_damaged_apart(database_url(db))
