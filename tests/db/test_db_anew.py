@@ -148,8 +148,8 @@ def test_a_campaign_that_somebody_works_on_keeps_its_name(store: Store, again: S
     with pytest.raises(CampaignLocked, match="process 4711 on node2"):
         again.begin(campaign())
     assert [c.name for c in given.summaries_of(again)] == ["shm"]
-    store.touch(earlier, ELSEWHERE)
-    store.unlock(earlier, ELSEWHERE)
+    store.touch(earlier)
+    store.unlock(earlier)
     handle, _ = again.begin(campaign())
     assert again.holder(earlier) is None
     assert again.holder(handle.id) is not None

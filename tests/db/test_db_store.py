@@ -144,7 +144,7 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
         assert connection.execute(text("SELECT space_key FROM campaigns")).scalar() == (
             given.campaign().space_key
         )
-    store.touch(handle.id, holder)
+    store.touch(handle.id)
     assert store.begin(changed, take_over=True)[1] == "it left its lock behind"
     assert given.summaries_of(store)[0].settings == {"budget": {}}
 
