@@ -43,7 +43,7 @@ class Configuration(Mapping[str, str]):
 
     @property
     def key(self) -> str:
-        """Of its content; made when it is asked for, as that takes longer than all the rest."""
+        """A key of its content, made when it is asked for: that takes longer than all the rest."""
         if not self._key:
             self._key = content_key(dict(self._values))
         return self._key

@@ -276,7 +276,7 @@ class Reporter(Protocol):
     """Tells a person what happens; called between runs only, never while one is timed."""
 
     def progress(self, progress: Progress) -> None:
-        """After every run."""
+        """Tells how far the campaign is, after every run."""
 
     def say(self, message: str) -> None:
-        """Something worth a line: a value set aside, a re-run."""
+        """Tells something worth a line: a value set aside, a re-run."""

@@ -276,7 +276,7 @@ class ConfirmationPhase:
     def guard(
         self, decision: Decision, recommended: Sequence[Configuration]
     ) -> dict[Configuration, tuple[PointEvidence, ...]]:
-        """Other operations under the recommended configurations, against the default."""
+        """Measures other operations under the recommended configurations, against the default."""
         found: dict[Configuration, tuple[PointEvidence, ...]] = {}
         timer = self._session.timer(decision.budget_s, Phase.GUARD, decision.first_block)
         for workload in self._launches(decision, recommended) if recommended else ():

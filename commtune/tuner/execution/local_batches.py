@@ -44,7 +44,7 @@ class LocalBatches:
         return self._due.pop(0)() if self._due else []
 
     def settled(self) -> None:
-        """Nothing is kept for runs whose results are stored."""
+        """Does nothing: nothing is kept for runs whose results are stored."""
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:
         """Ends what is left of the runs; ``collect`` reads their records."""

@@ -202,14 +202,13 @@ class Runner:
         settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
-    def new_trial(self, configuration: Configuration, origin: str) -> int:
-        """The trial of a configuration, made if there is none."""
+    def new_trial(self, configuration: Configuration, origin: str) -> None:
+        """Makes the trial of a configuration, if there is none."""
         if configuration not in self.trials:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin)
             self.trials[configuration] = number
             self.searched += is_searched(origin)
-        return self.trials[configuration]
 
     def new_block(self) -> int:
         """A number for runs that are made close together."""
@@ -306,7 +305,7 @@ class Runner:
         self._check_default(run)
 
     def _check_lost(self, ended: Sequence[Run]) -> None:
-        """Jobs that are lost one after the other cost a night and measure nothing."""
+        """Ends a campaign that loses run after run: it would take a night and measure nothing."""
         if not ended:
             return
         lost = all(run.outcome.is_lost for run in ended)
@@ -346,7 +345,7 @@ class Runner:
         return time_limit(list(islice(known, _LIMIT_RUNS)), first_s)
 
     def _check_default(self, run: Run) -> None:
-        """Without runs of the default there is nothing to compare; going on wastes a night."""
+        """Ends a campaign whose default keeps failing: there is nothing to compare with."""
         if run.outcome is Outcome.OK or not run.configuration.is_default or self.default_may_fail:
             return
         settled = (r for r in self.evidence.runs if not r.outcome.is_lost)

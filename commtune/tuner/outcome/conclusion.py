@@ -58,7 +58,7 @@ def draw_conclusion(
     set_aside: Sequence[tuple[str, str | None]] = (),
     replayed: str = "",
 ) -> Conclusion:
-    """Everything but the profiles.
+    """Draws all conclusions from the evidence but the profiles.
 
     Args:
         detectable: as ``detectable_gains`` has it.

@@ -88,5 +88,5 @@ def _found(sizes: Sequence[int], found: Mapping[int, float]) -> str:
 
 
 def _of(size: int, sizes: Sequence[int]) -> str:
-    """Of which size a number is, where there are several."""
+    """Says of which size a number is, where there are several."""
     return f" at {formatting.format_size(size)}" if len(sizes) > 1 else ""

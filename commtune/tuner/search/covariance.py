@@ -104,12 +104,12 @@ class Covariance:
         return found
 
     def between(self, alike: Likeness) -> Matrix:
-        """Between the configurations of two lists of rows."""
+        """The covariance between the configurations of two lists of rows."""
         weights = self.values[_WEIGHTS:][self._owner]
         return self._sum((alike.left * weights) @ alike.right, alike.is_equal)
 
     def within(self, rows: Rows) -> Matrix:
-        """Of each configuration with itself: its prior variance."""
+        """The prior variance of each configuration."""
         is_set = (rows > 0).astype(np.float64)
         return self._sum(is_set @ self.values[_WEIGHTS:], np.asarray(rows.any(axis=1)))
 
@@ -119,7 +119,7 @@ class Covariance:
         return found
 
     def sizes(self) -> Matrix:
-        """Between sizes: what all have in common, and what neighbours have."""
+        """The covariance between sizes: what all have in common, and what neighbours have."""
         reach, common = self.values[_REACH], self.values[_COMMON]
         found: Matrix = common + (1 - common) * np.exp(-self._apart / reach)
         return found

@@ -31,7 +31,7 @@ class Encoding:
         self._seen: dict[Configuration, tuple[int, ...]] = {}
 
     def rows(self, configurations: Iterable[Configuration]) -> Rows:
-        """One row for each configuration."""
+        """Encodes configurations, one row for each."""
         found = [self._row(configuration) for configuration in configurations]
         return np.array(found, dtype=np.intp).reshape(len(found), len(self.values))
 

@@ -47,7 +47,7 @@ class Failures:
         return suspects
 
     def default_worked(self, session: str) -> None:
-        """From now on failures of a session count again."""
+        """Lets failures of a session count again."""
         self._doubted.discard(session)
 
     def default_failed(self, session: str) -> list[dict[str, str | None]]:

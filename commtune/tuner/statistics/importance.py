@@ -45,7 +45,6 @@ class Importance:
         noise: what that would be in 19 of 20 cases if the variable did nothing; of 20 to 40
             configurations, with a variable of eight values, in 9 of 10 (simulated).
         fastest, slowest: the values; ``None`` for unset.
-        values: how many values had enough configurations to be compared.
     """
 
     name: str
@@ -53,7 +52,6 @@ class Importance:
     noise: float
     fastest: str | None
     slowest: str | None
-    values: int
 
     @property
     def stands_out(self) -> bool:
@@ -171,5 +169,4 @@ def _importance(
         noise=float(np.expm1(np.quantile(by_chance, _QUANTILE))),
         fastest=values[int(own.argmin())],
         slowest=values[int(own.argmax())],
-        values=len(values),
     )

@@ -53,7 +53,7 @@ class Pairs:
 
     @property
     def log_ratios(self) -> list[float]:
-        """Of the first side's time to the other's."""
+        """Logarithms of the first side's time over the other's."""
         return [math.log(one / other) for one, other in self.times_s]
 
     def middle_s(self, estimand: Estimand = Estimand.MEDIAN) -> tuple[float, float]:

@@ -38,7 +38,7 @@ class SittingSpread:
 
 
 def measure_spread(sittings: Sequence[Mapping[int, Estimate | None]]) -> SittingSpread:
-    """From gains of one configuration, measured again and again, by size in bytes."""
+    """Measures it from gains of one configuration, measured again and again, by size in bytes."""
     by_size: defaultdict[int, list[Estimate]] = defaultdict(list)
     for sitting in sittings:
         for size, found in sitting.items():

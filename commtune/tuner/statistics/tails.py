@@ -42,7 +42,7 @@ class Tail:
 
 
 def measure_tail(strata: Sequence[Sequence[tuple[float, float]]]) -> Tail:
-    """Of times (seconds) of default and candidate, those of each machine state by themselves."""
+    """Compares slow runs of default and candidate (seconds), each machine state by itself."""
     states = [tuple(zip(*times_s, strict=True)) for times_s in strata]
     defaults_s, candidates_s = ([t for sides in states for t in sides[n]] for n in (0, 1))
     return Tail(

@@ -151,7 +151,7 @@ class OptunaStrategy:
         self._waiting: dict[Configuration, int] = {}
 
     def ask(self, is_open: IsOpen) -> Proposal | None:
-        """From the study, or a little beside what that says."""
+        """Proposes what the study says, or something a little beside it."""
         for _ in range(_TRIES):
             trial = self._study.ask()
             assignment = self._suggest(trial)

@@ -96,14 +96,14 @@ class TableImprovement:
             self._discount(self._field, [configuration])
 
     def tell(self, configuration: Configuration, speedups: Speedups) -> None:
-        """One more run is in the model."""
+        """Notes that one more run is in the model."""
         del speedups
         self._waiting.pop(configuration, None)
         if self._model.runs > (1 + _REFIT_SHARE) * self._fitted_at:
             self._field = None
 
     def forget(self, configuration: Configuration) -> None:
-        """Nobody waits for it any more."""
+        """Stops waiting for it."""
         self._waiting.pop(configuration, None)
         self._field = None
 
@@ -143,7 +143,7 @@ class TableImprovement:
         return None
 
     def _discount(self, found: _Field, waiting: Sequence[Configuration]) -> None:
-        """What is like something under way will be known by that."""
+        """Lowers the worth of what is like something under way: it will be known by that."""
         if waiting and len(found.rows):
             like = self._model.correlation(found.rows, self._model.encoding.rows(waiting))
             found.value *= np.prod(1 - np.clip(like, 0, 1) ** 2, axis=1)
@@ -159,21 +159,21 @@ class TableImprovement:
         return found[sorted(new.values())]
 
     def _draw_balanced(self, count: int) -> list[Configuration]:
-        """Some in which each value of a parameter, unset too, is as frequent as any other."""
+        """Draws some in which each value of a parameter, unset too, is about as frequent."""
         encoding, shuffled = self._model.encoding, self._numbers.permutation
         columns = [shuffled(np.resize(shuffled(len(v)), count)) for v in encoding.values]
         drawn = [encoding.assignment_of(row) for row in np.transpose(columns).tolist()]
         return [self._space.configuration(one) for one in drawn if self._space.is_allowed(one)]
 
     def _draw(self, count: int) -> Rows:
-        """At random, legal or not, with more or fewer parameters unset."""
+        """Draws rows at random, legal or not, with more or fewer parameters unset."""
         counts = [len(values) for values in self._model.encoding.values]
         rows = self._numbers.integers(0, counts, (count, len(counts)))
         kept = self._numbers.random((count, 1))
         return np.where(self._numbers.random(rows.shape) < kept, rows, 0)
 
     def _beside(self, best: Rows) -> Rows:
-        """Some of the best, crossed or not, changed in a parameter or two, often to unset."""
+        """Changes some of the best, crossed or not, in a parameter or two, often to unset."""
         numbers = self._numbers
         one, other = (best[numbers.integers(0, len(best), _BESIDE)] for _ in range(2))
         crossed = numbers.random((_BESIDE, 1)) < _CROSSED
