@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from commtune.model import DEFAULT, FEWEST_PAIRS, Configuration, Outcome, Phase, Run, SizeTime
-from commtune.replay.recording import RecordedSize, load_grid
+from commtune.replay.recording import load_grid
 from commtune.tuner.statistics.blocks import block_order
 from commtune.tuner.statistics.intervals import Estimate, interval_of_ratio
 from commtune.tuner.statistics.machine_states import MachineStates
@@ -78,7 +78,7 @@ def simulated(
 def recorded(place: int) -> Noise:
     """Of the sizes of a recording, the one at a place."""
     grid = load_grid(GRID)
-    sizes: list[RecordedSize] = [
+    sizes = [
         run.sizes[place]
         for run in grid.runs
         if run.outcome is Outcome.OK and grid.configurations[run.configuration].is_default

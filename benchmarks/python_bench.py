@@ -5,7 +5,7 @@ of its samples), their difference, the ratio (Python / native) as the median of 
 quartiles, and beside it the same ratio of the native benchmark with itself, from neighbouring
 runs: what is no difference but noise. At the end it says what others took of the cores meanwhile.
 
-    commtune mpi install mpich --root .mpi
+    make .mpi/mpich; export COMMTUNE_MPI_PATH=$PWD/.mpi
     python benchmarks/python_bench.py --op allreduce --pairs 10
 """
 
@@ -40,7 +40,7 @@ class Contest:
     """The two programs, and runs of them in turn."""
 
     def __init__(self, options: argparse.Namespace, folder: Path) -> None:
-        mpi = find_mpi(options.mpi, project_mpi=[options.root])
+        mpi = find_mpi(options.mpi)
         self.mpi = mpi
         self.loads: list[float] = []
         environment = base_environment(os.environ, mpi)
@@ -115,7 +115,6 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--pairs", type=int, default=10)
     parser.add_argument("--time-cap", type=float, default=1.0, help="seconds a size")
     parser.add_argument("--mpi", default="wheel:mpich")
-    parser.add_argument("--root", type=Path, default=_ROOT / ".mpi", help="where wheels are")
     return parser.parse_args()
 
 

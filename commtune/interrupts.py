@@ -90,7 +90,7 @@ def is_time_nearly_over() -> bool:
 
 
 def ignore_interrupts() -> None:
-    """From now on nothing interrupts this process, which ends by itself in a moment."""
+    """Ignores all interrupts from now on: this process ends by itself in a moment."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 

@@ -155,7 +155,7 @@ class StandingProcess:
         return total
 
     def ask(self, line: str, timeout_s: float) -> Completed:
-        """Has it make one thing. A program that ends over it, or takes too long, is ended.
+        """Asks it to make one thing, and ends a program that fails over it or takes too long.
 
         Args:
             line: without its end.

@@ -29,8 +29,8 @@ started_pids: set[int] = set()
 start_lock = threading.Lock()
 
 
-def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> int:
-    """Ends a child of ours, and all that it started; returns how many processes were ended.
+def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> None:
+    """Ends a child of ours, and all that it started.
 
     Args:
         marker: run identifier; children with another one belong to somebody else.
@@ -49,35 +49,32 @@ def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> 
         everybody = with_descendants(roots())
         _signal(list_processes([pid]), signal.SIGTERM)
         _wait_gone(everybody, grace_s)
-    return _kill_until_none(roots)
+    _kill_until_none(roots)
 
 
-def end_marked(markers: set[str]) -> int:
-    """Ends every process on this machine that carries one of the markers; returns how many."""
-    return _kill_until_none(lambda: _marked(markers))
+def end_marked(markers: set[str]) -> None:
+    """Ends every process on this machine that carries one of the markers."""
+    _kill_until_none(lambda: _marked(markers))
 
 
-def end_running(program: str, argument: str) -> int:
-    """Ends every process of ours that runs this program with this argument; returns how many.
+def end_running(program: str, argument: str) -> None:
+    """Ends every process of ours that runs this program with this argument.
 
     For programs that must not carry a marker, as what they start inherits it.
     """
-    return _kill_until_none(lambda: _running(program, argument))
+    _kill_until_none(lambda: _running(program, argument))
 
 
-def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> int:
-    """Ends trees until there are none; returns how many processes were ended."""
-    ended: set[int] = set()
+def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> None:
+    """Ends trees until there are none."""
     for _ in range(_MOST_SWEEPS):
         looked_at = roots()
         found = with_descendants(looked_at, freeze=True)
         # A process that ended while we looked may have left us its children.
         if not found and roots() == looked_at:
-            break
-        ended.update(process.pid for process in found)
+            return
         _signal(found, signal.SIGKILL)
         _wait_gone(found, 1.0)
-    return len(ended)
 
 
 def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:

@@ -66,7 +66,7 @@ def unescaped(stream: TextIO) -> TextIO:
 
 @contextmanager
 def plain_streams() -> Iterator[None]:
-    """Inside, no stream is missing, and text is escaped that goes to people.
+    """Replaces missing streams inside, and escapes text that goes to people.
 
     Standard output that is no terminal takes exactly what is written: programs read it.
     """

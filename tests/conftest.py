@@ -17,6 +17,8 @@ import pytest
 # As campaigns compute, and before NumPy is loaded: on a busy machine, BLAS threads that wait for
 # each other take many times as long as one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+# Where `make .mpi/mpich` installs wheels.
+os.environ.setdefault("COMMTUNE_MPI_PATH", str(Path(__file__).parents[1] / ".mpi"))
 
 _SUPPORT = Path(__file__).parent / "support"
 sys.path[:0] = [

@@ -2,12 +2,12 @@
 
     python -m benchmarks.search.held_out --runs 40 80 150
 
-590 random configurations of NCCL over sockets between two H200, one run each, from three sittings
-(results/gpu-h200/random-beside-campaign*.jsonl.gz). The model takes in some of them, drawn at
-random, and predicts the others. Printed are means over draws, for sizes below 64 KiB, below
-8 MiB and from there on: the share of variance explained, the rank correlation, and the mean log
-speedup of the five that are predicted to be the best at each size, with its standard error. Draws
-overlap.
+990 random configurations of NCCL over sockets between two H200, one run each, from five
+experiments (results/gpu-h200/random-beside-campaign*.jsonl.gz). The model is fitted to some of
+them, drawn at random, and predicts the others. Printed are means over draws, for sizes below
+64 KiB, below 8 MiB and from there on: the share of variance explained, the rank correlation, and
+the mean log speedup of the five that are predicted to be the best at each size, with its standard
+error. Draws overlap.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import gzip
 import json
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -34,34 +35,50 @@ from commtune.tuner.search.model import _CLIPPED_AT, TableModel  # noqa: E402
 from .halves import Floats  # noqa: E402
 
 _RESULTS = Path(__file__).parent.parent / "results/gpu-h200"
-_FILES = [f"random-beside-campaign{number}.jsonl.gz" for number in ("", "-2", "-3")]
+_RANDOM = [f"random-beside-campaign{number}.jsonl.gz" for number in ("", "-2", "-3", "-4", "-5")]
+_CAMPAIGNS = [f"random-beside-campaign-{number}-search.jsonl.gz" for number in (3, 4, 5)]
 SPACE = "nccl-sockets-quick"
 #: Where groups of sizes begin (bytes).
 BORDERS = (64 << 10, 8 << 20)
 _TOP = 5
 
+#: A configuration, and the log speedups of one of its runs by size (bytes).
+LoggedRun = tuple[Configuration, dict[int, float]]
 
-def load_runs() -> list[tuple[Configuration, dict[int, float]]]:
-    """Random configurations, with log speedups by size (bytes) over the default of the sitting."""
-    return [run for run in _load_all() if not run[0].is_default]
+
+def load_runs() -> list[LoggedRun]:
+    """Runs of random configurations, with log speedups by size (bytes).
+
+    Speedups are over the median of the default's runs of the same experiment.
+    """
+    return [run for run in _load_all(_RANDOM) if not run[0].is_default]
+
+
+def load_campaign_runs() -> list[LoggedRun]:
+    """The same of what three campaigns ran beside the random configurations."""
+    return [run for run in _load_all(_CAMPAIGNS) if not run[0].is_default]
 
 
 def load_defaults() -> list[dict[int, float]]:
-    """Runs of the default in its stead."""
-    return [speedups for configuration, speedups in _load_all() if configuration.is_default]
+    """Log speedups by size (bytes) of the default's runs beside the random configurations."""
+    return [speedups for configuration, speedups in _load_all(_RANDOM) if configuration.is_default]
 
 
-def _load_all() -> list[tuple[Configuration, dict[int, float]]]:
+def _load_all(names: Sequence[str]) -> list[LoggedRun]:
     found = []
-    for name in _FILES:
+    for name in names:
         lines = map(json.loads, gzip.decompress((_RESULTS / name).read_bytes()).splitlines())
-        runs = [(line, _times(line)) for line in lines if line["kind"] == "random"]
-        defaults = [times for line, times in runs if line["who"] == "default" and times]
+        runs = [
+            (Configuration(line["env"]), _times(line))
+            for line in lines
+            if line.get("kind", "random") == "random" and line.get("who") != "warm-up"
+        ]
+        defaults = [times for configuration, times in runs if configuration.is_default and times]
         default = {size: median(times[size] for times in defaults) for size in defaults[0]}
         found += [
-            (Configuration(line["env"]), {s: math.log(default[s] / t) for s, t in times.items()})
-            for line, times in runs
-            if (line["env"] or line["who"] == "default") and len(times) == len(default)
+            (configuration, {size: math.log(default[size] / time) for size, time in times.items()})
+            for configuration, times in runs
+            if len(times) == len(default)
         ]
     return found
 
@@ -75,9 +92,7 @@ def _times(line: dict[str, Any]) -> dict[int, float]:
     return {int(size): float(times[0]) for size, times in line.get("ns", {}).items()}
 
 
-def predict_held_out(
-    runs: list[tuple[Configuration, dict[int, float]]], count: int, seed: int
-) -> Floats:
+def predict_held_out(runs: list[LoggedRun], count: int, seed: int) -> Floats:
     """Of one draw: a row for each group of sizes (share of variance, ranks, the best five)."""
     order = np.random.default_rng(seed).permutation(len(runs)).tolist()
     sizes = tuple(runs[0][1])

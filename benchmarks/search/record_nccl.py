@@ -25,7 +25,7 @@ from typing import Any
 
 from commtune.campaign.loading import load_campaign
 from commtune.model import Configuration, Outcome
-from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
+from commtune.replay.recording import Grid, GridHeader, RecordedRun, parse_size
 
 ROUNDS, DEFAULT_EVERY, SEED = 3, 24, 1
 OUTCOMES = {
@@ -65,7 +65,7 @@ def recorded_runs(sessions: list[Path], sizes: tuple[int, ...]) -> Iterator[Reco
                 wall_s=line["w"],
                 outcome=OUTCOMES[line["o"]],
                 sizes=tuple(
-                    RecordedSize(size, middle / 1e9, None, None, low / 1e9, high / 1e9)
+                    parse_size(size, (middle, None, None, low, high), wall_s=line["w"])
                     for size, (middle, low, high) in zip(sizes, line["m"], strict=False)
                 ),
                 detail=line["why"],

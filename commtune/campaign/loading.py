@@ -11,7 +11,7 @@ from commtune.campaign.benchmark import found_words, own_benchmark, with_benchma
 from commtune.campaign.job_keys import JobsPart
 from commtune.campaign.patterns import as_workload, check_operation
 from commtune.campaign.plan import Plan
-from commtune.campaign.reference_settings import AUTO, CampaignSets, TriedFirst, first_within
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
 from commtune.campaign.schema import CampaignFile
 from commtune.campaign.slurm import (
     check_asked,
@@ -23,7 +23,7 @@ from commtune.campaign.slurm import (
     without_opened_guards,
 )
 from commtune.campaign.timing import WAYS, TimingChoice
-from commtune.campaign.value_types import load_named
+from commtune.campaign.value_types import AUTO, load_named
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
 from commtune.documents.files import noted_reading
 from commtune.documents.quantities import QuantityError

@@ -43,11 +43,6 @@ class Budget:
         """Wall seconds of all phases together."""
         return self.search_s + self.ablation_s + self.confirmation_s
 
-    @property
-    def kept(self) -> float:
-        """The share of the budget that is kept for ablation and confirmation."""
-        return 1 - self.search_s / self.whole_s
-
 
 @dataclass(frozen=True)
 class Plan:

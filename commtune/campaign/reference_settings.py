@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from commtune.campaign.value_types import AUTO
 from commtune.documents.nearest import quote_value
-from commtune.documents.quantities import QuantityError
 from commtune.documents.yaml_document import Document, Where
 from commtune.model import PROTECTED_NAMES, Configuration
 from commtune.slurm_templates.job_request import pinned_variables
@@ -27,10 +27,6 @@ from commtune.systems.reference_settings import (
     used_settings,
 )
 from commtune.systems.schema import System
-
-#: Of sets, takes those for the campaign's system and library; of campaigns, all.
-AUTO = "auto"
-_NONE = "none"
 
 #: Settings that are pinned: every run has them, the default's too.
 _EVERYWHERE = LeftOut("pinned to this value in every run, the default's too", matters=False)
@@ -94,30 +90,6 @@ class TriedFirst:
             f"  {LeftOut(why, ', '.join(opt_in[why])).words}: {', '.join(those)}"
             for why, those in settings.items()
         ]
-
-
-def as_listed(
-    written: object, *, of: str = "reference settings", takes_none: bool = False
-) -> object:
-    """``auto`` as a list of one word, ``none`` as an empty one; a list as it is.
-
-    Args:
-        of: what is listed.
-        takes_none: whether ``none`` may be written.
-
-    Raises:
-        QuantityError: one word that is something else.
-    """
-    if written == AUTO:
-        return (AUTO,)
-    if takes_none and written in (_NONE, [_NONE]):
-        return ()
-    if isinstance(written, str) or written is None:
-        raise QuantityError(
-            f"{quote_value(written)} is not a list of {of}",
-            hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
-        )
-    return written
 
 
 def _named(document: Document, where: Where, name: str) -> ReferenceSettings:

@@ -11,10 +11,18 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.campaign.job_keys import PbsPart, SlurmPart
 from commtune.campaign.plan import Budget
-from commtune.campaign.reference_settings import AUTO, as_listed
 from commtune.campaign.slurm import AggressorPart
 from commtune.campaign.timing import TimingPart
-from commtune.campaign.value_types import Part, Seconds, Share, Words, parse_share, require_within
+from commtune.campaign.value_types import (
+    AUTO,
+    Part,
+    Seconds,
+    Share,
+    Words,
+    as_listed,
+    parse_share,
+    require_within,
+)
 from commtune.campaign.workload import WorkloadPart, parse_sizes
 from commtune.documents.exact_values import exact_text
 from commtune.documents.nearest import quote_value

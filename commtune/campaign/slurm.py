@@ -139,7 +139,7 @@ def request_of(
     if part is None and system is None:
         if nodes > 1:
             raise document.error(
-                f"a campaign on {nodes} nodes needs Slurm, and the file has no 'slurm'",
+                f"a campaign on {nodes} nodes needs a scheduler: 'slurm', 'pbs' or 'system'",
                 ("workload", "nodes"),
                 hint="add `slurm: {}`, with what your site requires: account, partition; or "
                 "`pbs: {}`",

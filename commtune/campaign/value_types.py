@@ -15,6 +15,9 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
 from commtune.documents.yaml_document import Document, is_path
 
+#: Of sets of reference settings, those for the campaign's system and library; of campaigns, all.
+AUTO = "auto"
+_NONE = "none"
 _Loaded = TypeVar("_Loaded")
 
 
@@ -25,7 +28,7 @@ class Part(BaseModel):
 
 
 def require_within(low: float, high: float, words: str = "") -> AfterValidator:
-    """Both ends are legal; ``words`` says so where the numbers themselves wouldn't."""
+    """Refuses numbers outside of a range that includes both ends; ``words`` say so, if given."""
 
     def check(value: float) -> float:
         if not low <= value <= high:
@@ -69,6 +72,30 @@ def parse_words(written: Any) -> tuple[str, ...]:
             f"{quote_value(text)} can't be split into words: {str(e).lower()}",
             hint="close the quotes, or write a list of words",
         ) from e
+
+
+def as_listed(
+    written: object, *, of: str = "reference settings", takes_none: bool = False
+) -> object:
+    """``auto`` as a list of one word, ``none`` as an empty one; a list as it is.
+
+    Args:
+        of: what is listed.
+        takes_none: whether ``none`` may be written.
+
+    Raises:
+        QuantityError: one word that is something else.
+    """
+    if written == AUTO:
+        return (AUTO,)
+    if takes_none and written in (_NONE, [_NONE]):
+        return ()
+    if isinstance(written, str) or written is None:
+        raise QuantityError(
+            f"{quote_value(written)} is not a list of {of}",
+            hint=f"write auto,{' none,' if takes_none else ''} or [NAME, NAME]",
+        )
+    return written
 
 
 Seconds = Annotated[float, BeforeValidator(_seconds)]

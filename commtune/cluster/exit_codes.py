@@ -100,7 +100,7 @@ def _judge_end(
 
 
 def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """Ranks came up otherwise than asked for, or the machine can't: no configuration helps it."""
+    """Judges runs whose ranks came up otherwise than asked for, or that this machine can't do."""
     if completed.exit_code and (said := _NO_FAULT_OF_SETTINGS.search(completed.output)):
         return Outcome.MISSING_PROGRAM, said[1]
     return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None

@@ -55,9 +55,7 @@ class QueuedJob:
     node_count: int  # nodes that it has, or asks for while it waits
     node_list: str  # names of its nodes in short form; empty while it waits
     ended_at: float | None  # seconds since 1970; ``None`` unless it is over
-    user: str
     name: str
-    comment: str
 
 
 @dataclass(frozen=True)
@@ -110,14 +108,11 @@ class AccountedJob:
     id: str  # ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``
     number: str  # the scheduler's own number of exactly this one
     observed: ObservedState
-    exit_code: int | None  # exit status of the batch script; ``None`` where nothing says it
-    signal: int | None  # number of the signal that ended it, or ``None``
     #: How long this attempt had its nodes, so far; suspended time is not in it.
     elapsed_s: int
     node_count: int  # nodes that it had; 0 if it never had any
     node_list: str  # their names in short form
     ended_at: float | None  # seconds since 1970, or ``None``
-    user: str
     name: str
 
     @property

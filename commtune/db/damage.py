@@ -64,11 +64,11 @@ class DamagedRows(DatabaseFault):
 
 
 def ignore_damage(damage: Damage) -> None:
-    """For who names damage otherwise."""
+    """Ignores damage, for readers that tell of it otherwise."""
 
 
 def refuse_damage(damage: Damage) -> None:
-    """For who writes, and must not go on from a part of what is stored.
+    """Refuses damage, for writers: they must not go on from a part of what is stored.
 
     Raises:
         DamagedRows: always.

@@ -108,7 +108,7 @@ def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
 
 
 def describe_holder(row: Mapping[Any, Any]) -> str:
-    """For people: the row of a lock."""
+    """Describes the row of a lock for people."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
     return f"{LockOwner.from_row(row).describe()}, since {when}"
 

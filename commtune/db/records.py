@@ -252,8 +252,6 @@ class CampaignHandle:
     """A stored campaign.
 
     Attributes:
-        is_new: whether this call created it.
-        created: seconds since 1970.
         earlier: name that an earlier campaign of this name has got by this call, which had no
             good run; empty where there was none.
         earlier_id: that campaign; 0 where there was none.
@@ -262,8 +260,6 @@ class CampaignHandle:
 
     id: int
     name: str
-    is_new: bool
-    created: float
     earlier: str = ""
     earlier_id: int = 0
     changes: tuple[str, ...] = ()

@@ -18,19 +18,12 @@ def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
 
 
 def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Nodes that a campaign does without: as its file says, and as it found out."""
-    slurm = settings.get("slurm")
-    asked = slurm.get("exclude") if isinstance(slurm, Mapping) else None
-    return tuple(sorted({*_node_names(asked), *_node_names(settings.get("excluded_nodes"))}))
+    """Nodes that the campaign's file leaves out of all jobs."""
+    slurm = settings.get("slurm") or {}
+    return tuple(sorted(slurm.get("exclude") or ()))
 
 
 def learned_configurations(settings: Mapping[str, Any]) -> dict[Configuration, str]:
     """What a campaign tried first, as an earlier one had found it best, and the name of that."""
     found = settings.get("learned") or ()
     return {Configuration(one["tried"]): str(one["campaign"]) for one in found}
-
-
-def _node_names(found: Any) -> list[str]:
-    if isinstance(found, str):
-        found = found.split(",")
-    return [str(name) for name in found or () if name]

@@ -51,7 +51,7 @@ class What(TypedDict):
 
 
 class _Slurm(TypedDict):
-    exclude: list[str] | str
+    exclude: list[str]
     file: str
 
 
@@ -81,7 +81,6 @@ class Settings(TypedDict):
     window: int
     flows: list[list[float]]
     slurm: _Slurm
-    excluded_nodes: list[str] | str
     fabric: Fabric
     described: str
     learned: list[_Learned]

@@ -77,7 +77,7 @@ def _open_regular(path: str, flags: int) -> int:
 
 @contextmanager
 def writing_file(path: Path) -> Iterator[None]:
-    """Inside, a file or folder is written that people named.
+    """Turns faults of writing a file or folder that people named into errors for them.
 
     Raises:
         UserError: it can't be, and why; the hint makes a missing folder.

@@ -35,21 +35,20 @@ def read_kept(file: Path, most: int) -> bytes:
             raise OSError(None, f"{kept.name} is damaged: {error}") from error
 
 
-def pack_file(file: Path) -> bool:
-    """Compresses a file of ours; whether it was one. Its mode and times stay.
+def pack_file(file: Path) -> None:
+    """Compresses a file of ours, and leaves others alone. Its mode and times stay.
 
     Raises:
         UserError: it can't be written.
     """
     status = file.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():
-        return False
+        return
     with replaced_file(_packed(file)) as part:
         with file.open("rb") as plain, gzip.open(part, "wb") as packed:
             shutil.copyfileobj(plain, packed)
         shutil.copystat(file, part)
     file.unlink()
-    return True
 
 
 def _packed(file: Path) -> Path:

@@ -28,8 +28,6 @@ from commtune.wording import INCONCLUSIVE, describe_verdict
 
 __all__ = ["ExportDocument", "render_profile", "render_rule_module"]
 
-#: A guard operation may be slower by this share, at the lower end of its interval.
-_TOLERANCE = 0.05
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -37,14 +35,12 @@ def render_profile(
     format: str,
     document: ExportDocument,
     *,
-    guard_tolerance: float = _TOLERANCE,
     allow_unguarded: bool = False,
     accept_likely: bool = False,
 ) -> str:
     """The text of a file that sets a profile's variables and says what they are good for.
 
     Args:
-        guard_tolerance: share by which a guard operation may be slower, for module files.
         allow_unguarded: write a module file without (good) guards, with a loud warning in it.
         accept_likely: write a profile whose speedup is likely and not proven, with another.
 
@@ -61,7 +57,7 @@ def render_profile(
     is_likely = document.profile.verdict is Verdict.LIKELY
     _refuse_without_gain(document, accept_likely=accept_likely)
     _refuse_unfit(chosen, document.variables())
-    guards = GuardVerdict.judge(document.profile, guard_tolerance)
+    guards = GuardVerdict.judge(document.profile)
     unguarded = chosen.general and not guards.hold
     if unguarded and not allow_unguarded:
         raise _without_guards(document.profile, guards)
@@ -90,7 +86,7 @@ def render_rule_module(
     Raises:
         ExportRefused: as of a profile's module, for any profile behind the rules.
     """
-    judged = [(d, GuardVerdict.judge(d.profile, _TOLERANCE)) for d in table.documents]
+    judged = [(d, GuardVerdict.judge(d.profile)) for d in table.documents]
     unguarded = [(d.profile, guards) for d, guards in judged if not guards.hold]
     if unguarded and not allow_unguarded:
         raise _without_guards(*unguarded[0])

@@ -67,7 +67,7 @@ class ExportDocument:
         ]
         if guards.unharmed:
             names = ", ".join(guards.unharmed)
-            share = f"{100 * guards.tolerance:.3g}"
+            share = f"{100 * GUARD_TOLERANCE:.3g}"
             lines.append(f"Guard operations measured too, each at most {share} % slower: {names}.")
         for word, points in (("SLOWER", guards.hurt), ("POSSIBLY SLOWER", guards.unclear)):
             lines += [f"{word}: {_guard_text(point)}" for point in points]
@@ -84,6 +84,10 @@ class ExportDocument:
                 yield f"Not measured between {' and '.join(sides)}: what is best changes there."
 
 
+#: A guard operation may be slower by this share, at the lower end of its interval.
+GUARD_TOLERANCE = 0.05
+
+
 # A profile is measured on one operation. A module that people load for everything also changes all
 # other operations; so other operations (guards) are measured under the profile, and each must be
 # shown not to be slower than the default by more than a tolerance.
@@ -92,27 +96,25 @@ class GuardVerdict:
     """What is known of the operations that a profile wasn't made for.
 
     Attributes:
-        tolerance: share by which a guard may be slower.
-        unharmed: operations whose every point is shown not to be slower than that.
+        unharmed: operations whose every point is shown not to be slower than is tolerated.
         hurt: points that are slower, with the whole interval.
         unclear: points whose interval reaches below, but not all of it.
     """
 
-    tolerance: float
     unharmed: tuple[str, ...]
     hurt: tuple[PointEvidence, ...]
     unclear: tuple[PointEvidence, ...]
 
     @classmethod
-    def judge(cls, profile: Profile, tolerance: float) -> GuardVerdict:
-        floor = 1.0 - tolerance
+    def judge(cls, profile: Profile) -> GuardVerdict:
+        floor = 1.0 - GUARD_TOLERANCE
         measured = [point for point in profile.guards if point.operation != profile.operation]
         others = displayed_points(measured)
         hurt = tuple(point for point in others if point.gain.high < floor)
         unclear = tuple(p for p in others if p.gain.low < floor and p not in hurt)
         suspects = {point.operation for point in (*hurt, *unclear)}
         unharmed = sorted({point.operation for point in others} - suspects)
-        return cls(tolerance, tuple(unharmed), hurt, unclear)
+        return cls(tuple(unharmed), hurt, unclear)
 
     @property
     def hold(self) -> bool:

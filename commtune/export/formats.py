@@ -16,7 +16,13 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from commtune.export.document import ExportDocument, Format, GuardVerdict, comment_lines
+from commtune.export.document import (
+    GUARD_TOLERANCE,
+    ExportDocument,
+    Format,
+    GuardVerdict,
+    comment_lines,
+)
 from commtune.export.modules import MODULE_FILES, Module, ModuleFile
 from commtune.formatting import without_infinities
 
@@ -90,7 +96,7 @@ def _write_json(document: ExportDocument, lines: list[str], guards: GuardVerdict
         "left_unset": sorted(document.unset),
         "profile": _profile_values(document),
         "guards_hold": guards.hold,
-        "guard_tolerance": guards.tolerance,
+        "guard_tolerance": GUARD_TOLERANCE,
         "origin": {
             "campaign": document.campaign,
             "system": document.system,

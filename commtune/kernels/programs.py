@@ -145,7 +145,7 @@ def files_of(workload: model.Workload) -> dict[str, str]:
 
 
 def _key(file: Path) -> str:
-    """Of what is in a file; empty where there is none that can be read."""
+    """A key of what is in a file; empty where there is none that can be read."""
     with suppress(OSError, ValueError):  # a name that is too long, or no name of a file
         if is_file(file):
             length = file.stat().st_size

@@ -295,7 +295,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _samples(record: _Record) -> tuple[float, ...]:
-    """Seconds."""
+    """The samples in seconds."""
     found = record.get("samples_ns")
     if not isinstance(found, list) or not found or not all(_is_amount(s) for s in found):
         raise _Invalid("samples_ns is not a list of times")

@@ -81,12 +81,12 @@ class VariableEffect:
 
     @property
     def helps(self) -> tuple[_Span, ...]:
-        """Where the whole interval is above 1."""
+        """The sizes at which the whole interval is above 1."""
         return _join_sizes(self.effects, lambda point: point.low > 1)
 
     @property
     def hurts(self) -> tuple[_Span, ...]:
-        """Where the whole interval is below 1."""
+        """The sizes at which the whole interval is below 1."""
         return _join_sizes(self.effects, lambda point: point.high < 1)
 
 

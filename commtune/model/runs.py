@@ -258,15 +258,11 @@ class Trial:
 
     Attributes:
         origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
-        label: the size range that it was proposed for; empty for all.
-        created: seconds since 1970.
     """
 
     number: int
     configuration: Configuration
     origin: str
-    label: str = ""
-    created: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from commtune import model
 from commtune.campaign.plan import Plan
 from commtune.errors import CampaignError
-from commtune.replay.recording import Grid, RecordedRun, RecordedSize, load_grid
+from commtune.replay.recording import Grid, RecordedRun, load_grid
 from commtune.spaces.space import Space
 
 __all__ = ["Grid", "RecordedRun", "ReplayBenchmark", "VirtualClock", "check_plan", "load_grid"]
@@ -82,7 +82,7 @@ class ReplayBenchmark:
         return self.grid.header.name
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
-        """One recorded run of the request's configuration, in no time at all.
+        """Plays a recorded run of the request's configuration, in no time at all.
 
         A run that took longer than the limit ends as timed out at the limit, without sizes.
 
@@ -106,14 +106,14 @@ class ReplayBenchmark:
             outcome=run.outcome,
             started_at=started,
             wall_s=run.wall_s,
-            measurements=deck.measurements(run, request.workload.sizes),
+            measurements=tuple(m for m in run.sizes if m.bytes in request.workload.sizes),
             detail=run.detail,
             oversubscribed=self.grid.header.oversubscribed,
             other_load=run.other_load,
         )
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
-        """Nothing is ever left of a run."""
+        """Recovers nothing: nothing is ever left of a run."""
         del request
         return None
 
@@ -170,7 +170,7 @@ def _canaries(run: RecordedRun, sizes: Sequence[int]) -> list[float]:
 
 
 def _filled(states: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Without gaps: in each row the last value before stands in, then the last row's; then 0."""
+    """Fills gaps by the last known value before them, the first ones by the next; all by 0."""
     flat = states.ravel().copy()
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:
@@ -192,8 +192,6 @@ class _Deck:
         self._half_s = max(timeline.span_s / 2, 1e-9)
         # Half of them stay undrawn lately, so that there is always a choice.
         self._lately: deque[int] = deque(maxlen=min(len(places) // 2, 8))
-        self._bus_factor = grid.header.bus_factor
-        self._measurements: dict[tuple[float, tuple[int, ...]], tuple[model.Measurement, ...]] = {}
 
     def draw(self, at_s: float, state: NDArray[np.float64], rng: random.Random) -> RecordedRun:
         """The run to play at a time of the recording, when the machine was in this state."""
@@ -206,34 +204,6 @@ class _Deck:
         number = int(good[rng.randrange(len(good))])
         self._lately.append(number)
         return self._runs[number]
-
-    def measurements(
-        self, run: RecordedRun, sizes: tuple[int, ...]
-    ) -> tuple[model.Measurement, ...]:
-        """The run's measurements of these sizes; made once, they never change."""
-        key = (run.started_s, sizes)
-        if key not in self._measurements:
-            self._measurements[key] = tuple(
-                _measurement(size, self._bus_factor) for size in run.sizes if size.bytes in sizes
-            )
-        return self._measurements[key]
-
-
-def _measurement(size: RecordedSize, bus_factor: float) -> model.Measurement:
-    """A size in the port's words. Mean and longest are not recorded: median and p95 stand in."""
-    bandwidth = size.bytes / size.median_s
-    return model.Measurement(
-        bytes=size.bytes,
-        median_s=size.median_s,
-        min_s=size.min_s,
-        mean_s=size.median_s,
-        p95_s=size.p95_s,
-        max_s=size.p95_s,
-        algbw=bandwidth,
-        busbw=bandwidth * bus_factor,
-        canary_s=size.canary_s,
-        canary_after_s=size.canary_after_s,
-    )
 
 
 def check_plan(grid: Grid, plan: Plan) -> None:

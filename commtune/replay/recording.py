@@ -23,7 +23,7 @@ import math
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple, dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from statistics import median
@@ -31,7 +31,7 @@ from typing import Any
 
 from commtune.documents.files import read_file
 from commtune.errors import EnvironmentFault, UserError
-from commtune.model import Configuration, Outcome, RunResult, Timing, Workload
+from commtune.model import Configuration, Measurement, Outcome, RunResult, Timing, Workload
 from commtune.model.plausible import problem_of_time
 from commtune.paths import exists
 from commtune.tuner.statistics.machine_states import MachineStates, fit_states
@@ -80,18 +80,6 @@ class GridHeader:
 
 
 @dataclass(frozen=True)
-class RecordedSize:
-    """What one recorded run says of one size; words as in ``model.Measurement``, seconds."""
-
-    bytes: int
-    median_s: float
-    canary_s: float | None
-    canary_after_s: float | None
-    min_s: float
-    p95_s: float
-
-
-@dataclass(frozen=True)
 class RecordedRun:
     """One recorded run.
 
@@ -107,18 +95,21 @@ class RecordedRun:
     started_s: float
     wall_s: float
     outcome: Outcome
-    sizes: tuple[RecordedSize, ...]
+    sizes: tuple[Measurement, ...]
     detail: str = ""
     other_load: float | None = None
 
     @classmethod
     def from_result(cls, configuration: int, started_s: float, result: RunResult) -> RecordedRun:
-        sizes = tuple(
-            RecordedSize(m.bytes, m.median_s, m.canary_s, m.canary_after_s, m.min_s, m.p95_s)
-            for m in result.measurements
+        return cls(
+            configuration,
+            started_s,
+            result.wall_s,
+            result.outcome,
+            result.measurements,
+            result.detail,
+            result.other_load,
         )
-        told = result.detail, result.other_load
-        return cls(configuration, started_s, result.wall_s, result.outcome, sizes, *told)
 
     def line(self, sizes: Sequence[int]) -> str:
         by_size = {size.bytes: size for size in self.sizes}
@@ -190,8 +181,7 @@ class Grid:
             Configuration({name: value for name, value in row if value is not None})
             for row in named
         )
-        sizes = header.workload.sizes
-        runs = tuple(_run(json.loads(line), sizes, len(configurations)) for line in lines[2:])
+        runs = tuple(_run(json.loads(line), header, len(configurations)) for line in lines[2:])
         return cls(header, configurations, runs, digest)
 
     def lines(self) -> list[str]:
@@ -209,15 +199,15 @@ class Grid:
         """The recording as a gzip file that depends on nothing else: no name, no time."""
         return gzip.compress("".join(self.lines()).encode(), compresslevel=9, mtime=0)
 
-    def _good(self, configuration: Configuration) -> Iterator[RecordedSize]:
+    def _good(self, configuration: Configuration) -> Iterator[Measurement]:
         for run in self.runs_of(configuration):
             if run.outcome is Outcome.OK:
                 yield from run.sizes
 
 
-def _times_ns(size: RecordedSize) -> list[float | None]:
-    """A size's times in the order of its fields, nanoseconds."""
-    _, *times = astuple(size)
+def _times_ns(size: Measurement) -> list[float | None]:
+    """What a recording keeps of a size, nanoseconds."""
+    times = (size.median_s, size.canary_s, size.canary_after_s, size.min_s, size.p95_s)
     return [None if value is None else _nanoseconds(value) for value in times]
 
 
@@ -272,10 +262,10 @@ def _header(data: dict[str, Any]) -> GridHeader:
     return GridHeader(**data, workload=workload, timing=timing)
 
 
-def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> RecordedRun:
+def _run(data: Mapping[str, Any], header: GridHeader, configurations: int) -> RecordedRun:
     if not 0 <= data["c"] < configurations:
         raise ValueError(f"a run of configuration {data['c']}, of {configurations}")
-    rows = data["m"]
+    sizes, rows = header.workload.sizes, data["m"]
     if len(rows) > len(sizes):
         raise ValueError(f"a run of {len(rows)} sizes, of {len(sizes)}")
     return RecordedRun(
@@ -284,7 +274,7 @@ def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> 
         wall_s=data["w"],
         outcome=Outcome(data.get("o", "ok")),
         sizes=tuple(
-            _size(bytes_, row, data["w"])
+            parse_size(bytes_, row, wall_s=data["w"], bus_factor=header.bus_factor)
             for bytes_, row in zip(sizes, rows, strict=False)
             if row is not None
         ),
@@ -293,14 +283,35 @@ def _run(data: Mapping[str, Any], sizes: Sequence[int], configurations: int) -> 
     )
 
 
-def _size(bytes_: int, row: Sequence[float | None], wall_s: float) -> RecordedSize:
+def parse_size(
+    bytes_: int, row: Sequence[float | None], *, wall_s: float, bus_factor: float = 1.0
+) -> Measurement:
+    """What a run's line says of a size: median, canaries before and after, min, p95, nanoseconds.
+
+    Mean and longest are not recorded: median and p95 stand in.
+
+    Raises:
+        ValueError: a time is missing, or can't be.
+    """
     median_s, canary, after, lowest, p95 = (_seconds(value) for value in row)
     if median_s is None or lowest is None or p95 is None:
         raise ValueError(f"a time of {bytes_} B is missing")
     for seconds in (median_s, lowest, p95):
         if problem := problem_of_time(seconds, bytes_, wall_s or None):
             raise ValueError(problem)
-    return RecordedSize(bytes_, median_s, canary, after, lowest, p95)
+    bandwidth = bytes_ / median_s
+    return Measurement(
+        bytes=bytes_,
+        median_s=median_s,
+        min_s=lowest,
+        mean_s=median_s,
+        p95_s=p95,
+        max_s=p95,
+        algbw=bandwidth,
+        busbw=bandwidth * bus_factor,
+        canary_s=canary,
+        canary_after_s=after,
+    )
 
 
 def _seconds(value: float | None) -> float | None:

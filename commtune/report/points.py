@@ -46,7 +46,7 @@ class _Pair:
 
     @property
     def ratio(self) -> float:
-        """Above 1 the candidate was faster."""
+        """The default's time over the candidate's: above 1, the candidate was faster."""
         return self.default_s / self.tuned_s
 
 

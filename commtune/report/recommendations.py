@@ -42,13 +42,13 @@ class _AnswerCard:
 
 
 def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
-    """One for each range of sizes, from the smallest up, then the one for all sizes."""
+    """A card for each range of sizes, from the smallest up, then the one for all sizes."""
     ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
     return (*ranged, *([_one(record)] if record.one else []))
 
 
 def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
-    """Neighbouring ranges with the same answer are one answer."""
+    """Merges neighbouring ranges with the same answer."""
     found: list[tuple[Profile, ...]] = []
     for profile in profiles:
         if found and found[-1][-1].configuration == profile.configuration:
@@ -149,7 +149,7 @@ def _export(record: CampaignRecord, profile: str) -> str:
 
 
 def find_boundaries(profiles: Iterable[Profile]) -> tuple[RangeBoundary, ...]:
-    """Where size ranges part, each boundary that profiles name once, from the smallest up."""
+    """The boundaries of size ranges that profiles name, each once, from the smallest up."""
     found: dict[int, RangeBoundary] = {}
     for boundary in (boundary for profile in profiles for boundary in profile.boundaries):
         # A side with an open interval says nothing.

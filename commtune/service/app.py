@@ -7,6 +7,7 @@ import logging
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
+from functools import partial
 from urllib.parse import parse_qsl, quote, urlencode
 
 from anyio import CapacityLimiter, to_thread
@@ -70,7 +71,10 @@ class Service:
         return [
             Route(f"{api.PREFIX}/openapi.json", _fixed(document)),
             *(
-                Route(f"{api.PREFIX}{one.path}", self._answering(self._asking(one), one.is_stored))
+                Route(
+                    f"{api.PREFIX}{one.path}",
+                    self._answering(partial(self._ask, one), one.is_stored),
+                )
                 for one in api.QUESTIONS
             ),
             *(Route(f"/static/{name}", _fixed(file)) for name, file in pages.STATIC.items()),
@@ -80,40 +84,20 @@ class Service:
             *(
                 Route(
                     one.path,
-                    self._answering(self._showing(one), one.is_stored, is_slow=one.is_slow),
+                    self._answering(partial(self._show, one), one.is_stored, is_slow=one.is_slow),
                 )
                 for one in pages.PAGES
             ),
         ]
 
-    def _asking(self, question: api.Question) -> _Make:
-        def make(request: Request) -> Reply:
-            try:
-                with self._connections.borrow():
-                    return api.answer_request(
-                        question, self.db, request.path_params, _read_query(request.scope)
-                    )
-            except CommtuneError as error:
-                return problem_of(error).reply()
+    def _ask(self, question: api.Question, request: Request) -> Reply:
+        query = _read_query(request.scope)
+        return api.answer_request(question, self.db, request.path_params, query)
 
-        return make
-
-    def _showing(self, page: pages.Page) -> _Make:
-        def make(request: Request) -> Reply:
-            try:
-                more = {"may_cancel": self._may_control(request)} if page.has_control else {}
-                with self._connections.borrow():
-                    return page.show(
-                        self.db,
-                        self.prefix,
-                        request.path_params,
-                        _read_query(request.scope),
-                        **more,
-                    )
-            except CommtuneError as error:
-                return show_problem(problem_of(error), self.prefix)
-
-        return make
+    def _show(self, page: pages.Page, request: Request) -> Reply:
+        query = _read_query(request.scope)
+        more = {"may_cancel": self._may_control(request)} if page.has_control else {}
+        return page.show(self.db, self.prefix, request.path_params, query, **more)
 
     def _answering(
         self, make: _Make, is_stored: bool, *, is_slow: bool = False
@@ -121,10 +105,17 @@ class Service:
         cache = self.reports if is_slow else self.cache
         version = self.changes.version if is_stored else lambda: None
 
+        def make_or_explain(request: Request) -> Reply:
+            try:
+                with self._connections.borrow():
+                    return make(request)
+            except CommtuneError as error:
+                return _told(request.scope, problem_of(error))
+
         async def answer(request: Request) -> Response:
             scope = request.scope
             key = (scope["path"], scope["query_string"], self._may_control(request))
-            reply = await cache.get(key, lambda: make(request), version)
+            reply = await cache.get(key, partial(make_or_explain, request), version)
             return _response(reply.unless_known(request.headers.get("if-none-match", "")))
 
         return answer
@@ -193,7 +184,7 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _refuse_parameters(request: Request) -> Response | None:
-    """For routes that take none."""
+    """Refuses parameters on routes that take none."""
     try:
         read_parameters((), _read_query(request.scope))
     except UserError as error:

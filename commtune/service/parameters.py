@@ -42,7 +42,7 @@ class Parameter:
 def word_parameter(
     name: str, help: str, words: Sequence[str], *, required: bool = False
 ) -> Parameter:
-    """One of these words."""
+    """A parameter that is one of these words."""
 
     def read(written: str) -> str:
         if written not in words:
@@ -71,7 +71,7 @@ def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> P
 
 
 def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter:
-    """Any text that a name can be."""
+    """A parameter that is any text that a name can be."""
     schema = {"type": "string", "maxLength": _LONGEST}
     return Parameter(name, help, required=required, schema=schema)
 

@@ -109,7 +109,7 @@ class Problem:
         }.get(self.status, {})
 
     def reply(self) -> Reply:
-        """As JSON."""
+        """The problem as JSON."""
         said = {"code": self.code, "message": self.message, "hint": self.hint}
         return json_reply({"error": said}, self.status, **self.headers)
 

@@ -138,7 +138,6 @@ class _Building:
             parameters=(),
             versions=own.versions,
             summary=own.summary,
-            operations=tuple(own.operations),
             pinned=pinned,
         )
         for document, model in self._models:

@@ -44,7 +44,6 @@ class Space:
     parameters: tuple[Parameter, ...]
     versions: str = ""
     summary: str = ""
-    operations: tuple[Operation, ...] = ()
     pinned: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()
     fixed: Mapping[str, Value] = field(default_factory=dict)

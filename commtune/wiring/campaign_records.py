@@ -173,7 +173,7 @@ def record_of_today(
 
 
 def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
-    """Bound to the recording: neither its system nor its stack is ever taken for a real one."""
+    """The record of a replayed campaign; its system and stack are never taken for real ones."""
     header = grid.header
     recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
     surroundings = {

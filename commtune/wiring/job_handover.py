@@ -38,7 +38,7 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
 def hand_over(
     guards: Mapping[str, str], versions: Mapping[str, str] | None, copies: Path
 ) -> dict[str, str]:
-    """By which a job gets the protected variables, and is told of them, versions and copies."""
+    """The variables that hand protected ones to a job, and tell it of versions and copies."""
     told = {
         **guards,
         _SET_VARIABLE: ",".join(sorted(guards)),

@@ -97,7 +97,7 @@ def prepare_slurm_campaign(
 
 
 def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
-    """Jobs that mix kinds of nodes are left to who asks for them; says what is chosen."""
+    """Keeps jobs to nodes of one kind, unless the user chose nodes; says what is chosen."""
     what = on.what()
     if what["constraint"] or on.request.reservation:
         return on

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT, SMALL
+from command_line import CACHE, SMALL
 
 import commtune as ct
 from commtune.errors import UserError
@@ -20,7 +20,6 @@ def notebook(
     """A folder with a campaign file, a benchmark that is built, and data of its own."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "campaign.yaml").write_text(SMALL)
     return tmp_path

@@ -22,7 +22,6 @@ def test_every_name_is_on_the_page() -> None:
 def test_the_example_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     monkeypatch.chdir(tmp_path)
     (example, *_) = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     quick = example.replace('"10s"', '"3s"').replace('"2s"', '"1s"').replace('"5s"', '"2s"')

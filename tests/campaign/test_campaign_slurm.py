@@ -262,7 +262,7 @@ REFUSED = {
     ),
     "nodes without Slurm": (
         "workload:\n  nodes: 2\n",
-        "night.yaml:5: a campaign on 2 nodes needs Slurm, and the file has no 'slurm'",
+        "night.yaml:5: a campaign on 2 nodes needs a scheduler: 'slurm', 'pbs' or 'system'",
         "add `slurm: {}`, with what your site requires: account, partition; or `pbs: {}`",
     ),
     "a system that is not there": (

@@ -101,9 +101,9 @@ def test_a_set_that_fits_is_tried_whole_or_says_why_not(
 def test_the_page_has_how_many_are_tried_whole() -> None:
     found = Counter(_verdict(_tried(*one)[1]) for one in _described())
     said = (
-        f"Of {found.total()} combinations of a described system, a space of its and a set that "
-        f"fits both, {found['whole']} are tried whole, {found['in part']} in part and "
-        f"{found['not at all']} not at all"
+        f"There are {found.total()} combinations of a described system, one of its spaces and a "
+        f"set for both. Without any opt-in, {found['whole']} are tried whole, "
+        f"{found['in part']} in part and {found['not at all']} not at all"
     )
     assert said in " ".join(DOCUMENT.read_text(encoding="utf-8").split())
 

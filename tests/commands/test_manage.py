@@ -99,7 +99,7 @@ def test_what_somebody_works_on_stays(store: Store, url: str) -> None:
         manage.delete_command("shm", yes=True, db=url)
     with pytest.raises(CampaignLocked):
         manage.rename_command("shm", "new", url)
-    store.unlock(campaign.id, elsewhere)
+    store.unlock(campaign.id)
     store.job_book(campaign.id).put_job(replace(given.job(), stage=JobStage.SUBMITTED))
     with pytest.raises(UserError, match="some of its jobs are not over"):
         manage.delete_command("shm", yes=True, db=url)

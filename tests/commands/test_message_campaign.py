@@ -25,10 +25,9 @@ from commtune.wiring import benchmark_setup
 
 
 @pytest.fixture(autouse=True)
-def mpich(monkeypatch: pytest.MonkeyPatch) -> None:
+def mpich() -> None:
     there = (ROOT / ".mpi" / "mpich.installed").exists()
     require_component("wheel:mpich (make .mpi/mpich.installed)", there)
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
 
 
 def _write(

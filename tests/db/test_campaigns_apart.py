@@ -27,8 +27,8 @@ _ITS_OWN = {"id", "created", "started_at", "last_run", "locked_by"}
 def _fill(store: Store, name: str, seconds: float) -> int:
     """Everything that a campaign may have, all of it this campaign's; its number."""
     number = store.open_campaign(given.campaign(name)).id
-    store.add_trial(number, 0, DEFAULT, "baseline", name)
-    store.add_trial(number, 1, given.TUNED, "sampler", name)
+    store.add_trial(number, 0, DEFAULT, name)
+    store.add_trial(number, 1, given.TUNED, name)
     runs = [given.request(f"{name}-{position}", position=position) for position in range(4)]
     store.start_runs(number, runs, name)
     header = {"init_s": seconds, "library": {"init_s": 0.0}, "beside": {"gigabits_per_s": seconds}}

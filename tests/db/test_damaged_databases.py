@@ -23,7 +23,6 @@ from commtune.cli import make_app
 from commtune.db.connection import engine
 from commtune.db.connection.engine import open_database, open_readable
 from commtune.db.damage import ON_DAMAGE, Damage, DamagedRows
-from commtune.db.lock_owner import LockOwner
 from commtune.db.storage.store import Store
 from commtune.db.tables import METADATA
 from commtune.errors import CommtuneError, UserError
@@ -280,7 +279,9 @@ def test_a_repair_sets_damaged_campaigns_apart_and_loses_nothing(
     path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with closing(open_database(f"sqlite:///{path}")) as database:
-        Store(database).unlock(1, LockOwner.current())
+        store = Store(database)
+        store.lock(1)
+        store.unlock(1)
     _damage(path, "measurements", "samples", b"none")
     _damage(path, "runs", "header", "[]")
     assert "2 damaged values" in _run("db check", path)

@@ -59,13 +59,13 @@ def test_without_a_good_run_it_begins_anew_and_says_so(
     store.job_book(earlier).put_job(given.job(stage=JobStage.SUBMITTED))
     handle, reason = again.begin(campaign())
     assert handle.id != earlier
-    assert (handle.name, handle.is_new, handle.earlier, reason) == ("shm", True, "shm.1", "")
+    assert (handle.name, handle.earlier, reason) == ("shm", "shm.1", "")
     (words,) = said
     assert "campaign shm had no successful run so far, and starts over" in words
     assert 'slurm.partition: "debug" -> "main"' in words
     assert 'slurm.modules: ["gcc/12"] -> ["gcc/13"]' in words
     assert "commtune cancel shm.1" in words
-    assert not again.open_campaign(campaign()).is_new
+    assert again.open_campaign(campaign()).id == handle.id
     assert len(said) == 1
     again.touch(handle.id)
 
@@ -148,8 +148,8 @@ def test_a_campaign_that_somebody_works_on_keeps_its_name(store: Store, again: S
     with pytest.raises(CampaignLocked, match="process 4711 on node2"):
         again.begin(campaign())
     assert [c.name for c in given.summaries_of(again)] == ["shm"]
-    store.touch(earlier, ELSEWHERE)
-    store.unlock(earlier, ELSEWHERE)
+    store.touch(earlier)
+    store.unlock(earlier)
     handle, _ = again.begin(campaign())
     assert again.holder(earlier) is None
     assert again.holder(handle.id) is not None

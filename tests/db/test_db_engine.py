@@ -206,7 +206,7 @@ def test_a_busy_database_is_said_and_may_pass(
         with pytest.raises(DatabaseFault, match="another program writes") as refusal:
             Store(database, wait_s=0).open_campaign(given.campaign())
     assert refusal.value.transient
-    assert Store(database).open_campaign(given.campaign()).is_new
+    assert Store(database).open_campaign(given.campaign()).id == 1
     database.close()
 
 

@@ -18,7 +18,7 @@ from commtune.db.damage import DamagedRows
 from commtune.db.lock_owner import LockOwner, death_of, start_of
 from commtune.db.queries.description import find_holder
 from commtune.db.storage.store import Store
-from commtune.errors import CampaignLocked
+from commtune.errors import CampaignLocked, DatabaseFault
 from commtune.model import Outcome
 
 HERE = LockOwner.current()
@@ -129,13 +129,31 @@ def test_a_lock_is_given_back_only_by_its_holder(store: Store, campaign_id: int)
     store.lock(campaign_id, HERE)
     others: list[dict[str, Any]] = [{"host": ""}, {"pid": 0}, {"pid": HERE.pid + 1}]
     for changed in others:
-        store.unlock(campaign_id, replace(HERE, **changed))
-        store.touch(campaign_id, HERE)
+        taking = Store(store.database)
+        taking.lock(campaign_id, replace(HERE, **changed), take_over=True)
+        store.unlock(campaign_id)
+        taking.touch(campaign_id)
+        store.lock(campaign_id, HERE, take_over=True)
     assert store.lock(campaign_id, HERE) == ""
     store.unlock(campaign_id)
     with pytest.raises(CampaignLocked):
-        store.touch(campaign_id, HERE)
+        store.touch(campaign_id)
     assert store.lock(campaign_id, LockOwner("node2", "boot-c", 1, 2, 3)) == ""
+
+
+def test_a_lock_that_could_not_be_given_back_is_given_back_later(
+    store: Store, campaign_id: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise DatabaseFault("the database is away")
+
+    store.lock(campaign_id, HERE)
+    with monkeypatch.context() as patch:
+        patch.setattr("commtune.db.storage.store.release_lock", refuse)
+        with pytest.raises(DatabaseFault):
+            store.unlock(campaign_id)
+    store.unlock(campaign_id)
+    assert store.holder(campaign_id) is None
 
 
 def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
@@ -148,9 +166,9 @@ def test_silence_elsewhere_ends_a_lock_and_the_sleeper_learns_it(
     with pytest.raises(CampaignLocked):
         store.lock(campaign_id, HERE)
     monkeypatch.setattr(locks, "_STALE_AFTER_S", 100)
-    assert store.lock(campaign_id, HERE) == "silent for 200 s"
+    assert Store(store.database).lock(campaign_id, HERE) == "silent for 200 s"
     with pytest.raises(CampaignLocked, match=f"process {HERE.pid} on "):
-        store.touch(campaign_id, sleeper)
+        store.touch(campaign_id)
 
 
 def test_a_touch_keeps_a_lock(store: Store, campaign_id: int) -> None:
@@ -158,7 +176,7 @@ def test_a_touch_keeps_a_lock(store: Store, campaign_id: int) -> None:
     store.lock(campaign_id, holder)
     with store.database.write() as connection:
         connection.execute(text("UPDATE locks SET heartbeat = heartbeat - 900"))
-    store.touch(campaign_id, holder)
+    store.touch(campaign_id)
     with pytest.raises(CampaignLocked):
         store.lock(campaign_id, HERE)
 

@@ -81,7 +81,7 @@ def test_a_write_gives_up_in_words_and_can_be_made_again(file: Database) -> None
         store.open_campaign(given.campaign())
     assert no.value.transient and "end the program that holds it" in no.value.hint
     child.communicate("\n")
-    assert store.open_campaign(given.campaign()).is_new
+    assert store.open_campaign(given.campaign()).id == 1
 
 
 def test_after_a_wait_in_vain_the_next_write_waits_no_more(file: Database) -> None:

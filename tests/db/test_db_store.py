@@ -40,7 +40,7 @@ def campaign_id(store: Store) -> int:
     """A campaign with the baseline and one more trial."""
     handle = store.open_campaign(given.campaign())
     store.add_trial(handle.id, 0, DEFAULT, "baseline")
-    store.add_trial(handle.id, 1, given.TUNED, "sampler", "large")
+    store.add_trial(handle.id, 1, given.TUNED, "sampler")
     return handle.id
 
 
@@ -111,8 +111,7 @@ def test_a_campaign_is_made_once_and_found_by_name(store: Store) -> None:
     first = store.open_campaign(given.campaign())
     second = store.open_campaign(given.campaign())
     other = store.open_campaign(given.campaign("other"))
-    assert first.is_new and not second.is_new and other.is_new
-    assert (second.id, second.created) == (first.id, first.created)
+    assert first.id == second.id != other.id
     assert given.count(store, "systems") == given.count(store, "stacks") == 1
     assert given.count(store, "campaigns") == 2
 
@@ -123,7 +122,7 @@ def test_settings_may_change_with_the_lock(store: Store) -> None:
     store.open_campaign(changed)
     assert given.summaries_of(store)[0].settings == {"budget": {"wall_s": 60}}
     again, reason = store.begin(changed)
-    assert (again.id, again.is_new, reason) == (first.id, False, "")
+    assert (again.id, reason) == (first.id, "")
     (summary,) = given.summaries_of(store)
     assert summary.settings == {"budget": {"wall_s": 600}}
     assert summary.folder == "/data/shm"
@@ -145,19 +144,19 @@ def test_a_second_controller_changes_nothing(store: Store) -> None:
         assert connection.execute(text("SELECT space_key FROM campaigns")).scalar() == (
             given.campaign().space_key
         )
-    store.touch(handle.id, holder)
+    store.touch(handle.id)
     assert store.begin(changed, take_over=True)[1] == "it left its lock behind"
     assert given.summaries_of(store)[0].settings == {"budget": {}}
 
 
-def test_trials_keep_number_configuration_origin_and_label(store: Store, campaign_id: int) -> None:
+def test_trials_keep_number_configuration_and_origin(store: Store, campaign_id: int) -> None:
     baseline, tuned = store.trials(campaign_id)
     assert (baseline.number, baseline.configuration, baseline.origin) == (0, DEFAULT, "baseline")
-    assert (tuned.configuration, tuned.label) == (given.TUNED, "large")
+    assert (tuned.configuration, tuned.origin) == (given.TUNED, "sampler")
 
 
 def test_a_trial_is_added_once(store: Store, campaign_id: int) -> None:
-    store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler")
     assert len(store.trials(campaign_id)) == 2
     with pytest.raises(DatabaseFault, match="trial 1"):
         store.add_trial(campaign_id, 1, Configuration({"OTHER": "1"}), "sampler")

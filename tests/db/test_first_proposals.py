@@ -49,7 +49,7 @@ def keep(url: str) -> Keep:
         database = open_database(url)
         store = Store(database)
         number = store.open_campaign(given.campaign(name, **changes)).id
-        store.add_trial(number, 1, given.TUNED, "sampler", "")
+        store.add_trial(number, 1, given.TUNED, "sampler")
         for index in range(runs):
             run = f"{name}-{index}"
             store.start_runs(number, [given.request(run)], "s1")

@@ -44,7 +44,7 @@ def lines(tmp_path_factory: pytest.TempPathFactory) -> Lines:
         {"operation": "allreduce", "sizes": list(given.SIZES), "ranks": 2, "nodes": 1}
     )
     number = store.open_campaign(given.campaign(what={"workload": workload.plain()})).id
-    store.add_trial(number, 1, given.TUNED, "sampler", "")
+    store.add_trial(number, 1, given.TUNED, "sampler")
     store.start_runs(number, [given.request()], "s1")
     store.finish_run(number, given.result(), "allreduce")
     store.plan_block(number, given.block())
@@ -190,7 +190,7 @@ def test_a_configuration_is_known_by_what_it_sets(lines: Lines, sqlite_url: str)
             break
     database = open_database(sqlite_url)
     number = Store(database).open_campaign(given.campaign("own")).id
-    Store(database).add_trial(number, 1, given.TUNED, "sampler", "")
+    Store(database).add_trial(number, 1, given.TUNED, "sampler")
     sharing.merge_bundle(sharing.read_packed(pack(changed), "b"), "site-a", sqlite_url)
     assert [trial.configuration for trial in Store(database).trials(number)] == [given.TUNED]
     database.close()

@@ -59,7 +59,7 @@ def fill(url: str, name: str = "shm", run: str = "r1") -> None:
     store = Store(database)
     handle, _ = store.begin(record(name), LockOwner("gpu01", "boot", 1, 2, 3))
     number = handle.id
-    store.add_trial(number, 1, given.TUNED, "sampler", "")
+    store.add_trial(number, 1, given.TUNED, "sampler")
     store.start_runs(number, [given.request(run), given.request(f"{run}-open")], "s1")
     header = {"argv": ["/home/ann/bench"], "rank_info": [{"host": "gpu01.site.example"}]}
     result = given.result(

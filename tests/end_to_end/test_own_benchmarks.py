@@ -126,7 +126,7 @@ def test_a_command_of_several_ranks_needs_a_launcher_and_no_compiler(
     refused = without_mpi("tune", "campaign.yaml")
     assert refused.code == 3
     assert "2 ranks need an MPI launcher (mpiexec), and none is on PATH" in refused.err
-    mpich = find_mpi("wheel:mpich", project_mpi=[ROOT / ".mpi"])
+    mpich = find_mpi("wheel:mpich")
     launcher = without_mpi.folder / "programs" / "mpiexec"
     launcher.write_text(f'#!/bin/sh\nexec {mpich.launcher} "$@"\n')
     launcher.chmod(0o755)

@@ -342,7 +342,7 @@ def test_a_space_too_large_is_refused_with_the_time_it_would_take(commtune: Comm
         (["--out", "nowhere/a.gz"], "there is no folder nowhere"),
         (["--out", "loop.gz"], "the link leads to no file"),
         (["--out", "a.gz", "--runs", "0"], "at least one run"),
-        (["--out", "a.gz", "--limit", "soon"], "--limit soon"),
+        (["--out", "a.gz", "--limit", "soon"], "--limit: 'soon'"),
     ],
 )
 def test_what_can_not_be_recorded_is_said(

@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT, CommandLine
+from command_line import CACHE, CommandLine
 from components import require_component
 from rule_campaigns import ALGORITHMS, INTEL, KIB, MPICH, OPENMPI, WHEELS, Made, make
 from tracing_runs import traced_on
@@ -29,7 +29,6 @@ def made(request: pytest.FixtureRequest, tmp_path: Path) -> Made:
 
 @pytest.fixture(autouse=True)
 def surroundings(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
 
 

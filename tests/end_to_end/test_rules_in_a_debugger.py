@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from command_line import ROOT
 from components import require_component
 from rule_campaigns import KIB, make, ruled
 from waiting import PATIENCE_S
@@ -119,9 +118,8 @@ class _Debugged:
 
 @pytest.mark.parametrize(("library", "operation"), _WORDS)
 def test_rules_are_executed_on_both_sides_of_every_border(
-    library: str, operation: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    library: str, operation: str, tmp_path: Path
 ) -> None:
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     require_component("gdb", shutil.which("gdb") is not None)
     name = ""
     words = _WORDS[library, operation]

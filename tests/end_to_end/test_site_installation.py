@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from command_line import CACHE, ROOT, CommandLine
+from command_line import CACHE, CommandLine
 from module_systems import (
     MODULE_SHELLS,
     environment_after,
@@ -26,7 +26,6 @@ _LINES = {"lmod": lmod_line, "modules": modules_line}
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Made:
     """A campaign on MPICH, with two profiles for ranges of sizes."""
-    monkeypatch.setenv("COMMTUNE_MPI_PATH", str(ROOT / ".mpi"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(CACHE))
     traced_on("mpich", tmp_path / "unused")
     return make("mpich", tmp_path)

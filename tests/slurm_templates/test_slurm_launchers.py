@@ -39,7 +39,6 @@ from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 from commtune.tuner.ports import Records
 
-_ROOT = Path(__file__).parent.parent.parent
 _AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 _RANK = """
 #include <mpi.h>
@@ -64,7 +63,7 @@ int main(int argc, char** argv) {
 @cache
 def wheel(flavour: str) -> MpiInstallation | None:
     try:
-        return find_mpi(f"wheel:{flavour}", project_mpi=[_ROOT / ".mpi"])
+        return find_mpi(f"wheel:{flavour}")
     except MissingComponent:
         return None
 

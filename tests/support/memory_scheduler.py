@@ -49,9 +49,7 @@ class MemoryScheduler:
         self._after[number] = after if waits else ""
         state = ObservedState(JobState.PENDING, "PENDING", "Dependency")
         name = named[1] if named else "job"
-        self._jobs[number] = QueuedJob(
-            number, number, number, state, 1, "", None, "user", name, comment=""
-        )
+        self._jobs[number] = QueuedJob(number, number, number, state, 1, "", None, name)
         if not waits:
             self._start(number)
         return number
@@ -117,13 +115,10 @@ class MemoryScheduler:
             id=job.id,
             number=job.number,
             observed=job.observed,
-            exit_code=0,
-            signal=None,
             elapsed_s=int(used_s),
             node_count=job.node_count if job.node_list else 0,
             node_list=job.node_list,
             ended_at=job.ended_at,
-            user=job.user,
             name=job.name,
         )
 

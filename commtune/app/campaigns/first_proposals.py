@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 from commtune.campaign.loading import CampaignSpec
-from commtune.campaign.reference_settings import AUTO
+from commtune.campaign.value_types import AUTO
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.proven import mean_run_s, proven_profiles
 from commtune.db.records import StoredProfile

@@ -50,7 +50,7 @@ class Pseudonyms:
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> Pseudonyms:
-        """Of this machine and user, and of all names that stand in rows where names do."""
+        """Pseudonyms of this machine and user, and of all names in rows."""
         found = cls()
         found._note_host(socket.gethostname())
         found._note_host(socket.getfqdn())
@@ -150,7 +150,7 @@ def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
 def _drop_private(table: str, values: dict[str, Any]) -> None:
     if table == "campaigns":
         values["what"] = _without(values["what"], *JobScheduler)
-        values["settings"] = _without(values["settings"], *JobScheduler, "excluded_nodes")
+        values["settings"] = _without(values["settings"], *JobScheduler)
     if table == "runs":
         values["output_tail"] = ""
         values["header"] = _without(values["header"], "argv")

@@ -183,10 +183,8 @@ def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = F
     """
     try:
         lines = _lines(packed)
-        header = _header(next(lines, None))
+        header = _header(next(lines, None), named)
         campaigns = tuple(_campaigns(_rows(lines)))
-    except _OtherVersion as error:
-        raise UserError(f"{named}: {error}", hint=error.hint) from error
     except (EOFError, OSError, zlib.error) as error:
         raise UserError(f"{named} is no bundle, or is cut short: {error}") from error
     except (BadRow, ValueError, RecursionError) as error:
@@ -197,14 +195,6 @@ def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = F
     return Bundle(
         campaigns, signer, signed, header["names"], header["created"], header["commtune"], packed
     )
-
-
-class _OtherVersion(ValueError):
-    """It is of another version of commtune."""
-
-    def __init__(self, problem: str, hint: str) -> None:
-        super().__init__(problem)
-        self.hint = hint
 
 
 def _lines(packed: bytes) -> Iterator[Any]:
@@ -230,24 +220,22 @@ def _refuse_constant(written: str) -> None:
     raise ValueError(written)
 
 
-def _header(header: Any) -> dict[str, Any]:
+def _header(header: Any, named: str) -> dict[str, Any]:
     kinds = {"format": str, "schema": str, "commtune": str, "created": int, "names": bool}
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
         raise BadRow("its first line is no header")
     check_plain(header)
     schema = str(header.get("schema"))
-    if re.fullmatch(r"r\d{4}", schema) and schema > SCHEMA:
-        raise _OtherVersion(
-            f"it has the newer schema {schema}; this commtune knows {SCHEMA}",
-            "update commtune: pip install --upgrade commtune",
-        )
-    if re.fullmatch(r"r\d{4}", schema) and schema < SCHEMA:
-        raise _OtherVersion(
-            f"it has the older schema {schema}; this commtune knows {SCHEMA}",
-            "have it made again, by a newer commtune",
+    if re.fullmatch(r"r\d{4}", schema) and schema != SCHEMA:
+        newer = schema > SCHEMA
+        update = "update commtune: pip install --upgrade commtune"
+        raise UserError(
+            f"{named}: it has the {'newer' if newer else 'older'} schema {schema}; "
+            f"this commtune knows {SCHEMA}",
+            hint=update if newer else "have it made again, by a newer commtune",
         )
     wrong = {name for name, kind in kinds.items() if type(header.get(name)) is not kind}
-    if wrong or not re.fullmatch(r"r\d{4}", schema) or not 0 <= header["created"] < 2**38:
+    if wrong or schema != SCHEMA or not 0 <= header["created"] < 2**38:
         raise BadRow("its header is damaged")
     return header
 

@@ -108,7 +108,7 @@ def _is_worth_asking(campaign: CampaignSummary, job: JobRecord) -> bool:
 
 
 def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
-    """Where the allocation is over that the lock's holder ran in: without jobs yet to submit."""
+    """Drops lock and unsubmitted jobs where the allocation of the lock's holder is over."""
     began = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION and job.started_at]
     if not began or any(job.stage is not JobStage.OVER for job in began):
         return campaign

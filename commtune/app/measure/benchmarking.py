@@ -55,7 +55,7 @@ class TraceResult:
 
     @property
     def effective(self) -> Configuration:
-        """Without the settings that had no effect."""
+        """The configuration without the settings that had no effect."""
         return effective_configuration(self.execution)
 
     @property

@@ -297,7 +297,7 @@ def _executions(calls: Counter[str]) -> int:
 
 
 def _guards(counts: MessageCounts) -> list[str]:
-    """Messages between two ranks, and a collective that the program does not call."""
+    """Guard operations: messages between two ranks, and a collective that it does not call."""
     called = {operation for operation, _ in counts.calls}
     return ["ping-pong", *[one for one in CALLS if one not in called][:1]]
 

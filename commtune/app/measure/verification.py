@@ -209,7 +209,7 @@ def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
 
 
 def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:
-    """With jobs and folders called as the campaign that the runs are stored with."""
+    """The same, with jobs and folders called as the campaign that the runs are stored with."""
     return replace(on, spec=on.spec.with_plan(name=record.name), folder=Path(record.folder).parent)
 
 

@@ -55,7 +55,7 @@ class Support(StrEnum):
 
     @classmethod
     def of(cls, neighbours: Iterable[BestRow]) -> Support:
-        """By the answers at the measured sizes next to it; none where it was measured itself."""
+        """Judges by the answers at the measured sizes next to it; none: it was measured itself."""
         used = {row.configuration for row in neighbours}
         return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 

@@ -75,7 +75,7 @@ class Explained:
         return Support.of([one.row for one in self.neighbours])
 
     def plain(self) -> dict[str, Any]:
-        """As JSON has it.
+        """Plain data for JSON.
 
         ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
         or ``inconclusive``, with ``why`` in words.

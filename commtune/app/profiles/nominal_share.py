@@ -28,7 +28,7 @@ class Share:
 
     @classmethod
     def of_best(cls, campaign: CampaignSummary, db: str | None) -> Share | None:
-        """Of a campaign's surest gain; ``None`` where nothing is known of the machine's links."""
+        """The share for a campaign's surest gain; ``None`` where nobody knows the links."""
         best = campaign.best
         if best is None or campaign.simulated:
             return None
@@ -56,7 +56,7 @@ class Share:
         return f"{text.format_percent(self.share)} of nominal {whole}"
 
     def plain(self) -> dict[str, Any]:
-        """For programs; bytes per second."""
+        """Plain data for programs; bytes per second."""
         return {"share": self.share, **self.nominal.plain()}
 
 
@@ -67,7 +67,7 @@ def _of_stored(
     size: int,
     seconds: float,
 ) -> Share | None:
-    """Of a time of a campaign's workload; ``None`` where nothing can be said."""
+    """The share for a time of a campaign's workload; ``None`` where nothing can be said."""
     settings, said = campaign.settings, None
     if operations.FABRIC not in settings and measured.backend != Backend.MPI_HOST:
         # Where no system is described, a run's header has the links that the driver names.

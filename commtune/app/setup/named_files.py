@@ -192,7 +192,7 @@ def _find_version_fault(name: str, text: str, versions: Mapping[str, str]) -> st
 
 
 def _check_plugin(environment: Mapping[str, str]) -> Iterator[Check]:
-    """NCCL without its plugin goes on with its own choice."""
+    """Checks that NCCL finds its plugin, without which it goes on with its own choice."""
     named = environment.get(PLUGIN_VARIABLE)
     build = "commtune build --tuner"  # prints what to export
     if named:

@@ -1,4 +1,4 @@
-"""A database's schema, brought to this version's."""
+"""Upgrades of a database, apart from repairs: one that is not due waits for no SQLAlchemy."""
 
 from __future__ import annotations
 

@@ -28,12 +28,12 @@ class AggressorFiles:
 
     @classmethod
     def of_step(cls, output: str | Path) -> AggressorFiles:
-        """Beside a step of a block's job that prints to this file; see ``Step.beside``."""
+        """The files beside a step of a job that prints to this file; see ``Step.beside``."""
         return cls(Path(f"{output}.beside"))
 
     @classmethod
     def of_run(cls, folder: Path, run_id: str) -> AggressorFiles:
-        """Beside a run in an allocation, where records are in this folder."""
+        """The files beside a run in an allocation, where records are in this folder."""
         return cls(folder / "beside" / f"{run_id}.out")
 
     @property
@@ -91,7 +91,7 @@ class AggressorLaunch:
         )
 
     def _own_request(self) -> JobRequest:
-        """Binding is meant for the ranks of the runs, and for as many of them."""
+        """The request for its nodes and ranks; bound only where runs have as many ranks."""
         ranks = self.aggressor.ranks_per_node
         alike = ranks == self.job_request.ranks_per_node
         return replace(

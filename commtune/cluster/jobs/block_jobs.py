@@ -71,7 +71,7 @@ class BlockJobs:
         return len(self._tracked) + bool(self._unknown)
 
     def used_s(self) -> float:
-        """Time without a scheduler, or in lost runs, costs node-hours: no budget pays for it."""
+        """Seconds that a budget pays for: not those without a scheduler, or in lost runs."""
         return max(0.0, self.node_hours.used_s - self._waited_s)
 
     def left_s(self) -> float:

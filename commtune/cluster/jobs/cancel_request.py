@@ -28,7 +28,7 @@ class CancelRequest:
         return ""
 
     def withdraw(self) -> None:
-        """For a campaign that a person starts again."""
+        """Withdraws the request, for a campaign that a person starts again."""
         self.file.unlink(missing_ok=True)
 
     def check(self) -> None:

@@ -42,7 +42,7 @@ class JobMonitor:
     _in_trouble: bool = field(default=False, init=False)
 
     def soon(self) -> None:
-        """Something was begun: the next answers may bring news."""
+        """Looks at the queue soon again: something was begun, and may bring news."""
         self._quiet = 0
 
     def over(self, tracked_jobs: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:

@@ -180,7 +180,7 @@ class ResultReader:
 
 
 def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResult]:
-    """Where a node died, runs that failed may have hung on it.
+    """Blames no failed run where a node died: it may have hung on that.
 
     The scheduler learns of it late. Until then, nothing can be started after the run that hung.
     """

@@ -16,23 +16,20 @@ _OURS = re.compile(
 )
 
 
-def remove_stale_segments(since: float, folder: Path = _SHARED_MEMORY) -> int:
-    """Removes segments of ours that no process uses any more; returns how many.
+def remove_stale_segments(since: float, folder: Path = _SHARED_MEMORY) -> None:
+    """Removes segments of ours that no process uses any more.
 
     Args:
         since: seconds since 1970; older files belong to something else.
     """
     candidates = [path for path in _segments(folder) if _is_ours(path, since)]
     if not candidates:
-        return 0
+        return
     used = set(_used(folder))
-    removed = 0
     for path in candidates:
         if str(path) not in used:
             with contextlib.suppress(OSError):
                 path.unlink()
-                removed += 1
-    return removed
 
 
 def _segments(folder: Path) -> Iterator[Path]:

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import shutil
-import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -38,7 +37,6 @@ class _Nic:
 class Machine:
     """One node, as the operating system shows it."""
 
-    hostname: str
     architecture: str
     cpu_model: str
     cores_usable: int  # logical processors that this process may run on
@@ -110,7 +108,6 @@ def describe_machine(root: Path = Path("/")) -> Machine:
     total, physical, sockets = _topology(root / "sys/devices/system/cpu")
     usable = len(os.sched_getaffinity(0)) if root == Path("/") else total
     return Machine(
-        hostname=socket.gethostname(),
         architecture=platform.machine(),
         cpu_model=_parse_cpu_model(cpuinfo),
         cores_usable=usable,

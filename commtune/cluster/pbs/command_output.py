@@ -86,9 +86,7 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
         node_count=len(nodes) or _read_number(said.get("Resource_List.nodect", "")) or 0,
         node_list=",".join(nodes),
         ended_at=_ended_at(said, started_at) if observed.state.is_over else None,
-        user=said.get("Job_Owner", "").partition("@")[0],
         name=said.get("Job_Name", ""),
-        comment=said.get("comment", ""),
     )
 
 

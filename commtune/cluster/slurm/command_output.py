@@ -17,11 +17,10 @@ RECORD, FIELD = "\x1e", "\x1f"
 
 #: A job's number; with an array task's, or that of a part of a heterogeneous job.
 JOB_ID = re.compile(r"(\d{1,10})([_+]\d{1,10})?", re.ASCII)
-_EXIT = re.compile(r"(\d{1,5}):(\d{1,3})", re.ASCII)
 
-#: squeue's letters: id, number, state, reason, start, end, nodes, node list, user, name, comment.
-#: What a user may fill with any text comes last.
-_QUEUE_COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%u", "%j", "%k")
+#: squeue's letters: id, number, state, reason, start, end, nodes, node list, name.
+#: The name comes last: it may hold anything.
+_QUEUE_COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%j")
 QUEUE_FORMAT = RECORD + FIELD.join(_QUEUE_COLUMNS) + FIELD
 
 
@@ -36,7 +35,7 @@ def _read_record(text: str) -> QueuedJob | None:
     fields = text.split(FIELD)[:-1]
     if len(fields) < len(_QUEUE_COLUMNS) or not (found := JOB_ID.fullmatch(fields[0])):
         return None
-    id_, number, word, reason, start, end, nodes, node_list, user, name, *comment = fields
+    id_, number, word, reason, start, end, nodes, node_list, *name = fields
     # Without nodes, it is when Slurm expects it to start, or when it was cancelled in the queue.
     started = read_time(start) if _given(node_list) else None
     observed = _read_state(word, reason=_given(reason), started_at=started)
@@ -48,9 +47,7 @@ def _read_record(text: str) -> QueuedJob | None:
         node_count=read_count(nodes),
         node_list=_given(node_list),
         ended_at=read_time(end) if observed.state.is_over else None,
-        user=user,
-        name=name,
-        comment=_given(FIELD.join(comment)),
+        name=FIELD.join(name),
     )
 
 
@@ -71,8 +68,8 @@ def read_count(text: str) -> int:
 
 #: Of sacct. The name comes last: it may hold anything.
 ACCOUNT_FIELDS = (
-    *("JobID", "JobIDRaw", "State", "Reason", "ExitCode", "Start", "End", "ElapsedRaw"),
-    *("AllocNodes", "NodeList", "User", "JobName"),
+    *("JobID", "JobIDRaw", "State", "Reason", "Start", "End", "ElapsedRaw"),
+    *("AllocNodes", "NodeList", "JobName"),
 )
 
 
@@ -86,8 +83,7 @@ def _read_account(line: str) -> AccountedJob | None:
     fields = line.split(FIELD, len(ACCOUNT_FIELDS) - 1)
     if len(fields) < len(ACCOUNT_FIELDS) or not JOB_ID.fullmatch(fields[0]):
         return None
-    id_, number, word, reason, ending, start, end, elapsed, nodes, node_list, user, name = fields
-    code = _EXIT.fullmatch(ending.strip())
+    id_, number, word, reason, start, end, elapsed, nodes, node_list, name = fields
     listed = "" if node_list.strip() in ("None assigned", "(null)") else node_list.strip()
     return AccountedJob(
         id=id_,
@@ -97,13 +93,10 @@ def _read_account(line: str) -> AccountedJob | None:
             reason="" if reason == "None" else reason,
             started_at=read_time(start) if listed else None,
         ),
-        exit_code=int(code[1]) if code else None,
-        signal=(int(code[2]) or None) if code else None,
         elapsed_s=read_count(elapsed),
         node_count=read_count(nodes) if listed else 0,
         node_list=listed,
         ended_at=read_time(end),
-        user=user,
         name=name,
     )
 

@@ -69,7 +69,7 @@ class SharedAnswer:
 
     @classmethod
     def of(cls, program: str, folder: Path, cluster: str, period_s: float) -> SharedAnswer:
-        """Of a program, for the jobs of this user; ``folder`` is for files of all campaigns."""
+        """A program's answer for this user's jobs; ``folder`` is for files of all campaigns."""
         found = shutil.which(program) or ""
         which = content_key({"of": [os.environ.get("SLURM_CONF", ""), cluster, found]})[:8]
         name = f"{program}-{socket.gethostname()}-{os.getuid()}-{which}"

@@ -54,7 +54,7 @@ class _LogOrigin:
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """By number, likewise."""
+        """The protocols by number, likewise."""
         return _PROTOCOLS if self.algorithms else ()
 
 

@@ -109,7 +109,7 @@ def _other_pml(evidence: TraceEvidence, pml: set[str]) -> dict[str, tuple[str, s
 
 
 def _too_risky(environment: Mapping[str, str]) -> frozenset[str]:
-    """Without coll/monitoring, pml/monitoring crashes in MPI_Finalize (5.0.11)."""
+    """What not to set: pml/monitoring crashes in MPI_Finalize without coll/monitoring (5.0.11)."""
     asked = environment.get(_PREFIX + "coll", "^")
     excluded, words = asked.startswith("^"), asked.removeprefix("^").split(",")
     return frozenset({_COUNTING} if ("monitoring" in words) is excluded else ())

@@ -11,8 +11,6 @@ import typer
 
 from commtune.commands import options as flags
 from commtune.commands.campaigns.progress import open_reporter
-from commtune.documents.quantities import QuantityError, parse_seconds
-from commtune.errors import UserError
 from commtune.paths import exists
 from commtune.replay.recording import Recorder
 
@@ -33,7 +31,7 @@ def record_command(
     try:
         with open_reporter() as tell, flags.keys_are_flags():
             made, configurations = record_campaign(
-                spec, out, tell, runs=runs, limit_s=_seconds(limit)
+                spec, out, tell, runs=runs, limit_s=flags.seconds_flag("--limit", limit)
             )
     except KeyboardInterrupt:
         kept = Recorder(out).known
@@ -46,10 +44,3 @@ def record_command(
         )
         sys.exit(130)
     print(f"wrote {out}: {made} runs of {configurations:,} configurations")
-
-
-def _seconds(limit: str) -> float:
-    try:
-        return parse_seconds(limit)
-    except QuantityError as error:
-        raise UserError(f"--limit {limit}: {error}", hint="write it like 30min or 4h") from error

@@ -140,7 +140,7 @@ class _Writer:
             key = f"{values.pop('fingerprint')}@{self.site}"
             if table == "systems":
                 values["name"] = f"{values['name']} @{self.site}"
-            return ensure_row(self.connection, kind, kind.c.fingerprint, key, **values)[0]
+            return ensure_row(self.connection, kind, kind.c.fingerprint, key, **values)
         if table == "campaigns":
             name = f"{values['name']}@{self.site}"
             values |= {"name": name, "site": self.site, "folder": ""}

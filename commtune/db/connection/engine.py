@@ -64,7 +64,7 @@ class Database:
 
     @contextmanager
     def write(self, patience: BusyRetry | None = None) -> Iterator[Connection]:
-        """One transaction that writes; all of it is stored at the end, or nothing.
+        """Opens a transaction that writes; all of it is stored at the end, or nothing.
 
         Ctrl-C waits for its end, but for a wait for another program.
 
@@ -88,7 +88,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[Connection]:
-        """One transaction that only reads.
+        """Opens a transaction that only reads.
 
         Raises:
             DatabaseFault: the database can't be reached or read.
@@ -101,7 +101,7 @@ class Database:
             yield connection
 
     def _check_file(self) -> None:
-        """SQLite goes on in a file that was deleted, and all that it stores is lost."""
+        """Refuses a file that was deleted: SQLite goes on in it, and what it stores is lost."""
         if self.file is not None and _file_of(self.engine.url) != self.file:
             raise DatabaseFault(
                 f"the database {self.url} is gone: its file was deleted or replaced",

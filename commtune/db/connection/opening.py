@@ -9,10 +9,10 @@ from commtune.db.connection.location import database_url
 
 
 def opened_database(option: str | None) -> closing[Database]:
-    """For reading and writing."""
+    """Opens a database for reading and writing."""
     return closing(open_database(database_url(option)))
 
 
 def readable_database(option: str | None) -> closing[Database]:
-    """For reading only."""
+    """Opens a database for reading only."""
     return closing(open_readable(database_url(option)))

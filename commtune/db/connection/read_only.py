@@ -61,7 +61,7 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
 
 
 def read_only_uri(path: Path) -> str:
-    """For ``sqlite3.connect``."""
+    """The URI by which ``sqlite3.connect`` opens a file read-only."""
     return f"file:{quote(str(path))}?mode=ro"
 
 

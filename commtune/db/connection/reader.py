@@ -64,7 +64,7 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
 
 @contextmanager
 def keep_open(url: str) -> Iterator[None]:
-    """Inside, questions to this database go over one connection of ``open_for_reading``."""
+    """Keeps one connection of ``open_for_reading`` for all questions to this database inside."""
     with open_for_reading(url) as rows, _kept(url, rows):
         yield
 

@@ -60,7 +60,7 @@ def ask_service(url: str, path: str, **query: str | int | None) -> Any:
 
 
 def end_campaign(url: str, campaign: str, control_token: str) -> str:
-    """Has a service end a campaign; returns what was ended, in words.
+    """Asks a service to end a campaign; returns what was ended, in words.
 
     Raises:
         CommtuneError: as ``ask_service``, and what the service refuses it for.

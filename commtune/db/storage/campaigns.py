@@ -37,7 +37,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
         CampaignLocked: it could begin anew, but a controller works on it.
     """
     what, known = to_json_value(spec.what), _as_stored(connection, spec)
-    campaign_id, is_new = ensure_row(
+    campaign_id = ensure_row(
         connection,
         CAMPAIGNS,
         CAMPAIGNS.c.name,
@@ -56,7 +56,7 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     stored = _stored_campaign(connection, campaign_id)
     changes = list_differences(stored.what, what) + _list_changes(known, stored)
     if not changes:
-        return CampaignHandle(campaign_id, spec.name, is_new, stored.created)
+        return CampaignHandle(campaign_id, spec.name)
     hint = "give the campaign another name, or undo the change"
     # A wrong partition, a misspelt program or a pattern that fails makes every run fail, and
     # whoever corrects it types the same command again. Nothing was measured then that could be
@@ -168,7 +168,7 @@ def _described(connection: Connection, table: Table, known: Any, **words: str) -
         description=known.description,
         created=time.time(),
         **words,
-    )[0]
+    )
 
 
 def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
@@ -188,7 +188,6 @@ def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
         select(
             CAMPAIGNS.c.id,
             CAMPAIGNS.c.what,
-            CAMPAIGNS.c.created,
             SYSTEMS.c.fingerprint.label("system"),
             STACKS.c.fingerprint.label("stack"),
             STACKS.c.description.label("stack_description"),

@@ -76,21 +76,21 @@ def ensure_row(
     key: Column[str],
     value: str,
     **others: Any,
-) -> tuple[int, bool]:
-    """The row with this key, made if it is not there: its number, and whether it was made."""
+) -> int:
+    """The number of the row with this key, made if it is not there."""
     find, make = _find_and_make(table, key)
     found = connection.execute(find, {"wanted": value}).scalar_one_or_none()
     if found is not None:
-        return int(found), False
+        return int(found)
     try:
         # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
         with connection.begin_nested():
             made = connection.execute(make, {key.key: value, **others})
             number = made.inserted_primary_key
             assert number is not None  # it is for inserts of one row
-            return int(number[0]), True
+            return int(number[0])
     except IntegrityError:  # another program made it at this moment
-        return int(connection.execute(find, {"wanted": value}).scalar_one()), False
+        return int(connection.execute(find, {"wanted": value}).scalar_one())
 
 
 @cache  # building a statement takes longer than executing it
@@ -103,4 +103,4 @@ def configuration_row(connection: Connection, configuration: Configuration) -> i
     key, environment = configuration.key, dict(configuration)
     return ensure_row(
         connection, CONFIGURATIONS, CONFIGURATIONS.c.key, key, environment=environment
-    )[0]
+    )

@@ -175,26 +175,23 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
             return find_holder(connection, campaign_id)
 
     @waits_for_database
-    def touch(self, campaign_id: int, owner: LockOwner | None = None) -> None:
+    def touch(self, campaign_id: int) -> None:
         """Says that the holder of the lock lives; to be called more often than it gets stale.
 
-        Args:
-            owner: who took the lock through this store where ``None``.
-
         Raises:
-            CampaignLocked: the lock is not the owner's, another took the campaign over: stop.
+            CampaignLocked: it was not taken through this store, or another took it over: stop.
         """
         with self._write() as connection:
-            locks.refresh_lock(connection, campaign_id, owner or self._owners.get(campaign_id))
+            locks.refresh_lock(connection, campaign_id, self._owners.get(campaign_id))
 
     @waits_for_database
-    def unlock(self, campaign_id: int, owner: LockOwner | None = None) -> None:
-        """Gives the lock back; does nothing if another holds it."""
-        owner = owner or self._owners.get(campaign_id)
-        self._owners.pop(campaign_id, None)
-        if owner is not None:
+    def unlock(self, campaign_id: int) -> None:
+        """Gives a lock back that was taken through this store, unless another took it over."""
+        if owner := self._owners.get(campaign_id):
             with self._write() as connection:
                 release_lock(connection, campaign_id, owner)
+            # Not before: where the database is away for a while, this is made again.
+            del self._owners[campaign_id]
 
     def unlock_all(self) -> None:
         """Gives back what was locked through this store, also by a call that was interrupted.

@@ -30,18 +30,17 @@ class StoredTrials(Transactions):
         number: int,
         configuration: Configuration,
         origin: str,
-        label: str = "",
     ) -> None:
         """Adds a trial; a repeated call with the same configuration changes nothing.
 
         Args:
             origin: ``baseline``, ``user``, ``sampler``, ``random`` or ``enumerated``.
-            label: the size range that it was proposed for.
 
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        values = {"origin": origin, "label": label, "created": time.time()}
+        # Nothing gives trials labels any more.
+        values = {"origin": origin, "label": "", "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
             wanted = configuration_row(connection, configuration)
@@ -53,20 +52,14 @@ class StoredTrials(Transactions):
 
     def trials(self, campaign_id: int) -> list[model.Trial]:
         rows = self._rows(
-            select(
-                TRIALS.c.number,
-                CONFIGURATIONS.c.environment,
-                TRIALS.c.origin,
-                TRIALS.c.label,
-                TRIALS.c.created,
-            )
+            select(TRIALS.c.number, CONFIGURATIONS.c.environment, TRIALS.c.origin)
             .join(CONFIGURATIONS, CONFIGURATIONS.c.id == TRIALS.c.configuration_id)
             .where(TRIALS.c.campaign_id == campaign_id)
             .order_by(TRIALS.c.number),
             "trials",
             "number",
         )
-        return [model.Trial(number, Configuration(env), *rest) for number, env, *rest in rows]
+        return [model.Trial(number, Configuration(env), origin) for number, env, origin in rows]
 
 
 def find_trial(connection: Connection, campaign_id: int, number: int) -> Any | None:

@@ -84,7 +84,7 @@ class RuleExport:
 
 
 def commented_json(remarks: list[str], tree: Mapping[str, Any]) -> str:
-    """For readers that leave out lines which begin with two slashes."""
+    """JSON with comments, for readers that leave out lines which begin with two slashes."""
     return comment_lines(remarks, "//") + json.dumps(tree, indent=1) + "\n"
 
 

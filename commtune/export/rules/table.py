@@ -97,7 +97,7 @@ class RuleTable:
         return tuple(dict.fromkeys(rule.operation for rule in self.rules if rule.settings))
 
     def ranks(self, operation: str) -> int:
-        """Of the communicator that an operation was measured on."""
+        """The ranks of the communicator that an operation was measured on."""
         return next(rule.ranks for rule in self.rules if rule.operation == operation)
 
     def spans(self, operation: str, *, to_all_sizes: bool = False) -> tuple[Span, ...]:
@@ -168,7 +168,7 @@ def _border(below: int, above: int) -> int:
 
 
 def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Without borders between spans that say the same."""
+    """Joins neighbouring spans that say the same."""
     groups = [list(group) for _, group in groupby(spans, key=lambda span: span.settings)]
     return tuple(Span(group[0].first, group[-1].last, group[0].settings) for group in groups)
 

@@ -55,12 +55,12 @@ class DataPattern:
         self.table = cache(self._made)
         self.reduced = cache(self._made_reduced)
 
-    def fill(self, data: Any, rank: int, first: int = 0) -> None:
-        """Writes what ``rank`` sends; element i becomes that of index ``first + i``."""
+    def fill(self, data: Any, rank: int) -> None:
+        """Writes what ``rank`` sends."""
         table = self.table(rank)
         for begin in range(0, len(data), _CHUNK):
             part = data[begin : begin + _CHUNK]
-            part[:] = table[self._entries(first + begin, len(part))]
+            part[:] = table[self._entries(begin, len(part))]
 
     def count_wrong(self, received: Any, expected: Sequence[Expected]) -> tuple[int, int]:
         """Elements compared, and those that are not as they should be."""

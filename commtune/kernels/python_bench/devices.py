@@ -94,7 +94,7 @@ class Gpu:
         return "hip" if self.cupy.cuda.runtime.is_hip else "cuda"
 
     def facts(self) -> dict[str, Any]:
-        """As a header has them of each rank; what can't be told is ``None``."""
+        """What the header says of each rank's device; what can't be told is ``None``."""
         runtime = self.cupy.cuda.runtime
         properties = runtime.getDeviceProperties(self.index)
         pci = runtime.deviceGetPCIBusId(self.index).lower()
@@ -155,7 +155,7 @@ class HostMemory:
         self.xp: Any = numpy
 
     def allocate(self, count: int, dtype: str) -> Any:
-        """Zeroed, aligned to a page, every page touched."""
+        """Allocates zeroed memory, aligned to a page, with every page touched."""
         size = count * self.xp.dtype(dtype).itemsize
         # From the heap, as the native benchmark's: which memory it is makes a difference.
         raw = self.xp.empty(size + mmap.PAGESIZE, dtype="uint8")

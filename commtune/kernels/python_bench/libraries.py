@@ -56,7 +56,7 @@ def _communicates(name: str) -> bool:
 
 
 def _version(path: str, function: str) -> str:
-    """Empty where the library isn't loaded, or doesn't say."""
+    """The version of a library; empty where it isn't loaded, or doesn't say."""
     try:
         ask = getattr(ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY), function)
     except (OSError, AttributeError):

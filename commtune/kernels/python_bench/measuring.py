@@ -152,7 +152,7 @@ class Measurer:
         result.wrong += wrong
 
     def _demand_complete(self, work: Work) -> None:
-        """Times of messages that nobody waited for are those of starting them."""
+        """Refuses messages that nobody waited for: their times would be those of starting them."""
         if work.incomplete is None:
             return
         said = self._world.gather(work.incomplete())

@@ -117,7 +117,7 @@ class MessagePattern(Part):
         self._make_calls()
 
     def run(self) -> None:
-        """One execution: what is timed. Part after part, then the calls, unless overridden.
+        """Executes it once, which is timed: part after part, then the calls, unless overridden.
 
         When it returns, all messages of this rank must be complete, and all calls made.
         """

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import sys
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, NoReturn
 
+import commtune
 from commtune.kernels.python_bench.faults import UsageFault
 from commtune.kernels.python_bench.layout import ELEMENT_BYTES, OPERATIONS, WINDOW
 from commtune.kernels.python_bench.sampling import StoppingRule
 
-_BACKENDS = ("python-host", "python-device")
 _LARGEST_SIZE = 2**30
 _MOST = 1_000_000
 
@@ -47,65 +49,42 @@ Measures one communication operation, from Python, and writes JSON Lines.
 
 @dataclass(frozen=True)
 class Options:
-    """What the command line asks for, as ``help`` describes it.
+    """What the command line asks for, as ``--help`` describes it.
 
     Attributes:
         expect_ranks: 0 for any number.
-        print: ``help`` or ``version``: nothing else is asked for.
     """
 
-    op: str = ""
-    sizes: tuple[int, ...] = ()
-    dtype: str = "float32"
-    reduction: str = "sum"
-    window: int = WINDOW
-    backend: str = "python-host"
-    shares_gpus: bool = False
-    records: str = ""
-    run_id: str = ""
-    env_names: tuple[str, ...] = ()
-    expect_ranks: int = 0
-    rule: StoppingRule = field(default_factory=StoppingRule)
-    seed: int = 1
-    check: bool = True
-    python: str = ""
-    libmpi: str = ""
-    print: str = ""
-
-    @staticmethod
-    def help() -> str:
-        return _HELP.format(operations=", ".join(OPERATIONS))
+    op: str
+    python: str
+    sizes: tuple[int, ...]
+    dtype: str
+    reduction: str
+    window: int
+    backend: str
+    share_gpus: bool
+    records: str
+    run_id: str
+    env_names: tuple[str, ...]
+    expect_ranks: int
+    rule: StoppingRule
+    seed: int
+    check: bool
+    libmpi: str
 
     @classmethod
     def parse(cls, arguments: Sequence[str]) -> Options:
-        """Reads the arguments, without the program's name; a ``UsageFault`` says what is legal."""
-        given: dict[str, str] = {}
-        rest = list(arguments)
-        while rest:
-            name, equals, value = rest.pop(0).partition("=")
-            if name in ("--help", "--version"):
-                return cls(print=name.removeprefix("--"))
-            if name not in _OPTIONS:
-                raise UsageFault(f"unknown option '{name}'; options are: {' '.join(_OPTIONS)}")
-            if not equals:
-                if not rest:
-                    raise UsageFault(f"{name} needs a value")
-                value = rest.pop(0)
-            given[name] = value
-        return cls.of_words(given)
+        """Reads the arguments, without the program's name.
 
-    @classmethod
-    def of_words(cls, given: Mapping[str, str]) -> Options:
-        """Options from texts by their names on the command line; faults as ``parse``."""
-        values: dict[str, Any] = {}
-        rule: dict[str, Any] = {}
-        for name, text in given.items():
-            key, parse_value = _OPTIONS[name]
-            try:
-                (rule if key in _OF_RULE else values)[key] = parse_value(text)
-            except UsageFault as fault:
-                raise UsageFault(f"{name}: {fault}") from None
-        options = cls(rule=StoppingRule(**rule), **values)
+        Raises:
+            UsageFault: one is wrong; it says what is legal.
+            SystemExit: help or the version was asked for, and is printed.
+        """
+        given = vars(_parser().parse_args(arguments))
+        rule = StoppingRule(**{one.name: given.pop(one.name) for one in fields(StoppingRule)})
+        given["share_gpus"] = given["share_gpus"] == "yes"
+        given["check"] = given["check"] == "full"
+        options = cls(**given, rule=rule)
         _check(options)
         return options
 
@@ -117,33 +96,52 @@ class Options:
 def _check(options: Options) -> None:
     if options.python and not options.op.startswith("own:"):
         raise UsageFault("--python goes with --op own:NAME")
-    if not options.op:
-        raise UsageFault("--op is missing: say which operation")
     if not options.python and options.op not in OPERATIONS:
         raise UsageFault(f"unknown operation '{options.op}'; one of: {', '.join(OPERATIONS)}")
-    if not options.sizes:
-        raise UsageFault("--sizes is missing: give sizes in bytes")
     if options.rule.min_samples > options.rule.max_samples:
         raise UsageFault("--min-samples is more than --max-samples")
-    if options.shares_gpus and not options.uses_gpus:
+    if options.share_gpus and not options.uses_gpus:
         raise UsageFault(f"--share-gpus yes is for GPUs: --backend {options.backend} uses none")
+
+
+class _Parser(ArgumentParser):
+    def format_help(self) -> str:
+        return _HELP.format(operations=", ".join(OPERATIONS))
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageFault(message)
+
+
+def _parser() -> ArgumentParser:
+    parser = _Parser(allow_abbrev=False)
+    version = f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})"
+    add, rule = parser.add_argument, StoppingRule
+    add("--version", action="version", version=version)
+    add("--op", required=True)
+    add("--python", default="")
+    add("--sizes", type=_sizes, required=True)
+    add("--dtype", choices=ELEMENT_BYTES, default="float32")
+    add("--reduction", choices=("sum", "max"), default="sum")
+    add("--window", type=_number(int, 1, 4096), default=WINDOW)
+    add("--backend", choices=("python-host", "python-device"), default="python-host")
+    add("--share-gpus", choices=("yes", "no"), default="no")
+    add("--records", default="")
+    add("--run-id", default="")
+    add("--env-names", type=_names, default=())
+    add("--expect-ranks", type=_number(int, 1, _MOST), default=0)
+    add("--warmup", type=_number(int, 0, _MOST), default=rule.warmup)
+    add("--min-samples", type=_number(int, 1, _MOST), default=rule.min_samples)
+    add("--max-samples", type=_number(int, 1, _MOST), default=rule.max_samples)
+    add("--relative-ci", type=_number(float, 0.0, 1.0), default=rule.relative_ci)
+    add("--time-cap", type=_number(float, 1e-6, 1e5), default=rule.time_cap_s, dest="time_cap_s")
+    add("--seed", type=_number(int, 0, 2**63 - 1), default=1)
+    add("--check", choices=("full", "none"), default="full")
+    add("--libmpi", default="")
+    return parser
 
 
 def _names(text: str) -> tuple[str, ...]:
     return tuple(text.split(",")) if text else ()
-
-
-def _one_of(*words: str) -> Callable[[str], str]:
-    def parse_word(text: str) -> str:
-        if text not in words:
-            raise UsageFault(f"unknown '{text}'; one of: {', '.join(words)}")
-        return text
-
-    return parse_word
-
-
-def _is(yes: str, no: str) -> Callable[[str], bool]:
-    return lambda text: _one_of(yes, no)(text) == yes
 
 
 def _number(kind: Callable[[str], Any], low: float, high: float) -> Callable[[str], Any]:
@@ -153,7 +151,7 @@ def _number(kind: Callable[[str], Any], low: float, high: float) -> Callable[[st
         except ValueError:
             value = None
         if value is None or not low <= value <= high:
-            raise UsageFault(f"'{text}' is not a number from {low} to {high}")
+            raise ArgumentTypeError(f"'{text}' is not a number from {low} to {high}")
         return value
 
     return parse_number
@@ -163,30 +161,5 @@ def _sizes(text: str) -> tuple[int, ...]:
     sizes = tuple(map(_number(int, 1, _LARGEST_SIZE), text.split(",")))
     for size in sizes:
         if sizes.count(size) > 1:
-            raise UsageFault(f"{size} is there twice")
+            raise ArgumentTypeError(f"{size} is there twice")
     return sizes
-
-
-_OPTIONS: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "--op": ("op", str),
-    "--python": ("python", str),
-    "--sizes": ("sizes", _sizes),
-    "--dtype": ("dtype", _one_of(*ELEMENT_BYTES)),
-    "--reduction": ("reduction", _one_of("sum", "max")),
-    "--window": ("window", _number(int, 1, 4096)),
-    "--backend": ("backend", _one_of(*_BACKENDS)),
-    "--share-gpus": ("shares_gpus", _is("yes", "no")),
-    "--records": ("records", str),
-    "--run-id": ("run_id", str),
-    "--env-names": ("env_names", _names),
-    "--expect-ranks": ("expect_ranks", _number(int, 1, _MOST)),
-    "--warmup": ("warmup", _number(int, 0, _MOST)),
-    "--min-samples": ("min_samples", _number(int, 1, _MOST)),
-    "--max-samples": ("max_samples", _number(int, 1, _MOST)),
-    "--relative-ci": ("relative_ci", _number(float, 0.0, 1.0)),
-    "--time-cap": ("time_cap_s", _number(float, 1e-6, 1e5)),
-    "--seed": ("seed", _number(int, 0, 2**63 - 1)),
-    "--check": ("check", _is("full", "none")),
-    "--libmpi": ("libmpi", str),
-}
-_OF_RULE = frozenset(StoppingRule.__dataclass_fields__)

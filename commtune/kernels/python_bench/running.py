@@ -10,11 +10,9 @@ import sys
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-import commtune
 from commtune.kernels.python_bench import devices, faults, records
 from commtune.kernels.python_bench.measuring import Measurer
 from commtune.kernels.python_bench.messages import MessagePattern
@@ -42,13 +40,7 @@ def run_command(arguments: Sequence[str], began: float) -> int:
         options = Options.parse(arguments[1:])
     except faults.UsageFault as fault:
         return _exit_of_all(fault.status, str(fault), speak=_speaks_for_all())
-    if options.print == "help":
-        print(Options.help(), end="")
-    elif options.print == "version":
-        print(f"commtune-bench {commtune.__version__} (Python {sys.version.split()[0]})")
-    else:
-        return _run_benchmark(options, arguments, began)
-    return faults.OK
+    return _run_benchmark(options, arguments, began)
 
 
 def _speaks_for_all() -> bool:
@@ -57,7 +49,7 @@ def _speaks_for_all() -> bool:
 
 
 def _exit_of_all(status: int, message: str, *, speak: bool) -> int:
-    """One rank says what is wrong; the others wait, as a launcher may end all with the first."""
+    """Prints what is wrong on one rank; others wait, as a launcher may end all with the first."""
     if speak:
         print(f"commtune-bench: {message}", file=sys.stderr, flush=True)
     else:
@@ -120,7 +112,7 @@ def _measure_all(
     gpu: devices.Gpu | None,
     init_s: float,
 ) -> dict[str, Any]:
-    """Header and measurements; what they come to. ``gpu`` is this rank's, if chosen already."""
+    """Writes header and measurements, and returns totals; ``gpu``: this rank's, if chosen."""
     placement = Placement.of(world, options.env_names)
     memory: devices.Memory
     denied = ""
@@ -163,15 +155,13 @@ def _measure_all(
 
 
 def _early_gpu(options: Options) -> devices.Gpu | None:
-    return devices.Gpu.choose_early(shares=options.shares_gpus) if options.uses_gpus else None
+    return devices.Gpu.choose_early(shares=options.share_gpus) if options.uses_gpus else None
 
 
 def _late_gpu(options: Options, world: World, placement: Placement) -> devices.Gpu:
     machines, rank = placement.machines, world.rank
     on_machine = machines.count(machines[rank])
-    return devices.Gpu.choose(
-        placement.machine_ranks[rank], on_machine, shares=options.shares_gpus
-    )
+    return devices.Gpu.choose(placement.machine_ranks[rank], on_machine, shares=options.share_gpus)
 
 
 def _together(world: World, make: Callable[[], _Made]) -> _Made:
@@ -227,16 +217,15 @@ class Pattern(MessagePattern):
             UsageFault: an option, or a message of the pattern, is wrong.
         """
         name = re.sub(r"[^A-Za-z0-9._-]", "-", cls.__name__)
-        words = {"--" + key.replace("_", "-"): str(value) for key, value in options.items()}
+        words = {"--" + key.replace("_", "-"): value for key, value in options.items()}
         words["--sizes"] = ",".join(str(size) for size in sizes)
         unknown = [word for word in words if word not in _MEASURE_OPTIONS]
         if unknown:
             raise faults.UsageFault(
                 f"no such option: {unknown[0]}; options are: {' '.join(_MEASURE_OPTIONS)}"
             )
-        asked = replace(
-            Options.of_words({**words, "--op": "own:" + name, "--python": name}), python=""
-        )
+        words |= {"--op": "own:" + name, "--python": name}
+        asked = Options.parse([f"{word}={value}" for word, value in words.items()])
         gpu = _early_gpu(asked)
         world = World(asked.libmpi)
         if world.began_it:
@@ -296,7 +285,7 @@ def _wrong_world(expected: int, size: int) -> str:
 
 
 def _warn_of_lone_world(world: World) -> None:
-    """Ranks by themselves measure nothing that a network does, and each of them says so."""
+    """Warns that each rank is by itself, so that no network is measured."""
     *_, started = launched_ranks()
     if world.size == 1 and started > 1 and _speaks_for_all():
         library = world.library().partition(",")[0]

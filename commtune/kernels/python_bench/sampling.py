@@ -39,7 +39,7 @@ def summarise_samples(samples: Sequence[float]) -> _Summary:
 
 
 def _quantile(ascending: Sequence[float], share: float) -> float:
-    """By linear interpolation between neighbours."""
+    """A quantile, by linear interpolation between neighbours."""
     position = share * (len(ascending) - 1)
     below = int(position)
     above = min(below + 1, len(ascending) - 1)

@@ -154,7 +154,7 @@ class Operations:
         return all_at_once
 
     def _exchange(self, layout: Layout, send: Any, received: Any) -> Callable[[], None]:
-        """To one rank and from one, at once."""
+        """Sends to one rank and receives from one at the same time."""
         comm, waitall = self._world.comm, self._world.mpi.Request.Waitall
         rank, ranks = self._world.rank, self._world.size
         if layout.operation == "bidirectional":

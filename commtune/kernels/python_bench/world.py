@@ -101,7 +101,7 @@ class World:
     def to_first(
         self, values: Sequence[_Value], combine: Callable[[_Value, _Value], _Value]
     ) -> list[_Value]:
-        """Rank 0 gets each value over all ranks; others what their branch came to."""
+        """Reduces each value over all ranks to rank 0; others get what their branch came to."""
         # Point-to-point messages along a binomial tree, as in src/ranks/world.cpp: a configuration
         # that breaks a collective operation must not hide that from its own check.
         combined, step = list(values), 1
@@ -116,7 +116,7 @@ class World:
         return combined
 
     def from_first(self, value: _Value) -> _Value:
-        """Everybody gets rank 0's value."""
+        """Broadcasts rank 0's value."""
         step = 1
         while step < self.size:
             step *= 2
@@ -130,7 +130,7 @@ class World:
         return value
 
     def gather(self, value: _Value) -> list[_Value]:
-        """Rank 0 gets the value of every rank, in their order; others get nothing."""
+        """Gathers the values of all ranks, in their order, on rank 0; others get nothing."""
         if not self.is_first:
             self.comm.send(value, dest=0, tag=_TAG)
             return []
@@ -149,7 +149,7 @@ class World:
 
 
 def _load() -> None:
-    """Has mpi4py find its MPI library, which it doesn't begin."""
+    """Loads mpi4py and its MPI library, without initializing MPI."""
     try:
         import mpi4py
     except ImportError as error:
@@ -278,7 +278,7 @@ def _places_on(numbers: Sequence[int]) -> list[int]:
 
 
 def _cpu_list(cpus: Collection[int]) -> str:
-    """0-3,8 and the like."""
+    """Formats numbers of processors like ``0-3,8``."""
     spans: list[list[int]] = []
     for cpu in sorted(cpus):
         if spans and spans[-1][1] == cpu - 1:

@@ -29,7 +29,7 @@ _BESIDE = 0.34
 
 
 def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
-    """Times above, ratios with intervals below, a column for each machine state."""
+    """Draws times, and below them ratios with intervals; a column for each machine state."""
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
 
@@ -65,7 +65,7 @@ def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
 
 
 def draw_pairs(points: _Points) -> style.Picture:
-    """Every pair of runs as a dot, with the interval that was made of them."""
+    """Draws every pair of runs as a dot, with the interval that was made of them."""
     sound = [p for p in points if p.pairs and p.is_judged]
     speeds = _speeds(sound)
 
@@ -83,7 +83,7 @@ def draw_pairs(points: _Points) -> style.Picture:
         for axis, speed in zip(axes, speeds, strict=True):
             here = [p for p in sound if p.evidence.speed == speed]
             x = [p.bytes for p in here for _ in p.pairs]
-            style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs], style.INK)
+            style.pin_outliers(axis, x, [pair.ratio for p in here for pair in p.pairs])
 
     pairs = sum(len(p.pairs) for p in sound)
     return style.Picture(
@@ -99,7 +99,7 @@ def draw_pairs(points: _Points) -> style.Picture:
 
 def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
               ) -> style.Picture:  # fmt: skip
-    """Bus bandwidth of both by size, with what the machine is built for.
+    """Draws the bus bandwidth of both by size, with what the machine is built for.
 
     Args:
         busbw: bytes per second at a point, from a time in seconds.
@@ -221,7 +221,7 @@ def _intervals(axes: Axes, x: Sequence[float], points: _Points, **look: Any) -> 
 
 
 def _limit_ratios(axes: Sequence[Axes], gains: Sequence[Interval]) -> None:
-    """Vertical axes for ratios; wild intervals are cut off rather than making all others flat."""
+    """Limits axes of ratios: wild intervals are cut off rather than flatten the others."""
     low = min([1.0, *(max(g.low, g.ratio / 1.5) for g in gains)])
     high = max([1.0, *(min(g.high, g.ratio * 1.5) for g in gains)])
     for axis in axes:
@@ -268,7 +268,7 @@ _SHORTEST_AXIS = 0.01
 
 
 def draw_ablation(number: int, found: Ablation) -> style.Picture:
-    """A small picture for each variable: the ratio without/with it, by size."""
+    """Draws a small picture for each variable: the ratio without/with it, by size."""
     shown = [v for v in found.variables if v.effects][:_MOST_VARIABLES]
     columns = 1 if len(shown) == 1 else 2
     rows = math.ceil(len(shown) / columns)
@@ -297,7 +297,7 @@ def draw_ablation(number: int, found: Ablation) -> style.Picture:
 
 
 def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
-    """Spread of times between values, a row for each variable, a colour for each range."""
+    """Draws the spread of times between values: a row a variable, a colour a range."""
     names = rank_variables(found)[:_MOST_VARIABLES]
 
     def draw(figure: Figure) -> None:
@@ -326,7 +326,7 @@ def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
 
 
 def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
-    """Full colours, whatever the bars that come first look like, and what the ticks mean."""
+    """Draws the legend: full colours, whatever the first bars look like, and what ticks mean."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 

@@ -158,14 +158,14 @@ def outlier_limits(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
     return min(lows), max(highs)
 
 
-def pin_outliers(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
+def pin_outliers(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
     """Marks what is outside a vertical axis by triangles at its ends."""
     low, high = axes.get_ylim()
     below = [place for place, value in zip(x, y, strict=True) if value < low]
     above = [place for place, value in zip(x, y, strict=True) if value > high]
     for marker, places, end in (("v", below, low), ("^", above, high)):
         if places:
-            (marks,) = axes.plot(places, [end] * len(places), marker, ms=4, color=colour, mew=0,
+            (marks,) = axes.plot(places, [end] * len(places), marker, ms=4, color=INK, mew=0,
                                  clip_on=False, zorder=4)  # fmt: skip
             marks.set_in_layout(False)
 

@@ -22,7 +22,7 @@ _MARKS = {"mixed": style.FAINT, **style.SPEED_COLOURS}
 
 
 def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
-    """Times of the default over the campaign, a row for each of a few sizes."""
+    """Draws times of the default over the campaign, a row for each of a few sizes."""
     sizes = _drawn_sizes(sorted({run.bytes for run in runs}))
 
     def draw(figure: Figure) -> None:
@@ -49,7 +49,7 @@ def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
 
 
 def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Picture:
-    """Wall time by phase: runs that count, failed and lost ones, outside runs, the budget."""
+    """Draws wall time by phase: runs that count, failed, lost; outside runs; the budget."""
 
     def draw(figure: Figure) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -118,9 +118,7 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
         axes,
         style.outlier_limits([r.median_s for r in runs if r.speed == speed] for speed in speeds),
     )
-    style.pin_outliers(
-        axes, [r.at_s / factor for r in runs], [r.median_s for r in runs], style.INK
-    )
+    style.pin_outliers(axes, [r.at_s / factor for r in runs], [r.median_s for r in runs])
     axes.grid(alpha=0.5)
 
 

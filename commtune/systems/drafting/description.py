@@ -6,7 +6,7 @@ placeholder, whose source says so.
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from datetime import date
 from importlib import resources
 from typing import Any
 
+import yaml
 from jinja2 import Environment, StrictUndefined
 
 from commtune.documents.nearest import quote_value, suggest
@@ -24,9 +25,6 @@ from commtune.systems.detection.seen import SeenMachine, SeenPartition, SeenSlur
 from commtune.systems.nominal.fabric import Fabric
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_PLAIN_TEXT = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*(?: [A-Za-z0-9_./-]+)*")
-#: Words that YAML takes for truth values or for nothing.
-_RESERVED = ("y", "n", "yes", "no", "true", "false", "on", "off", "null")
 
 
 @dataclass(frozen=True)
@@ -241,10 +239,10 @@ def _memory(amount: int) -> str:
 
 
 def _yaml_text(value: str) -> str:
-    """As YAML: quoted wherever a reader could take it for something else than a text."""
-    if _PLAIN_TEXT.fullmatch(value) and value.lower() not in _RESERVED:
-        return value
-    return json.dumps(_printable(value), ensure_ascii=False)
+    """As YAML has it in a list: quoted wherever it could be taken for something else."""
+    listed = [_printable(value)]
+    said = yaml.safe_dump(listed, default_flow_style=True, allow_unicode=True, width=math.inf)
+    return said[1:-2]
 
 
 def _printable(value: str) -> str:

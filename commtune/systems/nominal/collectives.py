@@ -52,7 +52,7 @@ class Nominal:
         return f"{said}; above it, so that model does not hold here" if share > _ABOVE else said
 
     def plain(self) -> dict[str, Any]:
-        """For programs; bytes per second."""
+        """Plain data for programs; bytes per second."""
         return {
             "nominal_Bps": self.bytes_per_s,
             "model": self.model,
@@ -147,7 +147,7 @@ def _assuming(bound: Bound | None, question: NominalQuestion) -> Bound | None:
 
 
 def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
-    """Of a hierarchical algorithm whose steps overlap, the slower step decides."""
+    """The slower step of a hierarchical algorithm: its steps overlap, so that this one decides."""
     if inside is None:
         return between
     own = bus_factor(question.operation, question.each)

@@ -121,7 +121,7 @@ class Fabric:
         return f"{format_bandwidth(capacity)} lead out of {self.names(part)}"
 
     def path_width(self, path: Sequence[int]) -> float:
-        """A path is as wide as its narrowest hop."""
+        """The width of a path, which is that of its narrowest hop."""
         return min(self.capacity[hop] for hop in pairwise(path))
 
     def widest_path(self, start: int, end: int) -> _Path | None:
@@ -162,7 +162,7 @@ class Fabric:
         return active * self.ports.bandwidth / max(shared)
 
     def self_bounds(self) -> tuple[float, float] | None:
-        """Of a GPU's copy to itself: bytes copied (b/t), and bytes read and written (2b/t)."""
+        """Bounds of a GPU's copy to itself: bytes copied (b/t), bytes read and written (2b/t)."""
         return None if self.memory is None else (self.memory / 2, self.memory)
 
     @classmethod

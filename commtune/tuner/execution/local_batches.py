@@ -44,7 +44,7 @@ class LocalBatches:
         return self._due.pop(0)() if self._due else []
 
     def settled(self) -> None:
-        """Nothing is kept for runs whose results are stored."""
+        """Does nothing: nothing is kept for runs whose results are stored."""
 
     def adopt(self, requests: Sequence[RunRequest]) -> None:
         """Queues the recovery of runs, whose processes ``collect`` ends and records it reads."""

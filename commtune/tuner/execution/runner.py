@@ -202,14 +202,13 @@ class Runner:
         settled.update(c for plan in self.plans.values() for c in plan.order)
         return [configuration for configuration in self.trials if configuration not in settled]
 
-    def new_trial(self, configuration: Configuration, origin: str) -> int:
-        """Returns the number of a configuration's trial, which is stored if it is new."""
+    def new_trial(self, configuration: Configuration, origin: str) -> None:
+        """Stores the trial of a configuration, if it is new."""
         if configuration not in self.trials:
             number = len(self.trials)
             self.store.add_trial(self.campaign_id, number, configuration, origin)
             self.trials[configuration] = number
             self.searched += is_searched(origin)
-        return self.trials[configuration]
 
     def new_block(self) -> int:
         """Returns the number of a new block."""

@@ -161,16 +161,9 @@ class TableModel:
         What a machine state hid is taken from the sizes beside it.
         """
         values = np.array([row for _, row in runs]).reshape(len(runs), len(self.sizes))
-        known = ~np.isnan(values)
-        is_some = known.any(axis=1)
-        values, known = values[is_some], known[is_some]
-        if not known.all():
-            # One interpolation for all rows, each as far from the next as no two sizes are.
-            at = np.log(self.sizes) + 100 * np.arange(len(values))[:, None]
-            first = np.where(known, at, np.inf).min(axis=1, keepdims=True)
-            last = np.where(known, at, -np.inf).max(axis=1, keepdims=True)
-            values = np.interp(at.clip(first, last), at[known], values[known])
-        return list(compress((configuration for configuration, _ in runs), is_some)), values
+        is_some = ~np.isnan(values).all(axis=1)
+        filled = _interpolate_gaps(values[is_some], np.log(self.sizes))
+        return list(compress((configuration for configuration, _ in runs), is_some)), filled
 
     def remove_trend(
         self, runs: Sequence[tuple[Configuration, Speedups]]
@@ -374,3 +367,26 @@ class TableModel:
         plain = (1 - common) * np.eye(count) + common
         shrunk: Matrix = (found + plain * spread) / 2
         return shrunk
+
+
+def _interpolate_gaps(values: Matrix, at: Matrix) -> Matrix:
+    """Rows with their gaps (NaN) filled: linearly between the known columns on both sides.
+
+    Outside of these, the nearest known column's value stands. All rows at once: one by one,
+    20,000 of them take 0.2 s.
+
+    Args:
+        values: rows of which each has a value at least.
+        at: where the columns are, in ascending order.
+    """
+    known, end = ~np.isnan(values), len(at)
+    last = np.maximum.accumulate(np.where(known, np.arange(end), -1), axis=1)
+    following = np.minimum.accumulate(np.where(known, np.arange(end), end)[:, ::-1], axis=1)
+    rows, columns = np.nonzero(~known)
+    left, right = last[rows, columns], following[:, ::-1][rows, columns]
+    left, right = np.where(left < 0, right, left), np.where(right == end, left, right)
+    low, high = values[rows, left], values[rows, right]
+    share = (at[columns] - at[left]) / np.where(left < right, at[right] - at[left], 1.0)
+    filled = values.copy()
+    filled[rows, columns] = low + share * (high - low)
+    return filled

@@ -46,7 +46,6 @@ class Importance:
         noise: the 95 % quantile of that if the variable does nothing; with 20 to 40
             configurations and a variable of eight values, the 90 % quantile (simulated).
         fastest, slowest: the values; ``None`` for unset.
-        values: number of values that were compared.
     """
 
     name: str
@@ -54,7 +53,6 @@ class Importance:
     noise: float
     fastest: str | None
     slowest: str | None
-    values: int
 
     @property
     def stands_out(self) -> bool:
@@ -169,5 +167,4 @@ def _importance(
         noise=float(np.expm1(np.quantile(by_chance, _QUANTILE))),
         fastest=values[int(own.argmin())],
         slowest=values[int(own.argmax())],
-        values=len(values),
     )

@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from statistics import fmean
+from statistics import fmean, linear_regression
 
 from commtune.model import FEWEST_PAIRS, Interval, Verdict
 
@@ -99,13 +99,11 @@ def estimate_adjusted(logs: Sequence[float], shifts: Sequence[float]) -> Estimat
     count = len(logs)
     if count < 3:
         return None
-    middle, shift = fmean(logs), fmean(shifts)
+    shift = fmean(shifts)
     squares = math.fsum((x - shift) ** 2 for x in shifts)
     if squares == 0:
         return None
-    both = zip(shifts, logs, strict=True)
-    slope = math.fsum((x - shift) * (y - middle) for x, y in both) / squares
-    mean = middle - slope * shift
+    slope, mean = linear_regression(shifts, logs)
     both = zip(shifts, logs, strict=True)
     rest = math.fsum((y - mean - slope * x) ** 2 for x, y in both) / (count - 2)
     error = math.sqrt(rest * (1 / count + shift**2 / squares))

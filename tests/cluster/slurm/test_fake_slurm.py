@@ -199,7 +199,7 @@ def test_a_script_can_run_inside_of_sbatch(fake: FakeSlurm, script: Path) -> Non
     assert (script.parent / "ran").read_text() == "ran\n"
     fake.advance(60)
     (record,) = SlurmScheduler(fake.environment).account([job], BEGIN)
-    assert (record.observed.state, record.exit_code) == (JobState.FAILED, 3)
+    assert record.observed.state is JobState.FAILED
     assert record.elapsed_s == 60
 
 
@@ -239,9 +239,7 @@ def test_a_thousand_jobs(fake: FakeSlurm, script: Path) -> None:
 def fake_job(script: Path) -> dict[str, object]:
     return {
         "name": script.name,
-        "comment": "",
         "user": os.getuid(),
-        "user_name": "root",
         "node_count": 2,
         "submitted": BEGIN,
         "cancelled": None,

@@ -29,7 +29,6 @@ from commtune.cluster.slurm.site import explain_silence, explain_silent_accounts
 
 RECORDED = Path(__file__).parent / "recorded"
 EXPECTED = {**LIVING, **ENDED}
-COMMENT = "a comment|with; $(odd) text"
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +68,6 @@ def check_queue(answer: QueueSnapshot, jobs: Mapping[str, str]) -> None:
             assert (part.ended_at is not None) == part.observed.state.is_over
             reason = part.observed.reason
             assert not reason or classify_reason(reason) is not PendingReason.UNKNOWN
-    assert answer.parts(jobs["completed"])[0].comment == COMMENT
     assert [part.id.partition("+")[2] for part in answer.parts(jobs["heterogeneous"])] == [
         "0",
         "1",
@@ -82,8 +80,6 @@ def check_accounts(records: tuple[AccountedJob, ...], jobs: Mapping[str, str]) -
         states = {record.observed.state for record in parts[jobs[name]]}
         assert EXPECTED[name] in states, name
     by_name = {record.name: record for record in records}
-    assert (by_name["failed"].exit_code, by_name["failed"].signal) == (3, None)
-    assert (by_name["killed"].exit_code, by_name["killed"].signal) == (0, 11)
     assert by_name["cancelled"].observed.cancelled_by == 0
     assert by_name["node-failure"].node_list == "n3"
     assert by_name["completed"].node_count == 2

@@ -23,7 +23,6 @@ from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.errors import MissingComponent
 from commtune.model import MpiInstallation
 
-PROJECT = Path(__file__).parents[3]
 LINE = re.compile(r"rank (\d) of (\d) on (\S+): sum (\d+), crossed (\d)")
 #: Open MPI starts no ranks as root unless told twice.
 AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
@@ -32,7 +31,7 @@ AS_ROOT = "OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"
 def wheel(name: str) -> MpiInstallation:
     found: MpiInstallation | None = None
     try:
-        found = find_mpi(f"wheel:{name}", project_mpi=[PROJECT / ".mpi"])
+        found = find_mpi(f"wheel:{name}")
     except MissingComponent as error:
         require_component(f"{name} ({error.message})", False)
     assert found

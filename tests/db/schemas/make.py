@@ -41,7 +41,7 @@ def fill(store: Store) -> None:
     """Puts something into every table."""
     handle, _ = store.begin(given.campaign(), LockOwner("node1", "boot", 1, 2, 3))
     campaign_id = handle.id
-    store.add_trial(campaign_id, 1, given.TUNED, "sampler", "large")
+    store.add_trial(campaign_id, 1, given.TUNED, "sampler")
     store.start_runs(campaign_id, [given.request()], "s1")
     result = given.result(other_load=0.25, nodes=("n1", "n2"), distance="same-switch", end_s=0.125)
     store.finish_run(campaign_id, result, "allreduce")

@@ -26,7 +26,7 @@ def session_mpi() -> MpiInstallation | None:
     """The MPI named by COMMTUNE_TEST_MPI (a prefix), else the project's MPICH wheel, or none."""
     named = os.environ.get("COMMTUNE_TEST_MPI", "")
     try:
-        return find_mpi(named or "wheel:mpich", project_mpi=[_ROOT / ".mpi"])
+        return find_mpi(named or "wheel:mpich")
     except CommtuneError:
         if named:  # someone meant it: a skip would hide the mistake
             raise

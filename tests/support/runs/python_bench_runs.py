@@ -19,14 +19,12 @@ from commtune.errors import CommtuneError
 from commtune.kernels.programs import libmpi_of
 from commtune.model import MpiInstallation
 
-_PROJECT_MPI = Path(__file__).parents[3] / ".mpi"
-
 
 def installed_mpi(named: str) -> MpiInstallation:
     """An MPI of this machine or of this checkout; skips where it isn't there."""
     found = None
     try:
-        found = find_mpi(named, project_mpi=[_PROJECT_MPI])
+        found = find_mpi(named)
     except CommtuneError as error:
         require_component(f"{named} ({error})", found=False)
     assert found is not None

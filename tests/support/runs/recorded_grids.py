@@ -8,8 +8,16 @@ from pathlib import Path
 
 from commtune.campaign.plan import Plan
 from commtune.documents.yaml_document import parse_document
-from commtune.model import DEFAULT, Configuration, Operation, Outcome, Timing, Workload
-from commtune.replay.recording import Grid, GridHeader, RecordedRun, RecordedSize
+from commtune.model import (
+    DEFAULT,
+    Configuration,
+    Measurement,
+    Operation,
+    Outcome,
+    Timing,
+    Workload,
+)
+from commtune.replay.recording import Grid, GridHeader, RecordedRun, parse_size
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import build_space
 
@@ -17,6 +25,7 @@ GRIDS = Path(__file__).parents[3] / "benchmarks" / "grids"
 SIZES = (8, 65536)
 #: Core-to-core round trips of a fast and a slow machine, seconds.
 FAST_S, SLOW_S = 80e-9, 430e-9
+_BUS_FACTOR = 1.5
 ONE, TWO = Configuration({"A": "1"}), Configuration({"A": "2"})
 
 _SPACE = """
@@ -50,20 +59,21 @@ def header(**other: object) -> GridHeader:
         "campaign": "campaign: 1\nname: small\nspace: mpich-host\n",
         "pinned": {"P": "1"},
         "benchmark": {"sources": "0" * 16},
-        "bus_factor": 1.5,
+        "bus_factor": _BUS_FACTOR,
         **other,
     }
     return GridHeader(**values)  # type: ignore[arg-type]  # by name, each of its own type
 
 
-def sizes(factor: float, canary_s: float) -> tuple[RecordedSize, ...]:
+def sizes(factor: float, canary_s: float) -> tuple[Measurement, ...]:
     """What a run says of both sizes, for a configuration that takes ``factor`` times as long."""
     slow = canary_s / FAST_S
-    return tuple(
-        RecordedSize(size, t, canary_s, canary_s, 0.9 * t, 1.2 * t)
-        for size in SIZES
-        for t in [factor * slow * (1e-6 + size * 1e-10)]
-    )
+    found = []
+    for size in SIZES:
+        time_s = factor * slow * (1e-6 + size * 1e-10)
+        row = [1e9 * t for t in (time_s, canary_s, canary_s, 0.9 * time_s, 1.2 * time_s)]
+        found.append(parse_size(size, row, wall_s=0.5, bus_factor=_BUS_FACTOR))
+    return tuple(found)
 
 
 def small_grid(rounds: int = 12) -> Grid:

@@ -27,7 +27,6 @@ from commtune.model import (
     Workload,
 )
 
-_ROOT = Path(__file__).parents[3]
 _LIMIT_S = 300.0
 
 
@@ -83,7 +82,7 @@ def traced_on(wheel: str, folder: Path) -> Bench:
 @cache
 def _built(wheel: str) -> tuple[MpiInstallation, Path] | None:
     try:
-        mpi = find_mpi(f"wheel:{wheel}", project_mpi=[_ROOT / ".mpi"])
+        mpi = find_mpi(f"wheel:{wheel}")
     except MissingComponent:
         return None
     return mpi, built_benchmark(mpi)

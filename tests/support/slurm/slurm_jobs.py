@@ -52,7 +52,7 @@ def make_jobs(cluster: Cluster, *, patient: bool = False) -> dict[str, str]:
 
     one = ("--nodes=1", "--ntasks=1", "--nodelist=n1")
     submit("node-failure", SLEEP, "--nodes=1", "--ntasks=1", "--nodelist=n3")
-    submit("completed", "srun -n2 true", "--nodes=2", "--comment=a comment|with; $(odd) text")
+    submit("completed", "srun -n2 true", "--nodes=2")
     failed = submit("failed", "exit 3", *one)
     submit("killed", "kill -SEGV $$", *one)
     submit("array", "exit $((SLURM_ARRAY_TASK_ID - 1))", "--array=1-2")

@@ -229,7 +229,7 @@ class FakeSlurm:
         with self.store.changing() as state:
             state["jobs"][job]["hidden"] = list(programs)
 
-    def foreign_job(self, name: str, *, user: int = 4711, comment: str = "") -> str:
+    def foreign_job(self, name: str, *, user: int = 4711) -> str:
         """A job that another user, or this one by hand, has submitted; returns its number."""
         with self.store.changing() as state:
             number = state["next_number"]
@@ -237,9 +237,7 @@ class FakeSlurm:
             state["jobs"][str(number)] = {
                 "number": number,
                 "name": name,
-                "comment": comment,
                 "user": user,
-                "user_name": f"u{user}",
                 "node_count": 1,
                 "submitted": now_in(state),
                 "cancelled": None,

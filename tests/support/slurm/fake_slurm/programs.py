@@ -186,9 +186,7 @@ def _new_job(
     return {
         "number": number,
         "name": options.get("job-name") or os.path.basename(script),
-        "comment": options.get("comment", ""),
         "user": os.getuid(),
-        "user_name": "root" if os.getuid() == 0 else str(os.getuid()),
         "node_count": len(nodes),
         "partition": options.get("partition", state["partitions"][0]),
         "tasks": int(options.get("ntasks") or 0)
@@ -238,9 +236,7 @@ def _queue_line(job: Json, stay: Stay, form: str) -> str:
         "e": _time(stay.ended),
         "D": str(job["node_count"]),
         "N": compact(stay.nodes),
-        "u": job["user_name"],
         "j": job["name"],
-        "k": job["comment"] or "(null)",
     }
     return _filled(form, values)
 
@@ -287,13 +283,11 @@ def _account_line(job: Json, stay: Stay, now: float, options: dict[str, str]) ->
         "JobIDRaw": number,
         "State": stay.word if by is None else f"{stay.word} by {by}",
         "Reason": stay.reason if stay.word == "PENDING" else "None",
-        "ExitCode": f"{stay.code}:{stay.signal}",
         "Start": _time(stay.started, "Unknown"),
         "End": _time(stay.ended, "Unknown"),
         "ElapsedRaw": str(int(ran_s)),
         "AllocNodes": str(len(stay.nodes)),
         "NodeList": compact(stay.nodes) or "None assigned",
-        "User": job["user_name"],
         "JobName": job["name"],
     }
     return options["delimiter"].join(values[name] for name in options["format"].split(","))

@@ -99,8 +99,6 @@ class Stay:
         self.started: float | None = more.get("started")
         self.ended: float | None = more.get("ended")
         self.nodes: list[str] = more.get("nodes", [])
-        self.code: int = more.get("code", 0)
-        self.signal: int = more.get("signal", 0)
         self.cancelled_by: int | None = more.get("by")
 
 
