@@ -120,7 +120,7 @@ def answer_question(
         with keep_open(database_url(db)):
             return _answer(str(operation), size, filters, stack, db, explained)
     except NoAnswer as nothing:
-        return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
+        return not_measured(nothing)
 
 
 def _answer(
@@ -148,10 +148,15 @@ def _answer(
         "answer": first["answer"],
         "message": _message(rows[0], first),
         "hint": "",
-        "environment": _environment(rows[0], first["answer"]),
+        "environment": first["environment"],
         "best": first,
         "others": others,
     }
+
+
+def not_measured(nothing: NoAnswer) -> dict[str, Any]:
+    """The answer to a question of which nothing is known, as JSON has it."""
+    return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
 
 
 def _without_answer(answer: Answer, message: str, hint: str) -> dict[str, Any]:
@@ -172,9 +177,3 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
         return "not measured; the neighbours disagree"
     why = "a speedup was ruled out" if told["reason"] == "ruled-out" else told["why"]
     return f"keep the default ({why})"
-
-
-def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
-    if answer is not Answer.RECOMMENDED or row.simulated:
-        return {}
-    return {**row.pinned, **row.configuration}

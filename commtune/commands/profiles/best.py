@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -12,6 +12,7 @@ from commtune import formatting as text
 from commtune.app.profiles.answers import (
     MOST_ANSWERS,
     best_answers,
+    not_measured,
     size_table,
     size_table_data,
 )
@@ -26,7 +27,8 @@ from commtune.commands.options import (
     operation_flag,
     print_json,
 )
-from commtune.model import PointEvidence, Verdict
+from commtune.errors import NoAnswer
+from commtune.model import Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import INCONCLUSIVE, point_cells
@@ -71,6 +73,22 @@ def best_command(
         "min_pairs": min_pairs, "min_days": min_days, "min_sessions": min_sessions,
         "min_nodes": min_nodes,
     }  # fmt: skip
+    try:
+        _print_best(operation, bytes_, filters, db, json_output=json_output)
+    except NoAnswer as nothing:
+        if json_output:
+            print_json(not_measured(nothing))
+        raise
+
+
+def _print_best(
+    operation: Operation,
+    bytes_: str | None,
+    filters: Mapping[str, Any],
+    db: str | None,
+    *,
+    json_output: bool,
+) -> None:
     if bytes_ is None:
         table = size_table(operation, filters, db)
         if json_output:
