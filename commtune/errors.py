@@ -44,14 +44,16 @@ def install_command(packages: str) -> str:
     """The command that adds Python packages to the environment that runs us, wherever PATH leads.
 
     Args:
-        packages: as pip takes them: ``commtune[python]``.
+        packages: as pip takes them: ``pandas``, or ``.[python]`` for packages that commtune uses
+            (it isn't on PyPI, where the name could be anybody's).
     """
     # Imported here: only the one who lacks something waits for it.
     import shutil
 
     known = shutil.which("python") == sys.executable
     python = "python" if known else shlex.quote(sys.executable)
-    return f"{python} -m pip install {shlex.quote(packages)}"
+    where = "  # in commtune's checkout" if packages.startswith(".") else ""
+    return f"{python} -m pip install {shlex.quote(packages)}{where}"
 
 
 class CommtuneError(Exception):

@@ -160,4 +160,4 @@ def test_what_is_not_installed_is_named() -> None:
     assert ended.returncode == 3
     first, hint = ended.stderr.splitlines()
     assert first == "commtune: commtune serve needs the Python package uvicorn"
-    assert hint.endswith("-m pip install 'commtune[serve]'")
+    assert hint.endswith("-m pip install '.[serve]'  # in commtune's checkout")

@@ -39,7 +39,7 @@ def serve_command(
             raise
         raise MissingComponent(
             f"commtune serve needs the Python package {error.name}",
-            hint=install_command("commtune[serve]"),
+            hint=install_command(".[serve]"),
         ) from error
     place = server.read_place(bind, allow_remote=allow_remote)
     if control and not place.is_local:
