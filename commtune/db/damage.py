@@ -22,7 +22,9 @@ from commtune.db.checked_values import (
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
-WHAT_TO_DO = "'commtune db check' lists all damage, 'commtune db repair' sets it apart"
+WHAT_TO_DO = (
+    "'commtune db check' lists all damage, 'commtune db repair' rebuilds the database without it"
+)
 
 
 @dataclass(frozen=True)

@@ -35,13 +35,13 @@ def db_check_command(db: DbOption = None) -> None:
         found = format_count(len(damage), "damaged value")
         raise DatabaseFault(
             f"the database {place} has {found}",
-            hint="commtune db repair sets damaged campaigns apart; nothing is lost",
+            hint="commtune db repair rebuilds it without damaged campaigns, and keeps the old file",
         )
     print(f"{place} is sound")
 
 
 def db_repair_command(db: DbOption = None) -> None:
-    """Set damaged campaigns apart; the database as it was is kept beside it."""
+    """Rebuild the database from the undamaged campaigns; the old file is kept."""
     from commtune.app.setup.repairing import repair_database
 
     done = repair_database(db)
