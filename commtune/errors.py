@@ -44,8 +44,7 @@ def install_command(packages: str) -> str:
     """The command that adds Python packages to the environment that runs us, wherever PATH leads.
 
     Args:
-        packages: as pip takes them: ``pandas``, or ``.[python]`` for packages that commtune uses
-            (it isn't on PyPI, where the name could be anybody's).
+        packages: as pip takes them: ``pandas``, or ``.[python]``: commtune isn't on PyPI.
     """
     # Imported here: only the one who lacks something waits for it.
     import shutil

@@ -135,12 +135,10 @@ def _answer(
     if not rows:
         rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
         known = ", ".join(dict.fromkeys(row.stack for row in rows))
-        said = _without_answer(
-            Answer.ANOTHER_STACK,
-            f"not measured with {stack}",
-            f"measured with: {known}; commtune verify measures a profile again",
-        )
-        return said | {"others": [row_data(row) for row in rows]}
+        hint = f"measured with: {known}; commtune verify measures a profile again"
+        said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
+        others = [row_data(row) for row in rows]
+        return said | {"answer": Answer.ANOTHER_STACK, "others": others}
     shown = [_explain(row, size, db).plain() for row in rows[:explained]]
     shown += [row_data(row) for row in rows[explained:]]
     first, *others = shown
@@ -156,18 +154,10 @@ def _answer(
 
 def not_measured(nothing: NoAnswer) -> dict[str, Any]:
     """The answer to a question of which nothing is known, as JSON has it."""
-    return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
-
-
-def _without_answer(answer: Answer, message: str, hint: str) -> dict[str, Any]:
+    said = {"message": nothing.message, "hint": nothing.hint}
     return {
-        "answer": answer,
-        "message": message,
-        "hint": hint,
-        "environment": {},
-        "best": None,
-        "others": [],
-    }
+        "answer": Answer.NOT_MEASURED, **said, "environment": {}, "best": None, "others": [],
+    }  # fmt: skip
 
 
 def _message(row: BestRow, told: Mapping[str, Any]) -> str:

@@ -78,9 +78,8 @@ class Explained:
         """As JSON has it.
 
         ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
-        or ``inconclusive``, with ``why`` in words. ``environment`` is what to set: the campaign's
-        pinned variables and the tuned ones. It is empty unless the answer is ``recommended`` and
-        was measured on a real machine.
+        or ``inconclusive``, with ``why`` in words. ``environment`` is what to set, with pinned
+        variables; empty unless that is ``recommended`` and was measured on a real machine.
         """
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)

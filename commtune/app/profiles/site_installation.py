@@ -80,9 +80,8 @@ def install_campaign(
         refused["rules"] = error.message
     if not modules:
         raise ExportRefused("\n".join(f"{name}: {why}" for name, why in refused.items()))
-    return Installation(
-        folder / _MODULES, modules, refused, install_files(folder, campaign, files)
-    )
+    removed = install_files(folder, campaign, files)
+    return Installation(folder / _MODULES, modules, refused, removed)
 
 
 def _profiles(campaign: str, db: str | None) -> dict[str, str]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from collections.abc import Iterable, Iterator
+from typing import Annotated
 
 import typer
 
@@ -28,7 +28,7 @@ from commtune.commands.options import (
     print_json,
 )
 from commtune.errors import NoAnswer
-from commtune.model import Operation, PointEvidence, Verdict
+from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import INCONCLUSIVE, point_cells
@@ -74,31 +74,20 @@ def best_command(
         "min_nodes": min_nodes,
     }  # fmt: skip
     try:
-        _print_best(operation, bytes_, filters, db, json_output=json_output)
+        if bytes_ is None:
+            table = size_table(operation, filters, db)
+            if json_output:
+                print_json(size_table_data(table))
+            else:
+                print(_size_table({size: one.row for size, one in table.items()}))
+            return
+        size = bytes_flag(bytes_)
+        explained = MOST_ANSWERS if json_output else 1
+        answers, others = best_answers(operation, size, filters, db, explained=explained)
     except NoAnswer as nothing:
         if json_output:
             print_json(not_measured(nothing))
         raise
-
-
-def _print_best(
-    operation: Operation,
-    bytes_: str | None,
-    filters: Mapping[str, Any],
-    db: str | None,
-    *,
-    json_output: bool,
-) -> None:
-    if bytes_ is None:
-        table = size_table(operation, filters, db)
-        if json_output:
-            print_json(size_table_data(table))
-        else:
-            print(_size_table({size: one.row for size, one in table.items()}))
-        return
-    size = bytes_flag(bytes_)
-    explained = MOST_ANSWERS if json_output else 1
-    answers, others = best_answers(operation, size, filters, db, explained=explained)
     if json_output:
         print_json([one.plain() for one in answers])
         return
