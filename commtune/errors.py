@@ -69,6 +69,8 @@ class CommtuneError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # for who sees it in Python
 
 
 class UserError(CommtuneError):
