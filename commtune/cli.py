@@ -20,6 +20,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from commtune.db.damage import ON_DAMAGE, WHAT_TO_DO, Damage
+from commtune.documents.nearest import find_nearest
 from commtune.errors import CommtuneError, UserError, explain_os_error
 from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
@@ -159,6 +160,12 @@ class _LazyGroup(TyperGroup):
         if cmd_name not in self.commands and cmd_name in self.modules:
             self.commands[cmd_name] = _load(self.prefix + cmd_name, self.modules[cmd_name])
         return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if self.get_command(ctx, args[0]) is None and not ctx.resilient_parsing:
+            near = find_nearest(args[0], self.list_commands(ctx))
+            ctx.fail(f"No such command '{args[0]}'." + (f" Nearest: {near}" if near else ""))
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
         for heading, names in self.headings.items():

@@ -44,14 +44,15 @@ def install_command(packages: str) -> str:
     """The command that adds Python packages to the environment that runs us, wherever PATH leads.
 
     Args:
-        packages: as pip takes them: ``commtune[python]``.
+        packages: as pip takes them: ``pandas``, or ``.[python]``: commtune isn't on PyPI.
     """
     # Imported here: only the one who lacks something waits for it.
     import shutil
 
     known = shutil.which("python") == sys.executable
     python = "python" if known else shlex.quote(sys.executable)
-    return f"{python} -m pip install {shlex.quote(packages)}"
+    where = "  # in commtune's checkout" if packages.startswith(".") else ""
+    return f"{python} -m pip install {shlex.quote(packages)}{where}"
 
 
 class CommtuneError(Exception):
@@ -68,6 +69,8 @@ class CommtuneError(Exception):
         super().__init__(message)
         self.message = message
         self.hint = hint
+        if hint:
+            self.add_note(hint)  # for who sees it in Python
 
 
 class UserError(CommtuneError):

@@ -17,6 +17,7 @@ from commtune.db.records import CampaignSummary
 from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.errors import UserError
 from commtune.export.tables import in_groups
+from commtune.model.operations import find_operation
 
 if TYPE_CHECKING:
     from commtune.db.connection.engine import Database
@@ -162,6 +163,7 @@ class Store:
         ``support`` says that they disagree, nobody knows which of them is best.
 
         Args:
+            operation: as for ``commtune best``: ``broadcast``, ``bcast``, ...
             bytes: 1048576, or ``"1MiB"``.
             system: part of a system's name, or its fingerprint.
             min_pairs: at least so many behind the speedup at each of the profile's sizes.
@@ -179,7 +181,8 @@ class Store:
             "min_sessions": min_sessions, "min_nodes": min_nodes,
         }  # fmt: skip
         size = _bytes(bytes)
-        (found,), _ = best_answers(operation, size, filters, self.url)
+        known = find_operation(operation) or operation
+        (found,), _ = best_answers(known, size, filters, self.url)
         return replace(
             self.profile(found.row.id),
             support=str(found.support),

@@ -28,11 +28,12 @@ from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_wo
 from commtune.documents.files import noted_reading
 from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
-from commtune.documents.yaml_document import Document, load_document, parse_document
+from commtune.documents.yaml_document import Document, is_path, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
 from commtune.model import Configuration, Operation
 from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
+from commtune.spaces.catalogue.checking import list_misspelled_names
 from commtune.spaces.customizing import customize_space
 from commtune.spaces.loading import load_space
 from commtune.spaces.reference_additions import unread_here
@@ -143,7 +144,10 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     _check_protected(document, file, plan.space)
+    # Shipped spaces have no misspelled names, and looking for them takes a while.
+    is_own = bool(file.extend) or is_path(file.space)
     said = (
+        *(list_misspelled_names(plan.space.variables) if is_own else ()),
         rounded_words(plan.workload),
         found_words(own, on_slurm=request is not None),
         network_words(plan.space, request),

@@ -24,6 +24,7 @@ _LARGEST_SIZE = 2**30
 #: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
+_FROM_TO = re.compile(r"(\w+) *(?:-|to|:) *(\w+)")
 _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
@@ -31,8 +32,11 @@ def _parse_operation(written: object) -> object:
     """The word as it is.
 
     Raises:
-        QuantityError: the benchmark knows it, but it is not for runs that are compared.
+        QuantityError: there are several, or it is not for runs that are compared.
     """
+    if isinstance(written, list):
+        hint = "name one, and the others under guard_operations, at the top level"
+        raise QuantityError("a campaign tunes one operation", hint=hint)
     if written == "pairs":
         message = "pairs has no time of the whole: it measures each pair of ranks by itself"
         raise QuantityError(message, hint="commtune bench --op pairs shows them")
@@ -47,6 +51,9 @@ def parse_sizes(written: object) -> tuple[int, ...]:
     """
     if isinstance(written, str) and ".." in written:
         return _size_range(written)
+    if isinstance(written, str) and (ends := _FROM_TO.fullmatch(written)):
+        hint = f'write "{ends[1]} .. {ends[2]} x2"'
+        raise QuantityError(f"{quote_value(written)} is not a range of sizes", hint=hint)
     items: Sequence[Any] = written if isinstance(written, list | tuple) else [written]
     sizes = sorted({parse_bytes(item) for item in items})
     if not sizes:

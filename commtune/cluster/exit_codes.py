@@ -26,6 +26,7 @@ OVER_TIME = (124, 137)
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
 
+MISSING = "a program is missing"
 #: What the C library, shells, Open MPI and our benchmark print when the machine has no room or no
 #: process left, and when a shell can't start a program that is there otherwise.
 _MACHINE_FAULTS = {
@@ -37,9 +38,9 @@ _MACHINE_FAULTS = {
         r"|ERROR: .*odls_default_module"
     ),
     # Shells, Python and Perl have statuses of their own for a script that they can't read.
-    "a program is missing": r"[Cc]an(?:not|'t) open .*No such file",
+    MISSING: r"[Cc]an(?:not|'t) open .*No such file",
 }
-_CANT_START = {126: "a program can't be executed", 127: "a program is missing"}
+_CANT_START = {126: "a program can't be executed", 127: MISSING}
 _FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # as Open MPI says what is wrong
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (

@@ -20,6 +20,7 @@ from commtune.documents.quantities import QuantityError, parse_bytes, parse_seco
 from commtune.errors import CampaignError, InvalidKey, UserError
 from commtune.formatting import without_infinities
 from commtune.model import Backend, Operation
+from commtune.model.operations import find_operation
 
 
 def _without_token(db: str | None) -> str | None:
@@ -184,10 +185,9 @@ def operation_flag(word: str) -> Operation:
     Raises:
         UserError: no operation is called so.
     """
-    with reading_flag("--op"):
-        operation, remark = _read_operation(word)
-    _note("--op", remark)
-    return operation
+    found = find_operation(word) or Operation(word_flag("--op", word, list(Operation)))
+    _note("--op", "" if found == word else f"{word} is read as {found}")
+    return found
 
 
 def sizes_flag(written: str) -> tuple[int, ...]:
@@ -243,46 +243,8 @@ def print_json(data: Any) -> None:
     print(json.dumps(without_infinities(data), indent=2, allow_nan=False))
 
 
-#: Words of MPI, OSU, IMB and nccl-tests that spelling alone does not tell.
-_OTHER_WORDS = {
-    "bcast": Operation.BROADCAST,
-    "latency": Operation.PING_PONG,
-    "sendrecv": Operation.RING,
-    "bibw": Operation.BIDIRECTIONAL,
-}
-#: What comes before and after an operation in the names of programs: osu_bcast, all_reduce_perf.
-_PROGRAM = re.compile(r"^(osu|imb|mpi)_|_(perf|test)$")
 #: nccl-tests and OSU mean powers of 1024 by these.
 _SHORT_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)([KMGkmg])(?![A-Za-z0-9])")
-
-
-# Whoever reads a word this way says so: both return that remark beside what they read, empty
-# where the word is our own.
-
-
-def _read_operation(word: str) -> tuple[Operation, str]:
-    """The operation that a word means, such as ``bcast``, ``all_reduce``, ``allreduce_perf``.
-
-    Raises:
-        UserError: no operation is called so; the hint names the nearest.
-    """
-    try:
-        return Operation(word), ""
-    except ValueError:
-        pass
-    bare = _PROGRAM.sub("", _PROGRAM.sub("", word.lower()))
-    found = _OTHER_WORDS.get(bare) or _by_letters(bare)
-    if found is None:
-        raise UserError(
-            f"{quote_value(word)} is not a known value", hint=suggest(word, list(Operation))
-        )
-    return found, f"{word} is read as {found}"
-
-
-def _by_letters(word: str) -> Operation | None:
-    """The operation with the same letters, whatever stands between them."""
-    letters = re.sub(r"[^a-z]", "", word)
-    return next((op for op in Operation if op.replace("-", "") == letters), None)
 
 
 def _read_sizes(written: str) -> tuple[str, str]:

@@ -22,7 +22,7 @@ from commtune.db.checked_values import (
 from commtune.errors import DatabaseFault
 
 #: What to type about damage.
-WHAT_TO_DO = "'commtune db check' lists all damage, 'commtune db repair' sets it apart"
+WHAT_TO_DO = "'commtune db check' lists all damage, 'commtune db repair' rebuilds without it"
 
 
 @dataclass(frozen=True)

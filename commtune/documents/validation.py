@@ -112,9 +112,10 @@ def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) ->
     value, context = error.get("input"), error.get("ctx", {})
     match str(error["type"]):
         case "extra_forbidden":
-            key, inside = str(where[-1]), _describe_place(where[:-1], data)
+            key = str(where[-1])
+            at = f"in {_describe_place(where[:-1], data)}" if where[1:] else "at the top level"
             hint = suggest(key, _keys_at(schema, tuple(error["loc"])[:-1]))
-            return _Finding(where, f"unknown key {quote_value(key)} in {inside}", hint)
+            return _Finding(where, f"unknown key {quote_value(key)} {at}", hint)
         case "missing" | "union_tag_not_found":
             key = str(context.get("discriminator") or error["loc"][-1]).strip("'")
             problem = f"key {quote_value(key)} is missing in {place}"

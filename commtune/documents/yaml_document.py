@@ -41,7 +41,7 @@ _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\Z")
 _FRACTION = re.compile(r"-?[0-9]+\.[0-9]*([eE][-+]?[0-9]{1,2})?\Z")
 _HINTS = (
     ("'\\t'", "indent with spaces; YAML does not allow tabs"),
-    ("mapping values are not allowed", "put a value that contains ': ' in quotes"),
+    ("mapping values are not allowed", "indent keys alike; put a value with ': ' in quotes"),
     ("could not find expected ':'", "every key is followed by ': ' and its value"),
     ("expected <block end>", "entries of one list or mapping have the same indentation"),
     ("did not find expected", "entries of one list or mapping have the same indentation"),

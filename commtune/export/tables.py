@@ -125,6 +125,6 @@ def _pyarrow() -> tuple[Any, Any]:
     except ImportError as error:
         raise MissingComponent(
             "pyarrow is not installed, and it writes Parquet files",
-            hint=f"{install_command('commtune[parquet]')}\ncsv and jsonl need nothing",
+            hint=f"{install_command('.[parquet]')}\ncsv and jsonl need nothing",
         ) from error
     return pyarrow, parquet

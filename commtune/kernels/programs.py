@@ -103,7 +103,7 @@ def other_program(
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingComponent(
             f"the backend {workload.backend} needs mpi4py",
-            hint=install_command("commtune[python]"),
+            hint=install_command(".[python]"),
         )
     if not own.pattern and workload.operation not in OPERATIONS:
         raise UserError(

@@ -79,6 +79,27 @@ class Operation(StrEnum):
         return self in _PATTERNS
 
 
+#: Words of MPI, OSU, IMB and nccl-tests that spelling alone does not tell.
+_OTHER_WORDS = {
+    "bcast": Operation.BROADCAST,
+    "latency": Operation.PING_PONG,
+    "sendrecv": Operation.RING,
+    "bibw": Operation.BIDIRECTIONAL,
+}
+#: What comes before and after an operation in the names of programs: osu_bcast, all_reduce_perf.
+_PROGRAM = re.compile(r"^(osu|imb|mpi)_|_(perf|test)$")
+
+
+def find_operation(word: str) -> Operation | None:
+    """The operation that a word of ours or of another benchmark means: ``all_reduce_perf``."""
+    try:
+        return Operation(word)
+    except ValueError:
+        bare = _PROGRAM.sub("", _PROGRAM.sub("", word.lower()))
+    by_letters = {one.replace("-", ""): one for one in Operation}
+    return _OTHER_WORDS.get(bare) or by_letters.get(re.sub(r"[^a-z]", "", bare))
+
+
 _OWN = re.compile(r"own:[A-Za-z0-9][A-Za-z0-9._-]{0,58}")
 
 

@@ -23,6 +23,7 @@ from commtune.app.campaigns.results import read_results_page
 from commtune.app.profiles.answers import (
     MOST_ANSWERS,
     answer_question,
+    not_measured,
     size_table,
     size_table_data,
 )
@@ -216,8 +217,7 @@ def _best(db: str, values: _Values) -> Reply:
     try:
         rows = size_table_data(size_table(operation, filters, db))
     except NoAnswer as nothing:
-        said = {"message": nothing.message, "hint": nothing.hint}
-        return json_reply({"answer": Answer.NOT_MEASURED, **said, "sizes": []})
+        return json_reply(not_measured(nothing) | {"sizes": []})
     return json_reply({"message": "", "hint": "", "sizes": rows})
 
 

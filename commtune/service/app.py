@@ -290,7 +290,8 @@ class _Gate:
             make_problem(
                 401,
                 "a token is needed",
-                "open the address that commtune serve printed; programs send the header "
+                "open the address that commtune serve printed, with '?token=' and the token (with "
+                "--token-file, the contents of that file) at its end; programs send the header "
                 "'Authorization: Bearer TOKEN'",
             ),
         )

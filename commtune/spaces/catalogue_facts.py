@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import yaml
+
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.documents.quantities import QuantityError, parse_bytes, whole_number
 from commtune.documents.yaml_document import Document, Place
+from commtune.spaces.catalogue.loading import look_up
 from commtune.spaces.parameter import Clause, Parameter, Risk, Value
 
 if TYPE_CHECKING:
@@ -113,6 +116,15 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
     if not numbers:
         return {}
     return {"kind": variable.type, "values": numbers, "also": list(variable.range.also)}
+
+
+def declare_variable(name: str) -> str:
+    """What declares a variable in ``extend``: with the kind and values that a catalogue knows."""
+    known = look_up(name).known
+    said = _values_of(known[0]) if known else {}
+    entry = {"name": name, **{key: value for key, value in said.items() if value}}
+    text = yaml.safe_dump(entry, default_flow_style=True, sort_keys=False, width=10_000).strip()
+    return f"extend: [{text if said else text[:-1] + ', ...}'}]"
 
 
 def _listed(words: Sequence[str]) -> dict[str, Any]:

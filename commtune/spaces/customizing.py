@@ -12,6 +12,7 @@ from commtune.documents.yaml_document import Document, Place, Where
 from commtune.errors import DocumentError, SpaceError
 from commtune.spaces import building, schema
 from commtune.spaces.added_values import add_value
+from commtune.spaces.catalogue_facts import declare_variable
 from commtune.spaces.parameter import Kind, Parameter, Value
 from commtune.spaces.space import Space
 
@@ -236,7 +237,7 @@ class SpaceEditor:
         near = find_nearest(name, self.space.by_name, cutoff=0.8)
         raise at.error(
             f"{quote_value(name)} is not a parameter of space {self.space.name}",
-            hint=f"nearest: {near}" if near else f"declare it: `extend: [{{name: {name}, ...}}]`",
+            hint=f"nearest: {near}" if near else f"declare it: `{declare_variable(name)}`",
         )
 
     def _value(self, parameter: Parameter, word: str, at: Place) -> Value:

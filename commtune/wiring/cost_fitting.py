@@ -118,8 +118,8 @@ def _fit_sizes(
     named = spec.plan.workload.sizes
     sizes = kept if len(kept) > len(named) else named
     said = (
-        f"note: {len(sizes)} sizes are measured: all {len(every)} powers of two would take "
-        f"{measuring_s / wall_s:.0%} of a run; the campaign's 'sizes' names others"
+        f"note: {len(sizes)} of {len(every)} powers of two are measured, to keep runs short; "
+        "'sizes' sets others"
     )
     return _with_sizes(spec, sizes).with_remarks([said])
 

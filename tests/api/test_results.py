@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import traceback
 from itertools import pairwise
 from pathlib import Path
 
@@ -52,6 +53,7 @@ def test_a_frame_has_the_same_rows_or_says_how_to_get_pandas(
     with pytest.raises(MissingComponent) as raised:
         result.to_frame()
     assert "pip install pandas" in raised.value.hint
+    assert "pip install pandas" in "".join(traceback.format_exception(raised.value))
     monkeypatch.undo()
     frame = result.to_frame()
     assert isinstance(frame, pandas.DataFrame)
@@ -65,6 +67,9 @@ def test_the_store_answers_as_the_command_does(store: ct.Store, result: ct.Resul
     assert ct.best("allreduce", 2**20, store=store).reference == best.reference
     assert store.profile(best.number).reference == best.reference
     assert [one.name for one in store.campaigns()] == ["mpich-allreduce"]
+    assert store.best("all_reduce", "1MiB", ranks=ranks).reference == best.reference
+    with pytest.raises(NoAnswer, match="no profile for broadcast"):
+        store.best("bcast", "1MiB")
     with pytest.raises(NoAnswer):
         store.best("allreduce", "1MiB", ranks=ranks + 1)
     with pytest.raises(UserError, match="bytes='much'"):

@@ -196,3 +196,27 @@ def test_the_benchmark_in_python_refuses_what_it_does_not_do(
 def test_and_takes_what_it_does(operation: str) -> None:
     measured = plan(f"workload: {{backend: python-host, operation: {operation}}}\n").workload
     assert (measured.operation, measured.backend) == (operation, "python-host")
+
+
+@pytest.mark.parametrize(
+    ("written", "message", "hint"),
+    [
+        (
+            "operation: [broadcast, allreduce]",
+            "a campaign tunes one operation",
+            "name one, and the others under guard_operations, at the top level",
+        ),
+        (
+            "sizes: 1KiB-1MiB",
+            "'1KiB-1MiB' is not a range of sizes",
+            'write "1KiB .. 1MiB x2"',
+        ),
+    ],
+)
+def test_several_operations_and_ranges_of_another_form_are_shown_the_right_one(
+    written: str, message: str, hint: str
+) -> None:
+    with pytest.raises(CampaignError) as caught:
+        parse_campaign(HEAD + f"workload: {{{written}}}\n", Path.cwd())
+    assert caught.value.message.endswith(message)
+    assert caught.value.hint == hint

@@ -245,9 +245,19 @@ def test_a_missing_program_is_its_own_outcome(laboratory: _Laboratory) -> None:
 def test_what_the_machine_lacks_is_no_fault_of_the_configuration(
     laboratory: _Laboratory, script: str, said: str
 ) -> None:
-    result = laboratory.benchmark(script).measure(request(), PATIENCE_S)
+    result = laboratory.benchmark(script).measure(request(A="1"), PATIENCE_S)
     assert re.fullmatch(said, result.detail), (result.detail, result.output_tail)
     assert result.outcome is Outcome.NODE_FAILURE
+
+
+@pytest.mark.parametrize("fault", ["missing program", "missing script"])
+def test_what_is_missing_here_without_any_setting_is_no_failure_of_a_node(
+    laboratory: _Laboratory, fault: str
+) -> None:
+    script, said = MACHINE_FAULTS[fault]
+    result = laboratory.benchmark(script).measure(request(), PATIENCE_S)
+    assert result.outcome is Outcome.MISSING_PROGRAM
+    assert re.fullmatch(said, result.detail)
 
 
 @pytest.mark.parametrize(

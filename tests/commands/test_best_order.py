@@ -248,6 +248,33 @@ def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[
     assert row["workload"]["own"]["command"] == ["./run"]
 
 
+def test_json_says_what_to_set_pinned_variables_included(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = given.campaign("pinned", space={"version": 1, "pinned": {"LIB_FIXED": "1"}})
+    store.save_profiles(store.open_campaign(record).id, [profile("p", GAIN)])
+    for size in ("64KiB", None):
+        best.best_command("allreduce", size, db=url, json_output=True)
+        row = json.loads(capsys.readouterr().out)[0]
+        assert row["environment"] == {"LIB_FIXED": "1", **row["configuration"]}
+    stored(store, "default", profile("p", OPEN, ranks=4))
+    best.best_command("allreduce", "64KiB", ranks=4, db=url, json_output=True)
+    assert json.loads(capsys.readouterr().out)[0]["environment"] == {}
+
+
+@pytest.mark.parametrize("size", ["8", None])
+def test_json_without_an_answer_is_an_object_that_says_so(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str], size: str | None
+) -> None:
+    stored(store, "one", profile("p", GAIN))
+    with pytest.raises(NoAnswer):
+        best.best_command("broadcast", size, db=url, json_output=True)
+    told = json.loads(capsys.readouterr().out)
+    assert told["answer"] == "not-measured"
+    assert told["message"].startswith("no profile for broadcast")
+    assert told["environment"] == {}
+
+
 def test_without_a_size_the_whole_table_is_printed(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -76,6 +76,8 @@ def test_a_unix_socket_is_private_and_leaves_nothing(tmp_path: Path) -> None:
 
 
 _HEADER = "Bearer a-token-of-a-file"
+#: Printed instead of the token that a file holds.
+_HOW = "in a browser, append '?token=' and the contents of token"
 
 
 class _OverSocket(http.client.HTTPConnection):
@@ -120,7 +122,7 @@ def test_the_command_serves_until_it_is_interrupted(folder: Path) -> None:
     events.read()  # the service ended it
     connection.close()
     assert (served.returncode, out) == (130, b"")
-    assert err.decode().splitlines() == ["read-only; Ctrl-C ends it"]
+    assert err.decode().splitlines() == [_HOW, "read-only; Ctrl-C ends it"]
     assert not (folder / "socket").exists()
 
 
@@ -143,7 +145,8 @@ def test_more_ask_at_once_than_files_may_be_open(folder: Path) -> None:
                 job.close()
         finally:
             served.send_signal(signal.SIGINT)
-        assert served.stderr.read().decode().splitlines() == ["read-only; Ctrl-C ends it"]
+        said = served.stderr.read().decode().splitlines()
+        assert said == [_HOW, "read-only; Ctrl-C ends it"]
 
 
 def test_campaigns_are_not_ended_over_a_network_in_the_clear() -> None:
@@ -160,4 +163,4 @@ def test_what_is_not_installed_is_named() -> None:
     assert ended.returncode == 3
     first, hint = ended.stderr.splitlines()
     assert first == "commtune: commtune serve needs the Python package uvicorn"
-    assert hint.endswith("-m pip install 'commtune[serve]'")
+    assert hint.endswith("-m pip install '.[serve]'  # in commtune's checkout")

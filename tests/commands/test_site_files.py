@@ -1,4 +1,4 @@
-"""Files that are laid in a folder of a site: ours alone, whole, readable, and taken away again."""
+"""Files installed in a folder of a site: ours alone, whole, readable, and removed again."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from commtune.app.profiles.site_files import lay_files, take_files
+from commtune.app.profiles.site_files import install_files, remove_files
 from commtune.errors import CampaignLocked, UserError
 
 _FILES = {"modulefiles/commtune-a/p.lua": b"-- p\n", "rules/a/rules.txt": b"1\n"}
@@ -32,10 +32,10 @@ def site(tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
-def test_all_can_read_what_is_laid_whatever_the_umask(tmp_path: Path) -> None:
+def test_all_can_read_what_is_installed_whatever_the_umask(tmp_path: Path) -> None:
     before = os.umask(0o077)
     try:
-        lay_files(tmp_path / "site", "a", _FILES)
+        install_files(tmp_path / "site", "a", _FILES)
     finally:
         os.umask(before)
     assert _found(tmp_path / "site") == _FILES
@@ -43,15 +43,15 @@ def test_all_can_read_what_is_laid_whatever_the_umask(tmp_path: Path) -> None:
         assert stat.S_IMODE(path.stat().st_mode) == (0o755 if path.is_dir() else 0o644), path
 
 
-def test_all_that_was_laid_is_taken_away_and_nothing_else(site: Path) -> None:
+def test_all_that_was_installed_is_removed_and_nothing_else(site: Path) -> None:
     (site / "modulefiles").mkdir()
     (site / "rules" / "a").mkdir(parents=True)
     (site / "rules" / "a" / "notes").write_text("mine")
-    lay_files(site, "a", _FILES)
-    lay_files(site, "b", {"rules/b/rules.txt": b"2\n"})
-    assert take_files(site, "b") == [site / "rules/b/rules.txt"]
+    install_files(site, "a", _FILES)
+    install_files(site, "b", {"rules/b/rules.txt": b"2\n"})
+    assert remove_files(site, "b") == [site / "rules/b/rules.txt"]
     assert not (site / "rules" / "b").exists()
-    take_files(site)
+    remove_files(site)
     assert _found(site) == {"rules/a/notes": b"mine"}
     # The folder that was there before us stays, the one inside it that we made doesn't.
     assert sorted(path.name for path in site.iterdir()) == ["modulefiles", "rules"]
@@ -62,7 +62,7 @@ def test_a_file_of_somebody_else_is_not_replaced(site: Path) -> None:
     (site / "rules" / "a").mkdir(parents=True)
     (site / "rules" / "a" / "rules.txt").write_text("mine")
     with pytest.raises(UserError, match="is there, and commtune did not install it"):
-        lay_files(site, "a", _FILES)
+        install_files(site, "a", _FILES)
     assert _found(site) == {"rules/a/rules.txt": b"mine"}
     assert not (site / _MANIFEST).exists()
 
@@ -71,7 +71,7 @@ def test_a_file_of_somebody_else_is_not_replaced(site: Path) -> None:
 def test_a_file_that_was_changed_is_neither_replaced_nor_taken_away(
     site: Path, link: bool
 ) -> None:
-    lay_files(site, "a", _FILES)
+    install_files(site, "a", _FILES)
     changed = site / "rules/a/rules.txt"
     if link:
         changed.rename(site / "elsewhere")
@@ -80,23 +80,23 @@ def test_a_file_that_was_changed_is_neither_replaced_nor_taken_away(
         changed.write_text("1\n# for our nodes\n")
     said = r"rules.txt (was changed|is no regular file)"
     with pytest.raises(UserError, match=said):
-        take_files(site)
+        remove_files(site)
     with pytest.raises(UserError, match=said):
-        lay_files(site, "a", _FILES)
+        install_files(site, "a", _FILES)
     assert set(_found(site)) >= set(_FILES)
     changed.unlink()
-    take_files(site)
+    remove_files(site)
     assert not (site / "modulefiles").exists()
 
 
 def test_what_a_campaign_has_no_more_is_taken_away(site: Path) -> None:
-    lay_files(site, "a", {**_FILES, "modulefiles/commtune-a/q": b"q"})
+    install_files(site, "a", {**_FILES, "modulefiles/commtune-a/q": b"q"})
     (site / "rules/a/rules.txt").unlink()  # by hand: missing is no change to be kept
-    gone = lay_files(site, "a", {**_FILES, "rules/a/rules.txt": b"3\n"})
+    gone = install_files(site, "a", {**_FILES, "rules/a/rules.txt": b"3\n"})
     assert gone == [site / "modulefiles/commtune-a/q"]
     assert _found(site) == {**_FILES, "rules/a/rules.txt": b"3\n"}
     before = (site / _MANIFEST).read_text()
-    assert lay_files(site, "a", {**_FILES, "rules/a/rules.txt": b"3\n"}) == []
+    assert install_files(site, "a", {**_FILES, "rules/a/rules.txt": b"3\n"}) == []
     assert (site / _MANIFEST).read_text() == before
 
 
@@ -113,26 +113,26 @@ def _room_for(size: int) -> Iterator[None]:
 
 def test_after_an_interruption_all_is_known(site: Path) -> None:
     """Of two files one is replaced when the disk is full; each of them is whole."""
-    lay_files(site, "a", _FILES)
+    install_files(site, "a", _FILES)
     large = {"modulefiles/commtune-a/p.lua": b"x" * 20_000, "rules/a/rules.txt": b"2\n"}
     with _room_for(10_000), pytest.raises(UserError, match="File too large"):
-        lay_files(site, "a", large)
+        install_files(site, "a", large)
     assert _found(site) == {**_FILES, "rules/a/rules.txt": b"2\n"}
-    lay_files(site, "a", large)
+    install_files(site, "a", large)
     assert _found(site) == large
     with _room_for(10_000), pytest.raises(UserError):
-        lay_files(site, "b", {"modulefiles/commtune-b/p": b"x" * 20_000, "rules/b/r": b"2\n"})
-    take_files(site)
+        install_files(site, "b", {"modulefiles/commtune-b/p": b"x" * 20_000, "rules/b/r": b"2\n"})
+    remove_files(site)
     assert _found(site) == {}
 
 
 def test_one_process_at_a_time(site: Path) -> None:
-    lay_files(site, "a", _FILES)
+    install_files(site, "a", _FILES)
     handle = os.open(site, os.O_RDONLY)
     fcntl.flock(handle, fcntl.LOCK_EX)
     try:
         with pytest.raises(CampaignLocked, match="another process installs in"):
-            take_files(site)
+            remove_files(site)
     finally:
         os.close(handle)
 
@@ -153,18 +153,18 @@ def test_one_process_at_a_time(site: Path) -> None:
 def test_a_manifest_that_is_not_ours_removes_nothing(
     site: Path, change: Callable[[dict[str, object]], object], said: str
 ) -> None:
-    lay_files(site, "a", _FILES)
+    install_files(site, "a", _FILES)
     manifest = site / _MANIFEST
     manifest.write_text(json.dumps(change(json.loads(manifest.read_text()))))
     with pytest.raises(UserError, match=said):
-        take_files(site)
+        remove_files(site)
     assert _found(site) == _FILES
 
 
 def test_nothing_is_there_to_take_away(site: Path) -> None:
     with pytest.raises(UserError, match="nothing was installed in"):
-        take_files(site)
-    lay_files(site, "a", _FILES)
+        remove_files(site)
+    install_files(site, "a", _FILES)
     with pytest.raises(UserError, match="nothing of campaign b") as refused:
-        take_files(site, "b")
+        remove_files(site, "b")
     assert refused.value.hint == "installed: a"

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from shipped_spaces import check_shipped_spaces
 
+from commtune.campaign.loading import load_campaign
 from commtune.commands.reference import spaces as command
 from commtune.commands.reference.spaces_list import spaces_list_command
 from commtune.documents.yaml_document import parse_document
@@ -83,6 +84,46 @@ def test_what_unset_means_what_a_choice_sets_and_what_is_left_out(
     assert (
         "    left out without opt_in: ['NCCL_PROTO=LL128']: wrong-result; naming it skips a check"
     ) in said
+
+
+MISSPELLED = """\
+space: 1
+name: mine
+library: mpich
+parameters:
+  - {name: MPIR_CVAR_BCAST_INTRANODE_NUM_CELS, kind: choice, values: [2, 4]}
+  - {name: OF_MY_OWN, kind: choice, values: [2, 4]}
+"""
+CAMPAIGN = "campaign: 1\nname: one\nspace: mine.yaml\n"
+
+
+def test_names_that_are_most_likely_misspelled_are_noted_and_no_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    space, campaign = tmp_path / "mine.yaml", tmp_path / "campaign.yaml"
+    space.write_text(MISSPELLED, encoding="utf-8")
+    campaign.write_text(CAMPAIGN, encoding="utf-8")
+    note = (
+        "note: MPIR_CVAR_BCAST_INTRANODE_NUM_CELS is not a known name; perhaps "
+        "MPIR_CVAR_BCAST_INTRANODE_NUM_CELLS is meant"
+    )
+    command.spaces_validate_command([space, campaign], json_output=False)
+    said = capsys.readouterr().out
+    assert said == "".join(f"{f}: ok, 9 configurations\n  {note}\n" for f in (space, campaign))
+    assert load_campaign(campaign).remarks == (note,)  # which tune prints first
+
+
+def test_a_campaign_with_an_unknown_strategy_is_wrong(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "campaign.yaml"
+    file.write_text("campaign: 1\nname: one\nspace: nccl\nstrategy: exhaustiv\n", encoding="utf-8")
+    with pytest.raises(SystemExit) as ended:
+        command.spaces_validate_command([file], json_output=False)
+    assert ended.value.code == 2
+    first, second, _ = capsys.readouterr().err.splitlines()
+    assert first == f"{file}:4: strategy: no search strategy is called 'exhaustiv'"
+    assert second == "  nearest: exhaustive"
 
 
 def test_a_file_of_another_kind_is_told_by_its_kind(tmp_path: Path) -> None:

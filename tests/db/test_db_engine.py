@@ -293,7 +293,7 @@ def test_the_remedy_is_for_the_python_that_lacks_something(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     # Whatever PATH's pip belongs to: this Python is the one that lacks it.
-    wanted = f"{sys.executable} -m pip install 'commtune[postgresql]'"
-    assert install_command("commtune[postgresql]") == wanted
+    wanted = f"{sys.executable} -m pip install '.[postgresql]'  # in commtune's checkout"
+    assert install_command(".[postgresql]") == wanted
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
-    assert install_command("commtune[postgresql]") == wanted.replace(sys.executable, "python")
+    assert install_command(".[postgresql]") == wanted.replace(sys.executable, "python")

@@ -142,4 +142,4 @@ def test_psycopg_is_named_where_it_is_missing() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 3
     assert "needs the Python package psycopg" in done.stderr
-    assert "commtune[postgresql]" in done.stderr
+    assert "'.[postgresql]'" in done.stderr

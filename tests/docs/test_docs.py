@@ -17,7 +17,9 @@ from commtune.campaign.job_keys import JobsPart
 from commtune.campaign.loading import load_campaign
 from commtune.campaign.schema import CampaignFile
 from commtune.cli import make_app
+from commtune.model import Operation
 from commtune.spaces.loading import list_presets, load_space
+from commtune.systems.loading import list_systems
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -187,6 +189,16 @@ def test_campaign_in_the_reference_loads(tmp_path: Path) -> None:
         file = tmp_path / f"{number}.yaml"
         file.write_text(document, encoding="utf-8")
         load_campaign(file)
+
+
+@pytest.mark.parametrize("page", [ROOT / "README.md", DOCS / "index.md"], ids=["readme", "index"])
+def test_counts_of_systems_and_operations_are_those_there_are(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    there = {"systems": len(list_systems()), "operations": len(Operation)}
+    found = re.findall(r"(\d+)\s+(?:\[(operations)\]|(systems), from)", text)
+    counts = {operations or systems: int(count) for count, operations, systems in found}
+    assert "operations" in counts
+    assert counts.items() <= there.items()
 
 
 def test_shipped_spaces_are_in_the_space_reference() -> None:

@@ -216,7 +216,7 @@ def test_a_pruned_campaign_says_the_same_and_goes_on_the_same(
         return [*(one.out + one.err for one in said), re.sub(r"commtune [^<]* UTC", "", page)]
 
     before = answers(line)
-    pruned = line("db", "prune", "--older-than", "9", "--yes")
+    pruned = line("db", "prune", "--older-than", "9d", "--yes")
     assert pruned.code == 0, pruned.err
     assert line.database.stat().st_size < untouched.database.stat().st_size
     assert line.query("SELECT count(*) FROM measurements WHERE length(samples) = 0") > [(100,)]

@@ -1,4 +1,4 @@
-"""``commtune install`` for a site: what it lays, loaded by real module systems."""
+"""``commtune install`` for a site: what it installs, loaded by real module systems."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_users_load_what_was_installed(made: Made) -> None:
     assert list(site.iterdir()) == []
 
 
-def test_what_cannot_be_laid_is_told(made: Made) -> None:
+def test_what_cannot_be_installed_is_told(made: Made) -> None:
     commtune = _line(made)
     unguarded = commtune("install", "small", "--system-wide", "gone/site")
     assert unguarded.code == 2

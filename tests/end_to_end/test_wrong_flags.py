@@ -70,6 +70,12 @@ def test_a_wrong_flag(quick: OwnProcess, command: str) -> None:
         ("tune --ranks two", "Error: Invalid value for '--ranks': 'two' is not a valid int."),
         ("tune --sizs 8", "Error: No such option: --sizs"),
         ("frobnicate", "Error: No such command 'frobnicate'."),
+        ("stat", "Error: No such command 'stat'. Nearest: status"),
+        ("db prun", "Error: No such command 'prun'. Nearest: prune"),
+        (
+            "db prune --older-than month",
+            "Error: Invalid value for '--older-than': 'month' is not a number of days, such as 30",
+        ),
         ("best --bytes 8", "Error: Missing option '--op'."),
     ],
 )

@@ -160,7 +160,7 @@ def test_many_mistakes_fit_one_screen(quick: OwnProcess) -> None:
     quick.write(_HEAD + "".join(f"key{i}: {i}\n" for i in range(30)), "wrong.yaml")
     message = refused(quick("tune", "wrong.yaml"))
     assert message.startswith(
-        "commtune: wrong.yaml:5: unknown key 'key0' in the document (30 problems in all)\n"
+        "commtune: wrong.yaml:5: unknown key 'key0' at the top level (30 problems in all)\n"
     )
 
 

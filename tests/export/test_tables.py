@@ -102,4 +102,4 @@ def test_parquet_without_pyarrow_says_what_to_install(monkeypatch: pytest.Monkey
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingComponent) as raised:
         tables.write_parquet(COLUMNS, [], io.BytesIO())
-    assert "commtune[parquet]" in raised.value.hint
+    assert "'.[parquet]'" in raised.value.hint

@@ -54,6 +54,7 @@ def test_without_the_token_nothing_is_told(client: Client) -> None:
             assert "made-up machine" not in got.text and TOKEN not in got.text
     assert all(client.get(path, {}).status == 200 for path in OPEN)
     assert "made-up" not in client.get("/api/v1/health", {}).text
+    assert "with --token-file, the contents of that file" in client.get("/", {}).text
 
 
 def test_the_first_visit_trades_the_token_for_a_cookie(client: Client) -> None:

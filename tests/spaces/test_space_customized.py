@@ -191,6 +191,13 @@ def test_a_pin_of_a_variable_that_the_space_lacks_says_how_to_add_it() -> None:
     with pytest.raises(SpaceError) as caught:
         customize_space(small(), pin={"OTHER_NAME": "1"})
     assert caught.value.hint == "declare it: `extend: [{name: OTHER_NAME, ...}]`"
+    with pytest.raises(SpaceError) as caught:
+        customize_space(small(), pin={"NCCL_PROTO": "Simple"})
+    hint = caught.value.hint
+    assert hint.startswith("declare it: `extend: [{name: NCCL_PROTO, kind: choice, values: [LL, ")
+    with pytest.raises(SpaceError) as caught:
+        customize_space(small(), pin={"NCCL_P2P_DISABLE": "1"})
+    assert "{name: NCCL_P2P_DISABLE, kind: bool, spelling: 0/1}" in caught.value.hint
 
 
 @pytest.mark.parametrize(

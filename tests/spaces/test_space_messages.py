@@ -155,7 +155,7 @@ WRONG = {
     "colon in plain text": (
         "  - name: A\n    note: a: b\n    kind: bool\n",
         "wrong.yaml:6: not proper YAML: mapping values are not allowed here",
-        "put a value that contains ': ' in quotes",
+        "indent keys alike; put a value with ': ' in quotes",
     ),
     "several": (
         "  - name: A\n    kind: bool\n    spell: 1\n"

@@ -59,7 +59,7 @@ def prepare_campaign(
         CampaignError: with the line of what is wrong.
     """
     # First: nothing is built or measured for a strategy, or an earlier campaign, that isn't there.
-    _check_strategy(spec)
+    check_strategy_of(spec)
     try_earlier_best = find_proposals(spec, url)
     try:
         mpi = find_named_mpi(spec.mpi, spec.plan.workload)
@@ -73,7 +73,8 @@ def prepare_campaign(
     return spec.with_plan(looks_between=spec.plan.workload.takes_any_size), mpi
 
 
-def _check_strategy(spec: CampaignSpec) -> None:
+def check_strategy_of(spec: CampaignSpec) -> None:
+    """Raises a CampaignError where no search strategy has the name that a campaign gives."""
     try:
         check_strategy(spec.plan.strategy)
     except UserError as error:
@@ -256,7 +257,7 @@ def replay_campaign(
         CampaignError: the recording lacks something that the campaign could ask for.
         CampaignChanged, CampaignLocked: as for ``tune_campaign``.
     """
-    _check_strategy(spec)
+    check_strategy_of(spec)
     spec = _as_recorded(spec, grid)
     plan = spec.plan
     for remark in spec.remarks:

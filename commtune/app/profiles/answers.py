@@ -120,7 +120,7 @@ def answer_question(
         with keep_open(database_url(db)):
             return _answer(str(operation), size, filters, stack, db, explained)
     except NoAnswer as nothing:
-        return _without_answer(Answer.NOT_MEASURED, nothing.message, nothing.hint)
+        return not_measured(nothing)
 
 
 def _answer(
@@ -135,12 +135,10 @@ def _answer(
     if not rows:
         rows = list(islice(best_at_size(operation, size, filters, db=db), MOST_ANSWERS))
         known = ", ".join(dict.fromkeys(row.stack for row in rows))
-        said = _without_answer(
-            Answer.ANOTHER_STACK,
-            f"not measured with {stack}",
-            f"measured with: {known}; commtune verify measures a profile again",
-        )
-        return said | {"others": [row_data(row) for row in rows]}
+        hint = f"measured with: {known}; commtune verify measures a profile again"
+        said = not_measured(NoAnswer(f"not measured with {stack}", hint=hint))
+        others = [row_data(row) for row in rows]
+        return said | {"answer": Answer.ANOTHER_STACK, "others": others}
     shown = [_explain(row, size, db).plain() for row in rows[:explained]]
     shown += [row_data(row) for row in rows[explained:]]
     first, *others = shown
@@ -148,21 +146,18 @@ def _answer(
         "answer": first["answer"],
         "message": _message(rows[0], first),
         "hint": "",
-        "environment": _environment(rows[0], first["answer"]),
+        "environment": first["environment"],
         "best": first,
         "others": others,
     }
 
 
-def _without_answer(answer: Answer, message: str, hint: str) -> dict[str, Any]:
+def not_measured(nothing: NoAnswer) -> dict[str, Any]:
+    """The answer to a question of which nothing is known, as JSON has it."""
+    said = {"message": nothing.message, "hint": nothing.hint}
     return {
-        "answer": answer,
-        "message": message,
-        "hint": hint,
-        "environment": {},
-        "best": None,
-        "others": [],
-    }
+        "answer": Answer.NOT_MEASURED, **said, "environment": {}, "best": None, "others": [],
+    }  # fmt: skip
 
 
 def _message(row: BestRow, told: Mapping[str, Any]) -> str:
@@ -172,9 +167,3 @@ def _message(row: BestRow, told: Mapping[str, Any]) -> str:
         return "not measured; the neighbours disagree"
     why = "a speedup was ruled out" if told["reason"] == "ruled-out" else told["why"]
     return f"keep the default ({why})"
-
-
-def _environment(row: BestRow, answer: Answer) -> dict[str, str]:
-    if answer is not Answer.RECOMMENDED or row.simulated:
-        return {}
-    return {**row.pinned, **row.configuration}

@@ -78,10 +78,12 @@ class Explained:
         """Plain data for JSON.
 
         ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
-        or ``inconclusive``, with ``why`` in words.
+        or ``inconclusive``, with ``why`` in words. ``environment`` is what to set, with pinned
+        variables; empty unless that is ``recommended`` and was measured on a real machine.
         """
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
+        is_usable = answer is Answer.RECOMMENDED and not self.row.simulated
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
         ]
@@ -89,6 +91,7 @@ class Explained:
             "answer": answer,
             "reason": _reason(self.row) if stays else "",
             **row_data(self.row),
+            "environment": {**self.row.pinned, **self.row.configuration} if is_usable else {},
             "why": self.why,
             "likely": _likely_data(self.likely) if self.likely else None,
             "of_nominal": self.share.plain() if self.share else None,

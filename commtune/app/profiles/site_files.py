@@ -1,7 +1,7 @@
-"""Files laid in a folder of a site, and taken away again: those that we laid, and no others.
+"""Files installed in a folder of a site, and removed again: those that we wrote, and no others.
 
 A manifest in the folder names each file with its digest. What was changed since is neither
-replaced nor taken away, and what is not in the manifest is not ours. Each file takes its place at
+replaced nor removed, and what is not in the manifest is not ours. Each file takes its place at
 once. The manifest is written before the files, so that after an interruption it lacks none.
 """
 
@@ -26,8 +26,8 @@ _FILE, _FOLDER = 0o644, 0o755
 
 
 @dataclass(frozen=True)
-class _Laid:
-    """A file: whose it is, and the digests of what we laid there (SHA-256)."""
+class _Installed:
+    """A file: whose it is, and the digests of what we wrote there (SHA-256)."""
 
     campaign: str
     digests: list[str]
@@ -35,19 +35,19 @@ class _Laid:
 
 @dataclass
 class _Manifest:
-    """What was laid, by path below the folder; and the folders that we made for it."""
+    """What was installed, by path below the folder; and the folders that we made for it."""
 
-    files: dict[str, _Laid] = field(default_factory=dict)
+    files: dict[str, _Installed] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
 
 
-def lay_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> list[Path]:
-    """Lays a campaign's files, in the place of those that were laid for it before.
+def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> list[Path]:
+    """Installs a campaign's files, in the place of those that were installed for it before.
 
     Args:
         files: contents by path below the folder.
 
-    Returns: the files that were taken away, since the campaign has them no more.
+    Returns: the files that were removed, since the campaign has them no more.
 
     Raises:
         UserError: one can't be written, was changed, or is not ours; then nothing is changed.
@@ -56,43 +56,43 @@ def lay_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> list[P
     _make_folder(folder)
     with _alone_in(folder):
         manifest = _read(folder)
-        own = {path: laid for path, laid in manifest.files.items() if laid.campaign == campaign}
+        own = {path: one for path, one in manifest.files.items() if one.campaign == campaign}
         _refuse_foreign(folder, own, {*own, *files})
         _make_folders(folder, files, manifest)
-        new = {path: _Laid(campaign, [_digest(content)]) for path, content in files.items()}
+        new = {path: _Installed(campaign, [_digest(content)]) for path, content in files.items()}
         # For the time between, both contents are ours.
-        for path, laid in new.items():
-            before = own.get(path, _Laid(campaign, [])).digests
-            manifest.files[path] = _Laid(campaign, [*laid.digests, *before])
+        for path, one in new.items():
+            before = own.get(path, _Installed(campaign, [])).digests
+            manifest.files[path] = _Installed(campaign, [*one.digests, *before])
         _write(folder, manifest)
         for path in sorted(files, reverse=True):
             _replace(folder / path, files[path])
         gone = [path for path in own if path not in files]
         manifest.files.update(new)
-        _take(folder, manifest, gone)
+        _remove(folder, manifest, gone)
         return [folder / path for path in gone]
 
 
-def take_files(folder: Path, campaign: str | None = None) -> list[Path]:
-    """Takes away what was laid, for all campaigns or one; the files that were taken away.
+def remove_files(folder: Path, campaign: str | None = None) -> list[Path]:
+    """Removes what was installed, for all campaigns or one; the files that were removed.
 
     Raises:
-        UserError: nothing was laid, or a file was changed since; then nothing is changed.
+        UserError: nothing was installed, or a file was changed since; then nothing is changed.
         CampaignLocked: another process does the same.
     """
     if not is_file(folder / _MANIFEST):
         raise UserError(f"nothing was installed in {folder}: it has no {_MANIFEST}")
     with _alone_in(folder):
         manifest = _read(folder)
-        own = {p: laid for p, laid in manifest.files.items() if campaign in (None, laid.campaign)}
+        own = {p: one for p, one in manifest.files.items() if campaign in (None, one.campaign)}
         if not own and campaign is not None:
-            names = sorted({laid.campaign for laid in manifest.files.values()})
+            names = sorted({one.campaign for one in manifest.files.values()})
             raise UserError(
                 f"nothing of campaign {campaign} was installed in {folder}",
                 hint="installed: " + ", ".join(names),
             )
         _refuse_foreign(folder, own, own)
-        _take(folder, manifest, own)
+        _remove(folder, manifest, own)
         return [folder / path for path in own]
 
 
@@ -114,7 +114,7 @@ def _read(folder: Path) -> _Manifest:
         data = json.loads(file.read_text())
         if data["schema"] != _SCHEMA:
             raise UserError(f"{file} is of another version of commtune: {data['schema']}")
-        files = {_inside(path): _Laid(**one) for path, one in data["files"].items()}
+        files = {_inside(path): _Installed(**one) for path, one in data["files"].items()}
         return _Manifest(files, [_inside(path) for path in data["folders"]])
     except FileNotFoundError:
         return _Manifest()
@@ -139,8 +139,8 @@ def _write(folder: Path, manifest: _Manifest) -> None:
     _replace(folder / _MANIFEST, (json.dumps(data, indent=1) + "\n").encode())
 
 
-def _refuse_foreign(folder: Path, own: Mapping[str, _Laid], paths: Iterable[str]) -> None:
-    """Refuses files that are there and are not as we laid them."""
+def _refuse_foreign(folder: Path, own: Mapping[str, _Installed], paths: Iterable[str]) -> None:
+    """Refuses files that are there and are not as we wrote them."""
     wrong = []
     for path in sorted(paths):
         file = folder / path
@@ -187,7 +187,7 @@ def _replace(file: Path, content: bytes) -> None:
         os.fsync(opened.fileno())
 
 
-def _take(folder: Path, manifest: _Manifest, paths: Iterable[str]) -> None:
+def _remove(folder: Path, manifest: _Manifest, paths: Iterable[str]) -> None:
     """Removes files, folders of ours that are empty then, and at last the manifest."""
     for path in sorted(paths):
         (folder / path).unlink(missing_ok=True)

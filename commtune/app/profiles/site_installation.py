@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from commtune.app.profiles.rule_files import CampaignRules, prepare_rules, rule_format_of
-from commtune.app.profiles.site_files import lay_files
+from commtune.app.profiles.site_files import install_files
 from commtune.app.profiles.use import export_profile
 from commtune.app.setup.installation import build_tuner
 from commtune.db.connection.location import database_url
@@ -23,7 +23,7 @@ _MODULES, _RULES = "modulefiles", "rules"
 
 @dataclass(frozen=True)
 class Installation:
-    """What was laid, and why some of it was not.
+    """What was installed, and why some of it was not.
 
     Attributes:
         folder: for ``module use``.
@@ -47,7 +47,7 @@ def install_campaign(
     allow_unguarded: bool = False,
     accept_likely: bool = False,
 ) -> Installation:
-    """Lays a module for each profile of a campaign, and one for its rules by size, where it can.
+    """Installs a module for each profile of a campaign, and for its rules by size, where it can.
 
     Args:
         folder: its parent has to be there.
@@ -55,8 +55,8 @@ def install_campaign(
 
     Raises:
         NoAnswer: the campaign has no profiles.
-        ExportRefused: none of it can be laid; with why.
-        UserError, CampaignLocked: as ``lay_files``.
+        ExportRefused: none of it can be installed; with why.
+        UserError, CampaignLocked: as ``install_files``.
     """
     folder = folder.absolute()
     files: dict[str, bytes] = {}
@@ -80,7 +80,8 @@ def install_campaign(
         refused["rules"] = error.message
     if not modules:
         raise ExportRefused("\n".join(f"{name}: {why}" for name, why in refused.items()))
-    return Installation(folder / _MODULES, modules, refused, lay_files(folder, campaign, files))
+    removed = install_files(folder, campaign, files)
+    return Installation(folder / _MODULES, modules, refused, removed)
 
 
 def _profiles(campaign: str, db: str | None) -> dict[str, str]:

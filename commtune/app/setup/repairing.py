@@ -25,5 +25,5 @@ def back_up_database(target: Path, db: str | None = None) -> None:
 
 
 def repair_database(db: str | None = None) -> repair.Repair | None:
-    """Sets damaged campaigns apart (see ``db.repair``); ``None`` where nothing is damaged."""
+    """Rebuilds it from the undamaged campaigns (see ``db.repair``); ``None`` without damage."""
     return repair.set_damaged_apart(database_url(db))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from commtune import model, process, process_trees
+from commtune.cluster import exit_codes
 from commtune.cluster.environment_padding import pad_variables, padding_facts
 from commtune.cluster.exit_codes import OVER_TIME, WRONG_RESULT, judge_run, judge_whole, result_of
 from commtune.cluster.local.background_load import LoadSnapshot, load_between, read_load
@@ -235,6 +236,10 @@ class LocalBenchmark:
         time_limit_s: float,
     ) -> model.RunResult:
         judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
+        # In jobs another node may have it; with a setting, a loader may have ended the program so.
+        is_default_here = self._launcher.is_local and request.configuration.is_default
+        if is_default_here and judged[1].startswith(exit_codes.MISSING):
+            judged = model.Outcome.MISSING_PROGRAM, judged[1]
         if elsewhere := self._find_elsewhere(found):
             judged = model.Outcome.MISSING_PROGRAM, f"{elsewhere}: {_HERE}"
         expected = {**self.environment, **request.configuration}

@@ -12,6 +12,7 @@ from commtune import formatting as text
 from commtune.app.profiles.answers import (
     MOST_ANSWERS,
     best_answers,
+    not_measured,
     size_table,
     size_table_data,
 )
@@ -26,6 +27,7 @@ from commtune.commands.options import (
     operation_flag,
     print_json,
 )
+from commtune.errors import NoAnswer
 from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -71,16 +73,21 @@ def best_command(
         "min_pairs": min_pairs, "min_days": min_days, "min_sessions": min_sessions,
         "min_nodes": min_nodes,
     }  # fmt: skip
-    if bytes_ is None:
-        table = size_table(operation, filters, db)
+    try:
+        if bytes_ is None:
+            table = size_table(operation, filters, db)
+            if json_output:
+                print_json(size_table_data(table))
+            else:
+                print(_size_table({size: one.row for size, one in table.items()}))
+            return
+        size = bytes_flag(bytes_)
+        explained = MOST_ANSWERS if json_output else 1
+        answers, others = best_answers(operation, size, filters, db, explained=explained)
+    except NoAnswer as nothing:
         if json_output:
-            print_json(size_table_data(table))
-        else:
-            print(_size_table({size: one.row for size, one in table.items()}))
-        return
-    size = bytes_flag(bytes_)
-    explained = MOST_ANSWERS if json_output else 1
-    answers, others = best_answers(operation, size, filters, db, explained=explained)
+            print_json(not_measured(nothing))
+        raise
     if json_output:
         print_json([one.plain() for one in answers])
         return

@@ -28,7 +28,7 @@ def install_command(
     mpi: Annotated[str | None, typer.Option(help="rules: for which MPI [the campaign's]")] = None,
     db: DbOption = None,
 ) -> None:
-    """Lay module files and files of rules of a campaign for all users of a site."""
+    """Install module files and files of rules of a campaign for all users of a site."""
     from commtune.app.profiles.site_installation import install_campaign
 
     done = install_campaign(
@@ -48,8 +48,8 @@ def uninstall_command(
     folder: _Folder,
     campaign: Annotated[str | None, typer.Argument(help="of this one only [all]")] = None,
 ) -> None:
-    """Take away what install laid; files that were changed since are refused."""
-    from commtune.app.profiles.site_files import take_files
+    """Remove what install wrote; files that were changed since are refused."""
+    from commtune.app.profiles.site_files import remove_files
 
-    for file in take_files(folder.absolute(), campaign):
+    for file in remove_files(folder.absolute(), campaign):
         print(f"removed {file}")

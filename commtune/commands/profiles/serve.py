@@ -39,7 +39,7 @@ def serve_command(
             raise
         raise MissingComponent(
             f"commtune serve needs the Python package {error.name}",
-            hint=install_command("commtune[serve]"),
+            hint=install_command(".[serve]"),
         ) from error
     place = server.read_place(bind, allow_remote=allow_remote)
     if control and not place.is_local:
@@ -62,6 +62,9 @@ def serve_command(
                 flush=True,
             )
         able = "read-only" if second is None else "read-only but for the second address"
+        if token_file is not None:
+            how = f"in a browser, append '?token=' and the contents of {token_file}"
+            print(how, file=sys.stderr, flush=True)
         print(f"{able}; Ctrl-C ends it", file=sys.stderr, flush=True)
 
     server.serve_database(

@@ -12,6 +12,7 @@ from commtune.commands.reference.validation import validate_files
 from commtune.documents.yaml_document import load_document
 from commtune.errors import SpaceError
 from commtune.formatting import format_many, wrap_text
+from commtune.spaces.catalogue.checking import list_misspelled_names
 from commtune.spaces.loading import list_presets, load_space
 from commtune.spaces.parameter import Kind, Parameter
 from commtune.spaces.space import Space
@@ -21,9 +22,12 @@ def _space_of(file: Path) -> Space:
     data = load_document(file, SpaceError).data
     # A campaign file has a key `space` too: what it names, where a space file has its version.
     if isinstance(data, dict) and "campaign" in data and "parameters" not in data:
-        from commtune.campaign.loading import load_campaign  # lists of spaces don't wait for it
+        from commtune.app.campaigns.tuning import check_strategy_of  # slow; lists don't need it
+        from commtune.campaign.loading import load_campaign
 
-        return load_campaign(file).plan.space
+        spec = load_campaign(file)
+        check_strategy_of(spec)
+        return spec.plan.space
     return load_space(file)
 
 
@@ -122,6 +126,7 @@ def spaces_validate_command(
 def _counted(file: Path) -> str:
     space = _space_of(file)
     try:
-        return f", {format_many(space.count())} configurations"
+        counted = f", {format_many(space.count())} configurations"
     except SpaceError as error:
         raise SpaceError(error.problem, file=file, hint=error.hint) from error
+    return "\n  note: ".join([counted, *list_misspelled_names(space.variables)])

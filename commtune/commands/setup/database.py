@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from commtune.commands.options import DbOption, YesOption, called_as, is_confirmed, shown_database
+from commtune.documents.quantities import whole_number
 from commtune.errors import DatabaseFault, UserError
 from commtune.formatting import format_count
 
@@ -35,13 +36,13 @@ def db_check_command(db: DbOption = None) -> None:
         found = format_count(len(damage), "damaged value")
         raise DatabaseFault(
             f"the database {place} has {found}",
-            hint="commtune db repair sets damaged campaigns apart; nothing is lost",
+            hint="commtune db repair rebuilds it without damaged campaigns; the old file is kept",
         )
     print(f"{place} is sound")
 
 
 def db_repair_command(db: DbOption = None) -> None:
-    """Set damaged campaigns apart; the database as it was is kept beside it."""
+    """Rebuild the database from the undamaged campaigns; the old file is kept."""
     from commtune.app.setup.repairing import repair_database
 
     done = repair_database(db)
@@ -66,10 +67,16 @@ def db_backup_command(
     print(file)
 
 
+def _days(written: str) -> int:
+    if (days := whole_number(written.removesuffix("d")) or 0) > 0:
+        return days
+    raise typer.BadParameter(f"{written!r} is not a number of days, such as 30")
+
+
 def db_prune_command(
     older_than: Annotated[
         int,
-        typer.Option("--older-than", metavar="DAYS", min=1, help="days since the last run"),
+        typer.Option("--older-than", metavar="DAYS", parser=_days, help="days since the last run"),
     ],
     yes: YesOption = False,
     db: DbOption = None,

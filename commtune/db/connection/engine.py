@@ -359,7 +359,7 @@ def _faults(url: str) -> Iterator[None]:
     except ModuleNotFoundError as error:
         raise DatabaseFault(
             f"the database {shown} needs the Python package {error.name}",
-            hint=install_command("commtune[postgresql]"),
+            hint=install_command(".[postgresql]"),
         ) from error
     except exc.SQLAlchemyError as error:
         raise location.explain_fault(location.hide_secrets(str(error), url), shown) from error

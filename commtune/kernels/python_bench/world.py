@@ -153,7 +153,7 @@ def _load() -> None:
     try:
         import mpi4py
     except ImportError as error:
-        raise Waived("this needs mpi4py: python -m pip install 'commtune[python]'") from error
+        raise Waived("this needs mpi4py: in the checkout, pip install '.[python]'") from error
     mpi4py.rc.initialize = False
     mpi4py.rc.finalize = False
     mpi4py.rc.threads = False  # MPI_Init, as the native benchmark; threads cost time

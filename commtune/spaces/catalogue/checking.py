@@ -7,7 +7,7 @@ catalogue knows, or that are a letter away from one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -83,6 +83,12 @@ def check_settings(
     for setting in of_libraries:
         yield from _of_setting(setting, found)
     yield from _misspelled_values(of_libraries, found)
+
+
+def list_misspelled_names(names: Iterable[str]) -> list[str]:
+    """What to say of each name that is most likely a known one, misspelled."""
+    unknown = (EnvironmentSetting(name, "") for name in names if not loading.look_up(name))
+    return [remark.what for setting in unknown for remark in _of_unknown(setting)]
 
 
 def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterator[SettingRemark]:

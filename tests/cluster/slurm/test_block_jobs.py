@@ -116,7 +116,7 @@ def test_somebody_else_cancels(laboratory: Laboratory, number: int, name: str) -
     jobs = laboratory.jobs()
     jobs.submit(block(0), 60.0)
     assert set(outcomes(jobs).values()) == {Outcome.CANCELLED}
-    with pytest.raises(EnvironmentFault, match=f"stops: job 1001: CANCELLED by {name}$"):
+    with pytest.raises(EnvironmentFault, match=f"(?m)stops: job 1001: CANCELLED by {name}$"):
         jobs.submit(block(1), 60.0)
     assert len(laboratory.numbers()) == 1
 

@@ -251,6 +251,6 @@ def test_one_call_for_many_jobs_and_none_for_no_jobs(tmp_path: Path) -> None:
 
 def test_a_failure_says_which_program_said_what(tmp_path: Path) -> None:
     environment = squeue(tmp_path, "echo strange things >&2\nexit 3\n")
-    with pytest.raises(SlurmFault, match=r"^squeue: .*: strange things$") as caught:
+    with pytest.raises(SlurmFault, match=r"(?m)^squeue: .*: strange things$") as caught:
         SlurmScheduler(environment).poll()
     assert caught.value.error is SlurmError.OTHER
