@@ -39,6 +39,11 @@ def describe_verdict(verdict: Verdict) -> str:
     return words.get(verdict) or format_finding(verdict)
 
 
+def describe_finding(point: PointEvidence) -> str:
+    """What the evidence says of a speedup at one size; ``slower than the default`` included."""
+    return "slower than the default" if point.is_slower else describe_verdict(point.verdict)
+
+
 def _format_tuned_time(point: PointEvidence) -> str:
     """The candidate's time beside the default's: ``4.30 us``; ``~4.30 us`` where it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"

@@ -11,7 +11,7 @@ from commtune.errors import ExportRefused
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_verdict, format_simultaneous, point_cells
+from commtune.wording import describe_finding, format_simultaneous, point_cells
 
 
 @dataclass(frozen=True)
@@ -223,7 +223,7 @@ def _variables(document: ExportDocument) -> list[str]:
 
 def _row(point: PointEvidence) -> tuple[str, ...]:
     size, default, tuned, speedup = point_cells(point)
-    finding = f"{point.operation}: {describe_verdict(point.verdict)}"
+    finding = f"{point.operation}: {describe_finding(point)}"
     return (size, point.speed, default, tuned, speedup, finding)
 
 

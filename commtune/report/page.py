@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from commtune import __version__, formatting
+from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
@@ -251,6 +251,8 @@ def _verdict(point: SizePoint) -> str:
         return "too few pairs"
     if point.evidence.verdict is Verdict.FASTER:
         return "faster"
+    if point.evidence.is_slower:
+        return wording.describe_finding(point.evidence)
     if point.evidence.verdict is Verdict.DEFAULT:
         return "not worth it"
     if point.more_pairs > _MANY_PAIRS:

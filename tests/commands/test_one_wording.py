@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,8 +15,11 @@ from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.export import document
 from commtune.formatting import describe_detectable, format_speedup
-from commtune.model import Interval, Profile
+from commtune.model import Interval, PointEvidence, Profile, Verdict
+from commtune.report import page
+from commtune.report.points import SizePoint
 from commtune.service.rendering import point_rows
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.verification.claims import SizeVerification, VerificationVerdict
@@ -73,6 +77,24 @@ def test_every_command_page_and_file_says_the_same(
     assert printed.count(said) == 12
     # The level of each interval is not the level of all.
     assert profile.level == 0.998 and "simultaneous 99" not in printed
+
+
+def test_what_is_slower_for_sure_is_called_so_everywhere(url: str) -> None:
+    found = _faster(url)
+    hurt = PointEvidence(
+        "allreduce", 1024, "all", 1e-5, 1.5e-5, Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT
+    )
+    profile = replace(found, points=(hurt,), bytes_low=8)
+    answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
+    texts = {
+        "show": manage._describe_profile(answer),
+        "page": point_rows([hurt])[0]["verdict"],
+        "report": page.FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
+        "export": "\n".join(document._evidence_table(profile, None)),
+    }
+    assert [name for name, text in texts.items() if "slower than the default" not in text] == []
+    few = replace(hurt, gain=replace(hurt.gain, pairs=4), verdict=Verdict.UNDECIDED)
+    assert point_rows([few])[0]["verdict"] == "inconclusive"
 
 
 def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:

@@ -14,7 +14,7 @@ from commtune import wording
 from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import FEWEST_PAIRS, Backend, PointEvidence, Profile, Verdict
+from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
@@ -270,11 +270,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         )
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [
-            p
-            for p in profile.points
-            if p.gain.pairs >= FEWEST_PAIRS and p.gain.high < 1 and p.bytes not in _inside(profile)
-        ]
+        hurt = [p for p in profile.points if p.is_slower and p.bytes not in _inside(profile)]
         if hurt:
             sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
             said.append(f"{profile.name} is slower than the default at {sizes}.")

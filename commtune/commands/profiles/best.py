@@ -29,7 +29,7 @@ from commtune.commands.options import (
 from commtune.model import PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import INCONCLUSIVE, point_cells
+from commtune.wording import INCONCLUSIVE, describe_finding, point_cells
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
@@ -232,5 +232,6 @@ def _finding(row: BestRow) -> str:
         return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
-        return f"no speedup shown{at}"
+        slower = [describe_finding(point) for point in row.sure_points if point.is_slower]
+        return f"{slower[0] if slower else 'no speedup shown'}{at}"
     return f"keep the default, {_DEFAULT_STAYS[found]}{at}"
