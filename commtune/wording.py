@@ -6,14 +6,26 @@ Imports nothing slow: ``commtune best`` waits for it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from commtune.formatting import format_duration, format_size, format_speedup
+from commtune.formatting import (
+    format_duration,
+    format_percent,
+    format_size,
+    format_sizes,
+    format_speedup,
+)
 from commtune.model import Outcome, PointEvidence, Verdict
+
+if TYPE_CHECKING:
+    from commtune.model.conclusion import Ablation
 
 #: What stored data and JSON call ``undecided``.
 INCONCLUSIVE = "inconclusive"
+#: Where other values were tried, a configuration may gain more than the one that it began as.
+_MORE_THAN_ALL = 1.05
 
 
 def format_simultaneous(level: float | None, each: float = 0.0) -> str:
@@ -63,3 +75,29 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
 def format_outcomes(counts: Mapping[Outcome, int]) -> str:
     """``2 crashed, 1 node-failure``."""
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
+
+
+def format_kept(share: float | None) -> str:
+    """Which share of the gain a smaller configuration keeps; empty where nobody knows."""
+    if share is None:
+        return ""
+    whole = share > _MORE_THAN_ALL
+    return f"{'more than the whole' if whole else f'{format_percent(share)} of the'} speedup kept"
+
+
+def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
+    """``dropped by ablation: A (87 % of the speedup kept; A helped at 64 B by ...)``.
+
+    Empty where nothing was dropped.
+
+    Args:
+        used: variables that are in use all the same, and not named.
+    """
+    dropped = [one for one in ablation.variables if not one.kept and not {*one.names} <= {*used}]
+    found = [format_kept(ablation.gain_kept)]
+    for one in dropped:
+        if sizes := ", ".join(dict.fromkeys(format_sizes(s.low, s.high) for s in one.helps)):
+            found.append(f"{', '.join(one.names)} helped at {sizes} by its 95 % interval")
+    names = ", ".join(sorted(name for one in dropped for name in one.names))
+    known = "; ".join(filter(None, found))
+    return f"dropped by ablation: {names}{known and f' ({known})'}" if dropped else ""

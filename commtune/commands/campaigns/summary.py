@@ -284,18 +284,11 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
 def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list[str]:
     """What ablation left out, what one environment costs, and what more runs would tell."""
     said = []
-    dropped = {
-        name
-        for ablation in conclusion.ablations
-        if ablation.after
-        for effect in ablation.variables
-        if not effect.kept
-        for name in effect.names
-    }
-    kept = {name for found in conclusion.confirmed for name in found.configuration}
+    used = {name for found in conclusion.confirmed for name in found.configuration}
     answers = conclusion.answers
-    if idle := sorted(dropped - kept):
-        said.append(f"dropped by ablation, no measurable loss: {', '.join(idle)}")
+    for ablation in conclusion.ablations:
+        if ablation.after and (dropped := wording.describe_dropped(ablation, used)):
+            said.append(dropped)
     if answers.one and len(answers.ranges) > 1:
         said.append(
             f"'commtune report' says what {ALL_SIZES} gives up against a profile for each range"
