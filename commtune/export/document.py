@@ -71,7 +71,9 @@ class ExportDocument:
             lines.append(f"Guard operations measured too, each at most {share} % slower: {names}.")
         for word, points in (("SLOWER", guards.hurt), ("POSSIBLY SLOWER", guards.unclear)):
             lines += [f"{word}: {_guard_text(point)}" for point in points]
-        if not (guards.unharmed or guards.hurt or guards.unclear):
+        if guards.unclear and not (guards.unharmed or guards.hurt):
+            lines.append("Guard operations were measured; they don't settle what is slower.")
+        elif not (guards.unharmed or guards.hurt):
             lines.append("No guard operations were measured: others may be slower under them.")
         return lines
 

@@ -69,19 +69,24 @@ def recommend_profiles(
 def list_likely_profiles(
     plan: Plan,
     comparison: Comparison,
+    recommended: Sequence[Profile] = (),
     *,
     ablations: Sequence[Ablation] = (),
     simulated: bool = False,
 ) -> list[Profile]:
     """What nobody may be recommended, and who accepts it may use: speedups not proven, yet likely.
 
-    They are where the default stays, and have no guard operations.
+    They are where the default stays.
+
+    Args:
+        recommended: guard operations were measured under their configurations alone.
     """
+    guards = {profile.configuration: profile.guards for profile in recommended}
     kept = [part for part in find_ranges(plan, comparison) if part.configuration.is_default]
     sizes = [size for part in kept for size in part.sizes]
     found = []
     for part in find_likely_ranges(sizes, plan, comparison):
-        made = _profile(plan, comparison, part, {}, ablations, (), {}, simulated)
+        made = _profile(plan, comparison, part, guards, ablations, (), {}, simulated)
         likely = describe_likely_gains(part.sizes, plan, comparison)
         note = "; ".join(said for said in (likely, made.note) if said)
         name = f"{made.name}-likely"
