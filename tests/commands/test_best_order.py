@@ -308,3 +308,22 @@ def test_slow_runs_are_told_of_the_size_that_was_asked_for(
         assert asked(url, capsys, campaign=f"slow-{number}")[-1] == (
             note if number else "not shown to contribute: A"
         )
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "command"),
+    [
+        ({}, "tune --op broadcast --sizes 16MiB --db"),
+        ({"ranks": 4, "nodes": 1}, "tune --op broadcast --sizes 16MiB --ranks 4 --db"),
+        ({"nodes": 2}, ""),
+        ({"system": "other"}, ""),
+    ],
+)
+def test_what_nobody_measured_has_the_command_that_measures_it(
+    store: Store, url: str, asked_for: dict[str, Any], command: str
+) -> None:
+    stored(store, "one", profile("p", GAIN))
+    with pytest.raises(NoAnswer) as missed:
+        best.best_command("broadcast", "16MiB", **asked_for, db=url)
+    *_, last = missed.value.hint.splitlines()
+    assert last.startswith(f"next: commtune {command}") == bool(command)

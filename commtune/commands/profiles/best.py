@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -26,7 +26,9 @@ from commtune.commands.options import (
     operation_flag,
     print_json,
 )
-from commtune.model import PointEvidence, Verdict
+from commtune.db.connection.location import database_url, is_service
+from commtune.errors import NoAnswer
+from commtune.model import Operation, PointEvidence, Verdict
 from commtune.model.profile import SLOW_RUNS_AT
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
@@ -81,13 +83,29 @@ def best_command(
         return
     size = bytes_flag(bytes_)
     explained = MOST_ANSWERS if json_output else 1
-    answers, others = best_answers(operation, size, filters, db, explained=explained)
+    try:
+        answers, others = best_answers(operation, size, filters, db, explained=explained)
+    except NoAnswer as nothing:
+        hint = nothing.hint + _measuring(operation, bytes_, filters, db)
+        raise NoAnswer(nothing.message, hint=hint) from nothing
     if json_output:
         print_json([one.plain() for one in answers])
         return
     print(_answer(answers[0], size, db))
     if others:
         print("\n" + _others(others))
+
+
+def _measuring(op: Operation, size: str, filters: Mapping[str, Any], db: str | None) -> str:
+    """The command that measures it; empty where flags or this machine can't."""
+    asked = {name: value for name, value in filters.items() if value is not None}
+    one_node = asked.pop("nodes", 1) == 1
+    unfit = op.is_own or op is Operation.MATRIX or is_service(database_url(db))
+    if not one_node or unfit or asked.keys() - {"ranks", "backend"}:
+        return ""
+    more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())
+    command = f"{called_as()} tune --op {op} --sizes {shlex.quote(size)}{more}"
+    return f"\nnext: {command}{database_flag(db)}"
 
 
 def _size_table(answers: dict[int, BestRow]) -> str:
