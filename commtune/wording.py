@@ -72,7 +72,7 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
     )
 
 
-def format_outcomes(counts: Mapping[Outcome, int]) -> str:
+def format_outcomes(counts: Mapping[Outcome, int] | Mapping[str, int]) -> str:
     """``2 crashed, 1 node-failure``."""
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 

@@ -15,7 +15,7 @@ from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
-from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
+from commtune.model import DEFAULT, Configuration, Interval, Outcome, Phase, Profile, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
@@ -50,8 +50,21 @@ def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
     ],
 )
 def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
-    lines = summary._conclusions(after(Outcome.OK, Outcome.CRASHED, *lost))
+    lines = summary._conclusions(after(Outcome.OK, *lost))
     assert [line.partition(";")[0] for line in lines] == said
+
+
+def test_failed_runs_are_said_with_their_outcomes_and_how_many_were_of_the_default() -> None:
+    evidence = Evidence()
+    runs = [(DEFAULT, Outcome.TIMED_OUT)] * 6 + [
+        (Configuration({"A": "1"}), Outcome.TIMED_OUT)
+    ] * 4
+    for number, (configuration, outcome) in enumerate([*runs, (DEFAULT, Outcome.CRASHED)]):
+        phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
+        evidence.add(made_up_run(configuration, number, outcome=outcome, phase=phase))
+    (said,) = summary._conclusions(Conclusion(spent=time_spent(evidence)))
+    counts = "10 timed-out, 1 crashed"
+    assert said == f"11 runs failed ({counts}), 7 of the default; see 'commtune report'"
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
@@ -316,8 +316,15 @@ def _more_runs(more: FurtherRuns) -> str:
 
 
 def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
-    """What befell runs from outside."""
+    """Runs that failed, and what befell others from outside."""
     said = []
+    if failures := sum((Counter(phase.failures) for phase in phases), Counter[str]()):
+        runs, default = (
+            text.format_count(failures.total(), "run"),
+            sum(p.default_failed for p in phases),
+        )
+        counts = wording.format_outcomes(failures)
+        said.append(f"{runs} failed ({counts}), {default} of the default; see 'commtune report'")
     if lost := sum(phase.lost for phase in phases):
         runs = text.format_count(lost, "run")
         said.append(f"{runs} lost, for which no configuration is blamed; see 'commtune report'")

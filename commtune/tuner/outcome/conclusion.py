@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
@@ -97,10 +97,16 @@ def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     by_phase: defaultdict[str, list[Run]] = defaultdict(list)
     for run in evidence.runs:
         by_phase[str(run.phase)].append(run)
+    failed = {
+        phase: [run for run in runs if run.outcome is not Outcome.OK and not run.outcome.is_lost]
+        for phase, runs in by_phase.items()
+    }
     return {
         phase: PhaseSpent(
             runs=len(runs),
-            failed=sum(r.outcome is not Outcome.OK and not r.outcome.is_lost for r in runs),
+            failed=len(failed[phase]),
+            default_failed=sum(run.configuration.is_default for run in failed[phase]),
+            failures=Counter(str(run.outcome) for run in failed[phase]),
             lost=sum(run.outcome.is_lost for run in runs),
             disturbed=sum(is_disturbed(run) for run in runs),
             wall_s=sum(run.wall_s for run in runs),
