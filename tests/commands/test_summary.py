@@ -235,6 +235,14 @@ def test_a_note_names_its_size_once_and_one_process_is_one_rank() -> None:
     assert format_ranks(1, 1) == "1 rank"
 
 
+def test_a_long_note_has_a_line_for_each_of_its_parts() -> None:
+    parts = ["likely, not proven: 1.20x by A", "no speedup was shown here", "up to 33 %"]
+    one = replace(given.profile("p", bytes_low=8, bytes_high=65536), note="; ".join(parts))
+    (said,) = summary._remarks(plan("ranks: 2"), report(one))
+    said_parts = f"8 B to 64 KiB: {parts[0]};\n  {parts[1]};\n  {parts[2]}"
+    assert said_parts in said
+
+
 def test_between_neighbours_with_different_winners_nothing_was_measured_and_that_is_said() -> None:
     borders = (RangeBoundary(8, 64), RangeBoundary(1024, 8192))
     small = given.profile("small", bytes_low=8, bytes_high=8, boundaries=borders[:1])

@@ -262,7 +262,8 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     for profile in report.profiles:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
-            said.append(profile.note if sizes in profile.note else f"{sizes}: {profile.note}")
+            note = profile.note.replace("; ", ";\n  ")
+            said.append(note if sizes in note else f"{sizes}: {note}")
     if any(profile.unproven_variables for profile in report.profiles):
         said.append(
             "more time for ablation would show what contributes, and drop the rest: "
