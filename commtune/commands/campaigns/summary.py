@@ -98,7 +98,7 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
             f"this machine alternates between {len(limits) + 1} states (core-to-core round trips "
             f"below and above {between});\nruns are compared within each state"
         )
-    if report.wall_s > 1 and not report.conclusion.replayed:
+    if report.wall_s > 1 and report.benchmark_s and not report.conclusion.replayed:
         said.append(_time(report))
     return "\n".join(said)
 
