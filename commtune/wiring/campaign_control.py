@@ -31,17 +31,12 @@ def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
 
 @contextmanager
 def controlled_campaign(
-    opened: Database,
-    record: CampaignRecord,
-    reporter: Reporter,
-    *,
+    opened: Database, record: CampaignRecord, reporter: Reporter, remarks: Sequence[str] = (), *,
     take_over: bool,
-    remarks: Sequence[str] = (),
-) -> Iterator[tuple[Store, int]]:
+) -> Iterator[tuple[Store, int]]:  # fmt: skip
     """The store and the campaign's number in it, while we are its one controller.
 
-    Args:
-        remarks: on what will be measured; said unless the campaign is refused, or finished.
+    ``remarks`` on what will be measured are said unless it is refused, or finished.
     """
     store = Store(opened, say=reporter.say)
     try:

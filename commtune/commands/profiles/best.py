@@ -99,9 +99,8 @@ def best_command(
 def _measuring(op: Operation, size: str, filters: Mapping[str, Any], db: str | None) -> str:
     """The command that measures it; empty where flags or this machine can't."""
     asked = {name: value for name, value in filters.items() if value is not None}
-    one_node = asked.pop("nodes", 1) == 1
     unfit = op.is_own or op is Operation.MATRIX or is_service(database_url(db))
-    if not one_node or unfit or asked.keys() - {"ranks", "backend"}:
+    if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
         return ""
     more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())
     command = f"{called_as()} tune --op {op} --sizes {shlex.quote(size)}{more}"

@@ -10,7 +10,7 @@ from statistics import median
 
 from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
-from commtune.model import FEWEST_PAIRS, Execution, Outcome, Phase, PointEvidence, Run, Verdict
+from commtune.model import FEWEST_PAIRS, Execution, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     CONFIRMATION_SHARES,
     Answer,
@@ -97,16 +97,12 @@ def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     by_phase: defaultdict[str, list[Run]] = defaultdict(list)
     for run in evidence.runs:
         by_phase[str(run.phase)].append(run)
-    failed = {
-        phase: [run for run in runs if run.outcome is not Outcome.OK and not run.outcome.is_lost]
-        for phase, runs in by_phase.items()
-    }
     return {
         phase: PhaseSpent(
             runs=len(runs),
-            failed=len(failed[phase]),
-            default_failed=sum(run.configuration.is_default for run in failed[phase]),
-            failures=Counter(str(run.outcome) for run in failed[phase]),
+            failed=sum(run.outcome.is_failure for run in runs),
+            default_failed=sum(r.outcome.is_failure and r.configuration.is_default for r in runs),
+            failures=Counter(str(run.outcome) for run in runs if run.outcome.is_failure),
             lost=sum(run.outcome.is_lost for run in runs),
             disturbed=sum(is_disturbed(run) for run in runs),
             wall_s=sum(run.wall_s for run in runs),
