@@ -41,7 +41,7 @@ def controlled_campaign(
     store = Store(opened, say=reporter.say)
     try:
         handle, before = store.begin(record, take_over=take_over)
-        finished = f"{handle.name} is finished, nothing is measured; a larger budget continues it"
+        finished = f"{handle.name} is finished: nothing is measured; a larger budget continues it"
         for remark in [finished] if handle.is_finished else remarks:
             reporter.say(remark)
         if before:

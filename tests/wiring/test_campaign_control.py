@@ -40,7 +40,7 @@ def test_what_will_be_measured_is_said_only_where_something_will_be(tmp_path: Pa
     first = given.campaign()
     assert said(first) == ["budget"]
     (finished,) = said(first)
-    assert finished.startswith("shm is finished, nothing is measured; ")
+    assert finished.startswith("shm is finished: nothing is measured; ")
     assert said(given.campaign(settings={"budget": {"wall_s": 120}})) == ["budget"]
     tell = _Listener()
     with (
