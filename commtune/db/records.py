@@ -256,6 +256,7 @@ class CampaignHandle:
             good run; empty where there was none.
         earlier_id: that campaign; 0 where there was none.
         changes: what has changed since that one, as ``key: stored -> now``.
+        is_finished: whether it came to its end, and has the same budget still.
     """
 
     id: int
@@ -263,6 +264,7 @@ class CampaignHandle:
     earlier: str = ""
     earlier_id: int = 0
     changes: tuple[str, ...] = ()
+    is_finished: bool = False
 
 
 @dataclass(frozen=True)

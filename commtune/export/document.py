@@ -11,7 +11,7 @@ from commtune.errors import ExportRefused
 from commtune.model import PointEvidence, Profile
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.tuner.statistics.machine_states import ALL
-from commtune.wording import describe_verdict, format_simultaneous, point_cells
+from commtune.wording import describe_finding, format_simultaneous, point_cells
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,9 @@ class ExportDocument:
             lines.append(f"Guard operations measured too, each at most {share} % slower: {names}.")
         for word, points in (("SLOWER", guards.hurt), ("POSSIBLY SLOWER", guards.unclear)):
             lines += [f"{word}: {_guard_text(point)}" for point in points]
-        if not (guards.unharmed or guards.hurt or guards.unclear):
+        if guards.unclear and not (guards.unharmed or guards.hurt):
+            lines.append("Guard operations were measured; they don't settle what is slower.")
+        elif not (guards.unharmed or guards.hurt):
             lines.append("No guard operations were measured: others may be slower under them.")
         return lines
 
@@ -225,7 +227,7 @@ def _variables(document: ExportDocument) -> list[str]:
 
 def _row(point: PointEvidence) -> tuple[str, ...]:
     size, default, tuned, speedup = point_cells(point)
-    finding = f"{point.operation}: {describe_verdict(point.verdict)}"
+    finding = f"{point.operation}: {describe_finding(point)}"
     return (size, point.speed, default, tuned, speedup, finding)
 
 

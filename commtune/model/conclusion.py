@@ -128,10 +128,12 @@ class DefaultNoise:
 
 @dataclass(frozen=True)
 class PhaseSpent:
-    """Runs of a phase and the wall seconds that they took."""
+    """Runs of a phase and the wall seconds that they took; ``failures``: the failed by outcome."""
 
     runs: int = 0
     failed: int = 0
+    default_failed: int = 0
+    failures: Mapping[str, int] = field(default_factory=dict)
     lost: int = 0
     disturbed: int = 0
     wall_s: float = 0.0

@@ -69,6 +69,11 @@ class PointEvidence:
     share: float = 1.0
 
     @property
+    def is_slower(self) -> bool:
+        """Whether the candidate was shown to be slower than the default."""
+        return self.gain.pairs >= FEWEST_PAIRS and self.gain.high < 1
+
+    @property
     def candidate_s(self) -> float:
         """The candidate's time to show beside ``default_s``, in seconds.
 

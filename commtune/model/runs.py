@@ -36,6 +36,11 @@ class Outcome(StrEnum):
         return self in _LOST
 
     @property
+    def is_failure(self) -> bool:
+        """Whether the run failed; one that was lost did not."""
+        return self is not Outcome.OK and not self.is_lost
+
+    @property
     def blames_configuration(self) -> bool:
         """Whether the configuration may be the cause, so that it counts as its failure."""
         return self not in (Outcome.OK, Outcome.MISSING_PROGRAM, *_LOST)

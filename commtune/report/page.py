@@ -11,7 +11,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from commtune import __version__, formatting
+from commtune import __version__, formatting, wording
 from commtune.db.settings import DESCRIBED, learned_configurations
 from commtune.documents.files import writing_file
 from commtune.documents.quantities import format_bandwidth
@@ -38,8 +38,6 @@ _IMPORTANCE_RANGES = {
     "middle": (16 * 1024, 512 * 1024),
     "large": (512 * 1024, 2**63),
 }
-#: Where other values were tried, a configuration may gain more than the one that it began as.
-_MORE_THAN_ALL = 1.05
 
 
 class Page:
@@ -219,13 +217,6 @@ def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
     return {label: items for label, items in found.items() if items}
 
 
-def _kept(share: float) -> str:
-    """Which share of the gain a smaller configuration keeps."""
-    if share > _MORE_THAN_ALL:
-        return "more than the whole speedup"
-    return f"{formatting.format_percent(share)} of the speedup kept"
-
-
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
     """Neighbouring sizes that say the same, as one: sizes, the share as text, the share."""
     said = ((size, _capped(share), share) for size, share in sorted(shares.items()))
@@ -251,6 +242,8 @@ def _verdict(point: SizePoint) -> str:
         return "too few pairs"
     if point.evidence.verdict is Verdict.FASTER:
         return "faster"
+    if point.evidence.is_slower:
+        return wording.describe_finding(point.evidence)
     if point.evidence.verdict is Verdict.DEFAULT:
         return "not worth it"
     if point.more_pairs > _MANY_PAIRS:
@@ -273,6 +266,6 @@ FILTERS: Mapping[str, Callable[..., Any]] = {
     "wall": formatting.format_wall_time,
     "percent": formatting.format_percent, "node_hours": formatting.format_node_hours,
     "speedup": formatting.format_speedup,
-    "kept": _kept,
+    "dropped": wording.describe_dropped, "kept": wording.format_kept,
     "time": _time, "verdict": _verdict, "grouped": _grouped, "limit": _limit,
 }  # fmt: skip

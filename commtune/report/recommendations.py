@@ -86,7 +86,7 @@ def _one(record: CampaignRecord) -> _AnswerCard:
     profile = record.one
     assert profile is not None
     judged = [p for p in profile.points if p.gain.pairs >= FEWEST_PAIRS]
-    hurt = [p for p in judged if p.gain.high < 1]
+    hurt = [p for p in judged if p.is_slower]
     sizes = ", ".join(dict.fromkeys(formatting.format_size(p.bytes) for p in hurt))
     mean, extremes = _gain(judged)
     said = f"It is slower than the default at {sizes}." if hurt else ""

@@ -85,7 +85,7 @@ def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
 
 
 def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCost:
-    failed = [run for run in runs if _has_failed(run)]
+    failed = [run for run in runs if run.outcome.is_failure]
     lost = [run for run in runs if run.outcome.is_lost]
     told = record.conclusion.spent.get(str(phase))
     return PhaseCost(
@@ -125,13 +125,9 @@ def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
     return gaps
 
 
-def _has_failed(run: Run) -> bool:
-    return run.outcome is not Outcome.OK and not run.outcome.is_lost
-
-
 def list_failures(record: CampaignRecord) -> tuple[_Failure, ...]:
     """Failed runs by how they ended, the most frequent first."""
-    return _by_cause(record, [run for run in record.runs if _has_failed(run)])
+    return _by_cause(record, [run for run in record.runs if run.outcome.is_failure])
 
 
 def list_losses(record: CampaignRecord) -> tuple[_Failure, ...]:

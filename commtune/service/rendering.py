@@ -81,7 +81,7 @@ def _row(point: PointEvidence) -> dict[str, Any]:
         "tuned": tuned,
         "speedup": speedup,
         "state": point.speed,
-        "verdict": wording.describe_verdict(point.verdict),
+        "verdict": wording.describe_finding(point),
         "low": point.gain.low,
         "high": point.gain.high,
     }

@@ -116,7 +116,7 @@ class Campaign:
             simulated, ablations = self.runner.batches.simulated, decision.ablations
             profiles = self._profiles(plan, decision, comparison, detectable)
             likely = list_likely_profiles(
-                plan, comparison, ablations=ablations, simulated=simulated
+                plan, comparison, profiles, ablations=ablations, simulated=simulated
             )
         self.runner.store.save_profiles(self.runner.campaign_id, [*profiles, *likely])
         conclusion = self._conclude(plan, decision, comparison, detectable)

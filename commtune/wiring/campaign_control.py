@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -31,12 +31,19 @@ def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
 
 @contextmanager
 def controlled_campaign(
-    opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
-) -> Iterator[tuple[Store, int]]:
-    """The store and the campaign's number in it, while we are its one controller."""
+    opened: Database, record: CampaignRecord, reporter: Reporter, remarks: Sequence[str] = (), *,
+    take_over: bool,
+) -> Iterator[tuple[Store, int]]:  # fmt: skip
+    """The store and the campaign's number in it, while we are its one controller.
+
+    ``remarks`` on what will be measured are said unless it is refused, or finished.
+    """
     store = Store(opened, say=reporter.say)
     try:
         handle, before = store.begin(record, take_over=take_over)
+        finished = f"{handle.name} is finished: nothing is measured; a larger budget continues it"
+        for remark in [finished] if handle.is_finished else remarks:
+            reporter.say(remark)
         if before:
             reporter.say(f"note: continuing where another controller stopped ({before})")
         if handle.earlier:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import database_values as given
@@ -322,3 +323,34 @@ def test_words_of_other_benchmarks_are_understood_and_the_answer_says_how(
         "note: --op all_reduce_perf is read as allreduce",
         "note: --bytes 64K is read as 64KiB",
     ]
+
+
+def test_slow_runs_are_told_of_the_size_that_was_asked_for(
+    store: Store, url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    slow = "3 of 20 took over 1.5 times their median"
+    for number, sizes in enumerate(("8 B, 1 MiB", "64 KiB, 1 MiB")):
+        note = f"slow runs at {sizes}: {slow} at 1 MiB; not shown to contribute: A"
+        stored(store, f"slow-{number}", replace(profile("p", GAIN), note=note))
+        assert asked(url, capsys, campaign=f"slow-{number}")[-1] == (
+            note if number else "not shown to contribute: A"
+        )
+
+
+@pytest.mark.parametrize(
+    ("asked_for", "command"),
+    [
+        ({}, "tune --op broadcast --sizes 16MiB --db"),
+        ({"ranks": 4, "nodes": 1}, "tune --op broadcast --sizes 16MiB --ranks 4 --db"),
+        ({"nodes": 2}, ""),
+        ({"system": "other"}, ""),
+    ],
+)
+def test_what_nobody_measured_has_the_command_that_measures_it(
+    store: Store, url: str, asked_for: dict[str, Any], command: str
+) -> None:
+    stored(store, "one", profile("p", GAIN))
+    with pytest.raises(NoAnswer) as missed:
+        best.best_command("broadcast", "16MiB", **asked_for, db=url)
+    *_, last = missed.value.hint.splitlines()
+    assert last.startswith(f"next: commtune {command}") == bool(command)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,12 +15,18 @@ from commtune.commands.measure import compare
 from commtune.commands.profiles import best, use, verify
 from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
+from commtune.export import document
 from commtune.formatting import describe_detectable, format_speedup
-from commtune.model import Interval, Profile
+from commtune.model import Configuration, Interval, PointEvidence, Profile, Verdict
+from commtune.model.conclusion import Ablation, Conclusion, ConfirmedCandidate
+from commtune.model.effects import SizeEffect, VariableEffect
+from commtune.report import page
+from commtune.report.points import SizePoint
 from commtune.service.rendering import point_rows
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.verification.claims import SizeVerification, VerificationVerdict
 from commtune.tuner.verification.pairwise import Difference
+from commtune.wording import describe_dropped
 
 NAME, SIZE = "made-up", 65536
 
@@ -73,6 +80,44 @@ def test_every_command_page_and_file_says_the_same(
     assert printed.count(said) == 12
     # The level of each interval is not the level of all.
     assert profile.level == 0.998 and "simultaneous 99" not in printed
+
+
+def test_what_is_slower_for_sure_is_called_so_everywhere(url: str) -> None:
+    found = _faster(url)
+    hurt = PointEvidence(
+        "allreduce", 1024, "all", 1e-5, 1.5e-5, Interval(0.68, 0.52, 0.88, 20), Verdict.DEFAULT
+    )
+    profile = replace(found, points=(hurt,), bytes_low=8)
+    answer = replace(campaigns.find_profile(f"{NAME}/{found.name}", url), profile=profile)
+    texts = {
+        "show": manage._describe_profile(answer),
+        "page": point_rows([hurt])[0]["verdict"],
+        "report": page.FILTERS["verdict"](SizePoint(hurt, profile, None, ())),
+        "export": "\n".join(document._evidence_table(profile, None)),
+    }
+    assert [name for name, text in texts.items() if "slower than the default" not in text] == []
+    few = replace(hurt, gain=replace(hurt.gain, pairs=4), verdict=Verdict.UNDECIDED)
+    assert point_rows([few])[0]["verdict"] == "inconclusive"
+
+
+def test_what_ablation_dropped_is_said_with_what_it_cost() -> None:
+    """Nobody says that a variable brought nothing whose interval shows that it helped."""
+    sizes = {64: (1.01, 1.03), 1024: (0.9, 1.2), 1 << 22: (1.09, 4.51)}
+    points = tuple(
+        SizeEffect(bytes=size, ratio=(low * high) ** 0.5, low=low, high=high, pairs=9)
+        for size, (low, high) in sizes.items()
+    )
+    both, small = Configuration({"A": "1", "B": "1"}), Configuration({"A": "1"})
+    effects = (VariableEffect(("A",), kept=True), VariableEffect(("B",), points=points))
+    ablation = Ablation(both, small, 9, 0.87, effects)
+    said = describe_dropped(ablation)
+    assert said == (
+        "dropped by ablation: B (87 % of the speedup kept; "
+        "B helped at 64 B, 4 MiB by its 95 % interval)"
+    )
+    assert summary._conclusions(Conclusion(ablations=(ablation,))) == [said]
+    confirmed = (ConfirmedCandidate(both),)
+    assert summary._conclusions(Conclusion(ablations=(ablation,), confirmed=confirmed)) == []
 
 
 def test_what_would_have_been_found_is_said_in_one_way(url: str) -> None:

@@ -15,7 +15,7 @@ from commtune.campaign.plan import Plan
 from commtune.commands.campaigns import summary
 from commtune.db.codec import load_model
 from commtune.formatting import format_ranks
-from commtune.model import DEFAULT, Interval, Outcome, Phase, Profile, Verdict
+from commtune.model import DEFAULT, Configuration, Interval, Outcome, Phase, Profile, Verdict
 from commtune.model.conclusion import Conclusion
 from commtune.model.effects import SizeEffect, VariableEffect
 from commtune.model.profile import RangeBoundary
@@ -50,8 +50,21 @@ def test_lost_runs_are_counted_apart_from_failed_ones() -> None:
     ],
 )
 def test_what_was_lost_is_said(lost: list[Outcome], said: list[str]) -> None:
-    lines = summary._conclusions(after(Outcome.OK, Outcome.CRASHED, *lost))
+    lines = summary._conclusions(after(Outcome.OK, *lost))
     assert [line.partition(";")[0] for line in lines] == said
+
+
+def test_failed_runs_are_said_with_their_outcomes_and_how_many_were_of_the_default() -> None:
+    evidence = Evidence()
+    runs = [(DEFAULT, Outcome.TIMED_OUT)] * 6 + [
+        (Configuration({"A": "1"}), Outcome.TIMED_OUT)
+    ] * 4
+    for number, (configuration, outcome) in enumerate([*runs, (DEFAULT, Outcome.CRASHED)]):
+        phase = Phase.SEARCH if number % 2 else Phase.CONFIRM
+        evidence.add(made_up_run(configuration, number, outcome=outcome, phase=phase))
+    (said,) = summary._conclusions(Conclusion(spent=time_spent(evidence)))
+    counts = "10 timed-out, 1 crashed"
+    assert said == f"11 runs failed ({counts}), 7 of the default; see 'commtune report'"
 
 
 @pytest.mark.parametrize(
@@ -220,6 +233,14 @@ def test_a_note_names_its_size_once_and_one_process_is_one_rank() -> None:
     (said,) = summary._remarks(plan("ranks: 2"), report(several))
     assert f"8 B to 64 KiB: {words}" in said.splitlines()
     assert format_ranks(1, 1) == "1 rank"
+
+
+def test_a_long_note_has_a_line_for_each_of_its_parts() -> None:
+    parts = ["likely, not proven: 1.20x by A", "no speedup was shown here", "up to 33 %"]
+    one = replace(given.profile("p", bytes_low=8, bytes_high=65536), note="; ".join(parts))
+    (said,) = summary._remarks(plan("ranks: 2"), report(one))
+    said_parts = f"8 B to 64 KiB: {parts[0]};\n  {parts[1]};\n  {parts[2]}"
+    assert said_parts in said
 
 
 def test_between_neighbours_with_different_winners_nothing_was_measured_and_that_is_said() -> None:

@@ -220,6 +220,14 @@ def test_other_forms_need_no_guards_but_say_that_there_are_none(format: str) -> 
     assert "No guard operations were measured" in render_profile(format, with_guards())
 
 
+def test_guards_that_settle_nothing_were_measured_all_the_same() -> None:
+    text = render_profile("sh", with_guards(UNCLEAR))
+    assert "POSSIBLY SLOWER: alltoall: 0.90x to 1.04x (0.97x, 22 pairs) at 1 MiB" in text
+    assert "Guard operations were measured; they don't settle what is slower." in text
+    assert "No guard operations" not in text
+    assert "don't settle" not in render_profile("sh", with_guards(UNCLEAR, HURT))
+
+
 @pytest.mark.parametrize(
     ("gain", "said"),
     [

@@ -99,8 +99,6 @@ def tune_campaign(
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
-    for remark in spec.remarks:
-        reporter.say(remark)
     if spec.slurm is not None:
         return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
     folder = Folders.of_user().runs(plan.name)
@@ -115,7 +113,9 @@ def tune_campaign(
     hand = command_by_hand(benchmark, plan)
     with (
         closing(shared),
-        controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number),
+        controlled_campaign(
+            opened, record, reporter, take_over=take_over, remarks=spec.remarks
+        ) as (store, number),
     ):
         runner = Runner(plan, number, benchmark, store, clock=store.clock, by_hand=hand)
         return Campaign(plan, runner, reporter).run()
@@ -137,7 +137,9 @@ def _tune_on_slurm(
     take_over = take_over or on.follows_allocation
     with (
         ExitStack() as at_last,
-        controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number),
+        controlled_campaign(
+            opened, record, reporter, take_over=take_over, remarks=spec.remarks
+        ) as (store, number),
     ):
         book = store.job_book(number)
         if not on.key:  # a person started it
@@ -260,12 +262,12 @@ def replay_campaign(
     check_strategy_of(spec)
     spec = _as_recorded(spec, grid)
     plan = spec.plan
-    for remark in spec.remarks:
-        reporter.say(remark)
     check_plan(grid, plan)
     benchmark = ReplayBenchmark(grid, plan.seed)
     record = replayed_record(spec, grid)
-    with controlled_campaign(opened, record, reporter, take_over=take_over) as (store, number):
+    with controlled_campaign(
+        opened, record, reporter, take_over=take_over, remarks=spec.remarks
+    ) as (store, number):
         # The recording's time goes on where an earlier session left it.
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(number))
         runner = Runner(plan, number, benchmark, store, clock=benchmark.clock)

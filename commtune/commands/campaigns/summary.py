@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from statistics import median
@@ -14,7 +14,7 @@ from commtune import wording
 from commtune.app.campaigns.tuning import CampaignResult, conclusion_data
 from commtune.campaign.plan import Plan
 from commtune.commands import options as flags
-from commtune.model import FEWEST_PAIRS, Backend, PointEvidence, Profile, Verdict
+from commtune.model import Backend, PointEvidence, Profile, Verdict
 from commtune.model.conclusion import Conclusion, FurtherRuns, PhaseSpent
 from commtune.model.profile import ALL_SIZES
 from commtune.tuner.outcome.displayed_points import displayed_points, slower_state
@@ -98,7 +98,7 @@ def _headline(plan: Plan, report: CampaignResult) -> str:
             f"this machine alternates between {len(limits) + 1} states (core-to-core round trips "
             f"below and above {between});\nruns are compared within each state"
         )
-    if report.wall_s > 1 and not report.conclusion.replayed:
+    if report.wall_s > 1 and report.benchmark_s and not report.conclusion.replayed:
         said.append(_time(report))
     return "\n".join(said)
 
@@ -262,7 +262,8 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
     for profile in report.profiles:
         if profile.note:
             sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
-            said.append(profile.note if sizes in profile.note else f"{sizes}: {profile.note}")
+            note = profile.note.replace("; ", ";\n  ")
+            said.append(note if sizes in note else f"{sizes}: {note}")
     if any(profile.unproven_variables for profile in report.profiles):
         said.append(
             "more time for ablation would show what contributes, and drop the rest: "
@@ -270,11 +271,7 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
         )
     said += _conclusions(report.conclusion, report.likely)
     for profile in report.profiles:
-        hurt = [
-            p
-            for p in profile.points
-            if p.gain.pairs >= FEWEST_PAIRS and p.gain.high < 1 and p.bytes not in _inside(profile)
-        ]
+        hurt = [p for p in profile.points if p.is_slower and p.bytes not in _inside(profile)]
         if hurt:
             sizes = ", ".join(dict.fromkeys(text.format_size(p.bytes) for p in hurt))
             said.append(f"{profile.name} is slower than the default at {sizes}.")
@@ -288,18 +285,11 @@ def _remarks(plan: Plan, report: CampaignResult) -> list[str]:
 def _conclusions(conclusion: Conclusion, likely: Sequence[Profile] = ()) -> list[str]:
     """What ablation left out, what one environment costs, and what more runs would tell."""
     said = []
-    dropped = {
-        name
-        for ablation in conclusion.ablations
-        if ablation.after
-        for effect in ablation.variables
-        if not effect.kept
-        for name in effect.names
-    }
-    kept = {name for found in conclusion.confirmed for name in found.configuration}
+    used = {name for found in conclusion.confirmed for name in found.configuration}
     answers = conclusion.answers
-    if idle := sorted(dropped - kept):
-        said.append(f"dropped by ablation, no measurable loss: {', '.join(idle)}")
+    for ablation in conclusion.ablations:
+        if ablation.after and (dropped := wording.describe_dropped(ablation, used)):
+            said.append(dropped)
     if answers.one and len(answers.ranges) > 1:
         said.append(
             f"'commtune report' says what {ALL_SIZES} gives up against a profile for each range"
@@ -327,8 +317,15 @@ def _more_runs(more: FurtherRuns) -> str:
 
 
 def _spoilt(phases: Collection[PhaseSpent]) -> list[str]:
-    """What befell runs from outside."""
+    """Runs that failed, and what befell others from outside."""
     said = []
+    if failures := sum((Counter(phase.failures) for phase in phases), Counter[str]()):
+        runs, default = (
+            text.format_count(failures.total(), "run"),
+            sum(p.default_failed for p in phases),
+        )
+        counts = wording.format_outcomes(failures)
+        said.append(f"{runs} failed ({counts}), {default} of the default; see 'commtune report'")
     if lost := sum(phase.lost for phase in phases):
         runs = text.format_count(lost, "run")
         said.append(f"{runs} lost, for which no configuration is blamed; see 'commtune report'")

@@ -7,6 +7,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -108,7 +109,8 @@ def _tune(
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
         end = "" if grid is not None or spec.slurm is not None else _end(spec)
-        tell.say(f"{spec.plan.name}: {_outlook(spec)}{end}")
+        outlook = f"{spec.plan.name}: {_outlook(spec)}{end}"
+        spec = replace(spec, remarks=(outlook, *spec.remarks))
         for warning in opened.warnings:
             tell.say(f"note: {warning}")
         if grid is not None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator
-from typing import Annotated
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Annotated, Any
 
 import typer
 
@@ -27,11 +27,13 @@ from commtune.commands.options import (
     operation_flag,
     print_json,
 )
+from commtune.db.connection.location import database_url, is_service
 from commtune.errors import NoAnswer
-from commtune.model import PointEvidence, Verdict
+from commtune.model import Operation, PointEvidence, Verdict
+from commtune.model.profile import SLOW_RUNS_AT
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import INCONCLUSIVE, point_cells
+from commtune.wording import INCONCLUSIVE, describe_finding, point_cells
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
@@ -87,13 +89,27 @@ def best_command(
     except NoAnswer as nothing:
         if json_output:
             print_json(not_measured(nothing))
-        raise
+        if bytes_ is None:
+            raise
+        hint = nothing.hint + _measuring(operation, bytes_, filters, db)
+        raise NoAnswer(nothing.message, hint=hint) from nothing
     if json_output:
         print_json([one.plain() for one in answers])
         return
     print(_answer(answers[0], size, db))
     if others:
         print("\n" + _others(others))
+
+
+def _measuring(op: Operation, size: str, filters: Mapping[str, Any], db: str | None) -> str:
+    """The command that measures it; empty where flags or this machine can't."""
+    asked = {name: value for name, value in filters.items() if value is not None}
+    unfit = op.is_own or op is Operation.MATRIX or is_service(database_url(db))
+    if asked.pop("nodes", 1) != 1 or unfit or asked.keys() - {"ranks", "backend"}:
+        return ""
+    more = "".join(f" --{name} {shlex.quote(str(value))}" for name, value in asked.items())
+    command = f"{called_as()} tune --op {op} --sizes {shlex.quote(size)}{more}"
+    return f"\nnext: {command}{database_flag(db)}"
 
 
 def _size_table(answers: dict[int, BestRow]) -> str:
@@ -151,8 +167,19 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines += ["", *_settings(row), *([row.note] if row.note else [])]
+        lines += ["", *_settings(row), *filter(None, [_note(row)])]
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
+
+
+def _note(row: BestRow) -> str:
+    """The profile's note, without slow runs where none are known of the size that is told."""
+    at = "" if row.nearest_bytes is None else text.format_size(row.nearest_bytes)
+    return "; ".join(
+        part
+        for part in row.note.split("; ")
+        if not part.startswith(SLOW_RUNS_AT)
+        or at in part.partition(":")[0].removeprefix(SLOW_RUNS_AT).split(", ")
+    )
 
 
 def _likely(found: LikelyProfile, db: str | None) -> list[str]:
@@ -239,5 +266,6 @@ def _finding(row: BestRow) -> str:
         return f"speedup {text.describe_speedup(surest.gain, surest.bytes)}"
     at = "" if row.nearest_bytes is None else f" at {text.format_size(row.nearest_bytes)}"
     if row.verdict == Verdict.FASTER:
-        return f"no speedup shown{at}"
+        slower = [describe_finding(point) for point in row.sure_points if point.is_slower]
+        return f"{slower[0] if slower else 'no speedup shown'}{at}"
     return f"keep the default, {_DEFAULT_STAYS[found]}{at}"

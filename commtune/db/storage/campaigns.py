@@ -78,17 +78,20 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     )
 
 
-def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> None:
+def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> bool:
     """Stores what may change; for the controller that holds the campaign's lock.
 
-    With other settings, a larger budget say, a campaign that was finished has more to do.
+    With other settings, a larger budget say, a campaign that was finished has more to do. Returns
+    whether it is finished.
     """
     this, values = CAMPAIGNS.c.id == campaign_id, _changeable(spec)
-    asked = select(CAMPAIGNS.c.id, CAMPAIGNS.c.settings).where(this)
+    asked = select(CAMPAIGNS.c.id, CAMPAIGNS.c.settings, CAMPAIGNS.c.finished).where(this)
     (stored,) = sound_rows(connection, asked, "campaigns")
-    if list_differences(stored.settings, to_json_value(spec.settings)):
+    has_more = bool(list_differences(stored.settings, to_json_value(spec.settings)))
+    if has_more:
         values["finished"] = None
     connection.execute(update(CAMPAIGNS).where(this).values(**values))
+    return stored.finished is not None and not has_more
 
 
 def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None:

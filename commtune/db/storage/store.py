@@ -10,6 +10,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 
 from sqlalchemy import select, update
 
@@ -78,9 +79,9 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
             reason = acquire_lock(connection, handle.id, owner, take_over=take_over)
             # Noted before the end, which is where an interrupt acts that came meanwhile.
             self._owners[handle.id] = owner
-            update_campaign(connection, handle.id, spec)
+            is_finished = update_campaign(connection, handle.id, spec)
         self._tell(handle)
-        return handle, reason
+        return replace(handle, is_finished=is_finished), reason
 
     @waits_for_database
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:

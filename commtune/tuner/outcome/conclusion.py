@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from statistics import median
 
 from commtune.campaign.plan import BUDGETS, Plan
 from commtune.formatting import format_size
-from commtune.model import FEWEST_PAIRS, Execution, Outcome, Phase, PointEvidence, Run, Verdict
+from commtune.model import FEWEST_PAIRS, Execution, Phase, PointEvidence, Run, Verdict
 from commtune.model.conclusion import (
     CONFIRMATION_SHARES,
     Answer,
@@ -102,7 +102,9 @@ def time_spent(evidence: Evidence) -> dict[str, PhaseSpent]:
     return {
         phase: PhaseSpent(
             runs=len(runs),
-            failed=sum(r.outcome is not Outcome.OK and not r.outcome.is_lost for r in runs),
+            failed=sum(run.outcome.is_failure for run in runs),
+            default_failed=sum(r.outcome.is_failure and r.configuration.is_default for r in runs),
+            failures=Counter(str(run.outcome) for run in runs if run.outcome.is_failure),
             lost=sum(run.outcome.is_lost for run in runs),
             disturbed=sum(is_disturbed(run) for run in runs),
             wall_s=sum(run.wall_s for run in runs),

@@ -21,7 +21,7 @@ from commtune.model import (
 )
 from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, error_share
 from commtune.model.effects import VariableEffect
-from commtune.model.profile import ALL_SIZES, RangeBoundary
+from commtune.model.profile import ALL_SIZES, SLOW_RUNS_AT, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
@@ -73,19 +73,24 @@ def recommend_profiles(
 def list_likely_profiles(
     plan: Plan,
     comparison: Comparison,
+    recommended: Sequence[Profile] = (),
     *,
     ablations: Sequence[Ablation] = (),
     simulated: bool = False,
 ) -> list[Profile]:
     """Makes profiles of speedups that are likely, but not claimed, at sizes of the default.
 
-    They are never recommended, and have no guard operations.
+    They are never recommended.
+
+    Args:
+        recommended: profiles under whose configurations guard operations were measured.
     """
+    guards = {profile.configuration: profile.guards for profile in recommended}
     kept = [part for part in find_ranges(plan, comparison) if part.configuration.is_default]
     sizes = [size for part in kept for size in part.sizes]
     found = []
     for part in find_likely_ranges(sizes, plan, comparison):
-        made = _profile(plan, comparison, part, {}, ablations, (), {}, simulated)
+        made = _profile(plan, comparison, part, guards, ablations, (), {}, simulated)
         likely = describe_likely_gains(part.sizes, plan, comparison)
         note = "; ".join(said for said in (likely, made.note) if said)
         name = f"{made.name}-likely"
@@ -223,10 +228,10 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
     if not heavier:
         return ""
     size, tail = min(heavier.items(), key=lambda item: item[1].mean_ratio)
-    others = f", and at {len(heavier) - 1} more" if len(heavier) > 1 else ""
     return (
-        f"slow runs: {tail.slow} of {tail.pairs} took over {SLOW} times their median at "
-        f"{format_size(size)} (the default: {tail.default_slow}){others}; "
+        f"{SLOW_RUNS_AT}{', '.join(map(format_size, sorted(heavier)))}: "
+        f"{tail.slow} of {tail.pairs} took over {SLOW} times their median at "
+        f"{format_size(size)} (the default: {tail.default_slow}), "
         f"the mean of all runs there is {tail.mean_ratio:.2f}x, "
         f"the 95th percentile {tail.p95_ratio:.2f}x"
     )

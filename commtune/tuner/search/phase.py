@@ -268,12 +268,10 @@ class SearchPhase:
         speedups = self._reader.read(run)
         for item in sorted(self._search.tell(configuration, speedups, run.session), key=str):
             self._session.reporter.say(f"{_format_item(item)} works by itself: back in the search")
-        if not configuration.is_default:
-            known = speedups[~np.isnan(speedups)].tolist()
-            self._session.best_log_gain = max([self._session.best_log_gain, *known])
         grown = len(self._runner.evidence.runs) - self._read_at
         if grown > max(2 * _SEARCH_BLOCK, _REFRESH_SHARE * self._read_at):
             self._search.rebuild(self.read_speedups())
+        self._session.best_log_gain = self._reader.best
 
     def _tell_no_result(self, run: Run) -> None:
         configuration, outcome = run.configuration, run.outcome

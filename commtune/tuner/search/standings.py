@@ -17,6 +17,8 @@ from commtune.tuner.statistics.machine_states import MachineStates
 #: Gains (log speedups) of a machine state are scaled by this quantile of theirs, if the state has
 #: at least this many runs, and the quantile is above the third value in every state.
 _LEVEL_QUANTILE, _FEWEST_RUNS, _LEAST_LEVEL = 0.9, 10, 0.05
+#: Of fewer runs of the default, one that was disturbed is the median.
+_FEWEST_OF_DEFAULT = 3
 
 #: A run's log speedup over the default at each size of the campaign; NaN where not comparable.
 Speedups = Matrix
@@ -56,6 +58,9 @@ class SpeedupReader:
         self._states = MachineStates()
         #: Machine states x sizes: seconds of the default, and factors of the log speedups.
         self.default_s, self._factors = np.full((2, 1, len(sizes)), np.nan)
+        self._is_enough = np.zeros((1, len(sizes)), dtype=bool)
+        #: The best of all single runs, where there are enough of the default; for the eye only.
+        self.best = 0.0
 
     def rebuild(self, evidence: Evidence) -> list[tuple[Configuration, Speedups]]:
         """Computes the default's times anew, and the speedups of all good runs, in order."""
@@ -67,20 +72,32 @@ class SpeedupReader:
         middle = np.mean if self._estimand is Estimand.MEAN else np.median
         shape = len(self._states.names), len(self._sizes)
         self.default_s, self._factors = np.ones((2, *shape))
+        self._is_enough = np.zeros(shape, dtype=bool)
         for cell, here in _list_cells(median_s[is_default], state[is_default], shape):
             self.default_s[cell] = middle(here) if len(here) else np.nan
+            self._is_enough[cell] = len(here) >= _FEWEST_OF_DEFAULT
         gains = self._gains(median_s, state)
         if len(self._states.names) > 1:
             self._factors = _scale_states(gains, state, shape)
             gains *= self._factors[state, np.arange(len(self._sizes))]
+        is_other = ~np.array(is_default, dtype=bool)
+        self.best = self._best_of(gains[is_other], state[is_other], 0.0)
         return list(zip(known, gains, strict=True))
 
     def read(self, run: Run) -> Speedups:
         """Computes the speedups of one run."""
         times = SizeTimes()
         times.add(0, run.measurements)
-        found: Speedups = self._gains(*self._read_times(times, 1))[0]
+        median_s, state = self._read_times(times, 1)
+        gains = self._gains(median_s, state)
+        if not run.configuration.is_default:
+            self.best = self._best_of(gains, state, self.best)
+        found: Speedups = gains[0]
         return found
+
+    def _best_of(self, gains: Matrix, state: Table, known: float) -> float:
+        is_enough = self._is_enough[state, np.arange(len(self._sizes))]
+        return float(np.fmax.reduce(gains[is_enough], initial=known))
 
     def _read_times(self, times: SizeTimes, runs: int) -> tuple[Table, Table]:
         """Returns medians (seconds; NaN for none that counts) and machine states, runs x sizes."""

@@ -65,6 +65,13 @@ def test_what_is_likely_is_a_profile_of_its_own() -> None:
     assert list_likely_profiles(plan(), found(LIKELY, 0.2)) == []
 
 
+def test_what_is_likely_has_the_guards_of_its_configuration() -> None:
+    guard = replace(point(SIZES[0], 0.8, 0.7, 0.9), operation="broadcast")
+    recommended = recommend_profiles(plan(), found(LIKELY, 0.06), {A: (guard,)})
+    (likely,) = list_likely_profiles(plan(), found(LIKELY, 0.06), recommended)
+    assert likely.guards == (guard,)
+
+
 def test_of_two_likely_configurations_the_faster_one_is_kept() -> None:
     sizes = SIZES[:2]
     slower, faster_one = (

@@ -99,3 +99,23 @@ def test_what_was_not_measured_is_unknown_and_what_was_made_again_does_not_count
     assert np.isnan(reader.read(replace(last, measurements=()))).all()
     assert len(evidence.canaries(Phase.SEARCH)) == 9 * len(SIZES) + 1
     assert SpeedupReader(SIZES).rebuild(Evidence()) == []
+
+
+def test_the_best_run_is_told_against_several_runs_of_the_default_one_of_which_was_disturbed() -> (
+    None
+):
+    runs = [made_run(number, random.Random(1), has_states=False) for number in range(7)]
+    slow = tuple(replace(one, median_s=9000 * one.median_s) for one in runs[1].measurements)
+    runs[1] = replace(runs[1], measurements=slow)
+    reader = SpeedupReader(SIZES)
+    for count in (3, 5):  # one and two of the default
+        reader.rebuild(Evidence.of_runs(runs[:count]))
+        reader.read(runs[2])
+        assert reader.best == 0
+    reader.rebuild(Evidence.of_runs(runs))
+    assert 0.1 < reader.best < 0.4
+    reader.read(runs[1])
+    assert reader.best < 0.4
+    halved = tuple(replace(one, median_s=one.median_s / 2) for one in runs[2].measurements)
+    reader.read(replace(runs[2], measurements=halved))
+    assert 0.8 < reader.best < 1.1
