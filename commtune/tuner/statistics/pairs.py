@@ -26,6 +26,11 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
+#: Of so many pairs, outliers are clipped.
+_CLIPPED = range(7, 10)
+#: Outliers are more than 5 standard deviations of normal noise off the median, estimated from the
+#: median absolute deviation.
+_OUTLYING = 5 * 1.4826
 #: By what a block tells its runs apart: their configurations, or the arms of a comparison.
 _Side = TypeVar("_Side")
 
@@ -66,16 +71,49 @@ class Pairs:
         """The geometric mean of all ratios, outliers included."""
         return math.exp(fmean(self.log_ratios))
 
+    @property
+    def log_times(self) -> list[tuple[float, float]]:
+        return [(math.log(one), math.log(other)) for one, other in self.times_s]
+
     def estimate(self) -> Estimate | None:
         """The mean log ratio; ``None`` for fewer than two pairs."""
         if self.is_across_states:
             return estimate_adjusted(self.log_ratios, self.shifts)
-        return estimate_ratio(self.log_ratios, self.is_first)
+        return estimate_ratio(clip_outliers(self.log_times), self.is_first)
 
     @property
     def is_across_states(self) -> bool:
         """Whether runs of some pairs were in different machine states."""
         return any(self.shifts)
+
+
+def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
+    """Log ratios; of 7 to 9 pairs, clipped where a disturbed run made an outlier of its pair.
+
+    So is a ratio that is an outlier among all, and one of whose runs is the only one of its side
+    that is a slow outlier of both sides. Several may be a mode, and so may what is an outlier of
+    its own side only. A slow block has outlying runs, but no outlying ratio.
+    """
+    ratios = [one - other for one, other in log_times]
+    if len(ratios) not in _CLIPPED:
+        return ratios
+    sides = [*zip(*log_times, strict=True)]
+    spans = [_span(values) for values in (ratios, *sides)]
+    # Where more than half are equal (but for the last bits), nothing is known of the noise.
+    if any(high - low < 1e-9 for low, high in spans):
+        return ratios
+    (low, high), *of_sides = spans
+    limit = max(end for _, end in of_sides)
+    slow = [[place for place, x in enumerate(side) if x > limit] for side in sides]
+    disturbed = {places[0] for places in slow if len(places) == 1}
+    return [min(max(x, low), high) if n in disturbed else x for n, x in enumerate(ratios)]
+
+
+def _span(values: Sequence[float]) -> tuple[float, float]:
+    """Beyond which values are outliers."""
+    middle = median(values)
+    reach = _OUTLYING * median(abs(x - middle) for x in values)
+    return middle - reach, middle + reach
 
 
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:

@@ -23,7 +23,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
     trimmed_pairs,
 )
-from commtune.tuner.statistics.pairs import Pairs
+from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: The probability with which the minimum detectable effect is found.
 _CHANCE = 0.9
@@ -69,7 +69,7 @@ def detectable_gain(
 
 
 def _lacking(
-    pools: Sequence[tuple[Sequence[float], int]],
+    pools: Sequence[tuple[Sequence[tuple[float, float]], int]],
     level: float,
     least: float,
     rounding: float,
@@ -87,24 +87,26 @@ def _lacking(
     return _least_mean(within, least) - drawn.mean
 
 
-def _without_gain(pairs: Pairs) -> list[float]:
-    """By how much the first run of each pair took longer (logarithms), had neither side a gain.
+def _without_gain(pairs: Pairs) -> list[tuple[float, float]]:
+    """Log times of the first and the second run of each pair, had neither side a gain.
 
     A little wider than in these pairs, whose own mean is taken for the true one.
     """
-    found = estimate_ratio(pairs.log_ratios, pairs.is_first)
+    found = pairs.estimate()
     if found is None:
         return []
-    ordered = zip(pairs.log_ratios, pairs.is_first, strict=True)
-    late = [log - found.mean if first else found.mean - log for log, first in ordered]
-    middle, wider = fmean(late), math.sqrt(len(late) / (len(late) - 1))
-    return [middle + wider * (one - middle) for one in late]
+    wider = math.sqrt(len(pairs) / (len(pairs) - 1))
+    sides = [(one - found.mean, other) for one, other in pairs.log_times]
+    by_side = zip(sides, pairs.is_first, strict=True)
+    runs = [both if first else both[::-1] for both, first in by_side]
+    one, other = (fmean(side) for side in zip(*runs, strict=True))
+    return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
 
-def _draw(pool: Sequence[float], count: int, rng: random.Random) -> Estimate | None:
+def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Estimate | None:
     is_first = [place % 2 == 0 for place in range(count)]
-    late = zip(rng.choices(pool, k=count), is_first, strict=True)
-    return estimate_ratio([one if first else -one for one, first in late], is_first)
+    runs = zip(rng.choices(pool, k=count), is_first, strict=True)
+    return estimate_ratio(clip_outliers([x if first else x[::-1] for x, first in runs]), is_first)
 
 
 def _least_mean(within: float, least: float) -> float:
