@@ -12,9 +12,10 @@ taken out.
 Other load on a machine makes some pairs worthless: one of the two runs was disturbed. So the
 ratio is a trimmed mean with Tukey and McLaughlin's interval (Student's t with the winsorized
 deviation; Sankhya A 25, 1963): from 20 pairs on, a fifth may be wild on either side. With fewer
-pairs fewer are trimmed: what a few dissent from may be a coin that fell on one side. Pairs of
-several machine states are strata: each is estimated by itself, and they are put together by their
-shares with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
+pairs fewer are trimmed: what a few dissent from may be a coin that fell on one side. Of 7 to 9,
+none are; the ratio of one disturbed run is clipped (``pairs.clip_outliers``). Pairs of several
+machine states are strata: each is estimated by itself, and they are put together by their shares
+with Welch and Satterthwaite's degrees of freedom (Biometrics Bulletin 2, 1946).
 
 Pairs made within seconds can't show how much a gain moves from one session to the next. A
 configuration that changes nothing has no gain to move; a real gain varies by a share of itself

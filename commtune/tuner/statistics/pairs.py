@@ -26,11 +26,9 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
-#: Of so many pairs, outliers are clipped.
-_CLIPPED = range(7, 10)
-#: Outliers are more than 5 standard deviations of normal noise off the median, estimated from the
-#: median absolute deviation.
-_OUTLYING = 5 * 1.4826
+#: Of so many pairs, outliers are clipped: at 5 standard deviations from the median, those of
+#: normal noise with the same median absolute deviation.
+_CLIPPED, _CLIPPED_AT = range(7, 10), 5 * 1.4826
 #: By what a block tells its runs apart: their configurations, or the arms of a comparison.
 _Side = TypeVar("_Side")
 
@@ -90,9 +88,8 @@ class Pairs:
 def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
     """Log ratios; of 7 to 9 pairs, clipped where a disturbed run made an outlier of its pair.
 
-    So is a ratio that is an outlier among all, and one of whose runs is the only one of its side
-    that is a slow outlier of both sides. Several may be a mode, and so may what is an outlier of
-    its own side only. A slow block has outlying runs, but no outlying ratio.
+    Disturbed is the only run of a side that is too slow for both sides: several may be a mode, as
+    may one that is too slow for its own side only. A slow block makes no outlier of its pair.
     """
     ratios = [one - other for one, other in log_times]
     if len(ratios) not in _CLIPPED:
@@ -102,17 +99,15 @@ def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
     # Where more than half are equal (but for the last bits), nothing is known of the noise.
     if any(high - low < 1e-9 for low, high in spans):
         return ratios
-    (low, high), *of_sides = spans
-    limit = max(end for _, end in of_sides)
-    slow = [[place for place, x in enumerate(side) if x > limit] for side in sides]
-    disturbed = {places[0] for places in slow if len(places) == 1}
-    return [min(max(x, low), high) if n in disturbed else x for n, x in enumerate(ratios)]
+    (low, high), (_, one), (_, other) = spans
+    slow = [[n for n, x in enumerate(side) if x > max(one, other)] for side in sides]
+    return [min(max(x, low), high) if [n] in slow else x for n, x in enumerate(ratios)]
 
 
 def _span(values: Sequence[float]) -> tuple[float, float]:
     """Beyond which values are outliers."""
     middle = median(values)
-    reach = _OUTLYING * median(abs(x - middle) for x in values)
+    reach = _CLIPPED_AT * median(abs(x - middle) for x in values)
     return middle - reach, middle + reach
 
 

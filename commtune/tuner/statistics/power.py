@@ -97,8 +97,7 @@ def _without_gain(pairs: Pairs) -> list[tuple[float, float]]:
         return []
     wider = math.sqrt(len(pairs) / (len(pairs) - 1))
     sides = [(one - found.mean, other) for one, other in pairs.log_times]
-    by_side = zip(sides, pairs.is_first, strict=True)
-    runs = [both if first else both[::-1] for both, first in by_side]
+    runs = [x if first else x[::-1] for x, first in zip(sides, pairs.is_first, strict=True)]
     one, other = (fmean(side) for side in zip(*runs, strict=True))
     return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
