@@ -26,6 +26,9 @@ from commtune.tuner.statistics.intervals import (
 from commtune.tuner.statistics.machine_states import ALL, MachineStates
 from commtune.tuner.statistics.rounding import rounding_error, smallest_step, step_of_bandwidths
 
+#: Numbers of pairs, too few to trim, of which one outlier is clipped; and at how many median
+#: absolute deviations from the median: 5 standard deviations of normal noise.
+_CLIPPED_PAIRS, _CLIPPED_AT = range(7, 10), 5 * 1.4826
 #: The key of a run in its block: its configuration, or the arm of a comparison.
 _Side = TypeVar("_Side")
 
@@ -66,16 +69,53 @@ class Pairs:
         """The geometric mean of all ratios, outliers included."""
         return math.exp(fmean(self.log_ratios))
 
+    @property
+    def log_times(self) -> list[tuple[float, float]]:
+        """The logarithms of both sides' times (seconds)."""
+        return [(math.log(one), math.log(other)) for one, other in self.times_s]
+
     def estimate(self) -> Estimate | None:
         """Estimates the mean log ratio; ``None`` for too few pairs."""
         if self.is_across_states:
             return estimate_adjusted(self.log_ratios, self.shifts)
-        return estimate_ratio(self.log_ratios, self.is_first)
+        return estimate_ratio(clip_outliers(self.log_times), self.is_first)
 
     @property
     def is_across_states(self) -> bool:
         """Whether runs of some pairs were in different machine states."""
         return any(self.shifts)
+
+
+def clip_outliers(log_times: Sequence[tuple[float, float]]) -> list[float]:
+    """Returns log ratios; of 7 to 9 pairs, that of a disturbed run is clipped if it is an outlier.
+
+    A run is disturbed if it is the only one of its side that is too slow for either side. Several
+    may be a mode of the machine, and so may a run that is slow on its own side only. A block that
+    is slow as a whole has no outlying ratio.
+    """
+    ratios = [one - other for one, other in log_times]
+    if len(ratios) not in _CLIPPED_PAIRS:
+        return ratios
+    sides = [*zip(*log_times, strict=True)]
+    fences = [_find_fences(values) for values in (ratios, *sides)]
+    # Where more than half are equal (but for the last bits), nothing is known of the noise.
+    if any(high - low < 1e-9 for low, high in fences):
+        return ratios
+    (low, high), *of_sides = fences
+    limit = max(fence for _, fence in of_sides)
+    slow = [[place for place, time in enumerate(side) if time > limit] for side in sides]
+    disturbed = [places[0] for places in slow if len(places) == 1]
+    return [
+        min(max(ratio, low), high) if place in disturbed else ratio
+        for place, ratio in enumerate(ratios)
+    ]
+
+
+def _find_fences(values: Sequence[float]) -> tuple[float, float]:
+    """Finds the limits beyond which values are outliers."""
+    middle = median(values)
+    reach = _CLIPPED_AT * median(abs(value - middle) for value in values)
+    return middle - reach, middle + reach
 
 
 def join_pairs(parts: Sequence[Pairs]) -> Pairs:

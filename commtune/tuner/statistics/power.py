@@ -22,7 +22,7 @@ from commtune.tuner.statistics.intervals import (
     t_quantile,
     trimmed_pairs,
 )
-from commtune.tuner.statistics.pairs import Pairs
+from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
 #: The probability to find the minimum detectable effect.
 _POWER = 0.9
@@ -70,7 +70,7 @@ def detectable_gain(
 
 
 def _draw_gain(
-    pools: Sequence[tuple[Sequence[float], int]],
+    pools: Sequence[tuple[Sequence[tuple[float, float]], int]],
     level: float,
     least: float,
     rounding: float,
@@ -88,24 +88,25 @@ def _draw_gain(
     return _least_mean(within, least) - drawn.mean
 
 
-def _center_pairs(pairs: Pairs) -> list[float]:
-    """Returns the log ratios first/second run of pairs, after their mean gain was subtracted.
+def _center_pairs(pairs: Pairs) -> list[tuple[float, float]]:
+    """Returns log times of the first and the second run of pairs, less their mean gain.
 
     They are scaled to the unbiased variance, as their own mean was subtracted.
     """
-    found = estimate_ratio(pairs.log_ratios, pairs.is_first)
+    found = pairs.estimate()
     if found is None:
         return []
-    ordered = zip(pairs.log_ratios, pairs.is_first, strict=True)
-    late = [log - found.mean if first else found.mean - log for log, first in ordered]
-    middle, wider = fmean(late), math.sqrt(len(late) / (len(late) - 1))
-    return [middle + wider * (one - middle) for one in late]
+    wider = math.sqrt(len(pairs) / (len(pairs) - 1))
+    sides = [(one - found.mean, other) for one, other in pairs.log_times]
+    runs = [x if first else x[::-1] for x, first in zip(sides, pairs.is_first, strict=True)]
+    one, other = (fmean(side) for side in zip(*runs, strict=True))
+    return [(one + wider * (x - one), other + wider * (y - other)) for x, y in runs]
 
 
-def _draw(pool: Sequence[float], count: int, rng: random.Random) -> Estimate | None:
+def _draw(pool: Sequence[tuple[float, float]], count: int, rng: random.Random) -> Estimate | None:
     is_first = [place % 2 == 0 for place in range(count)]
-    late = zip(rng.choices(pool, k=count), is_first, strict=True)
-    return estimate_ratio([one if first else -one for one, first in late], is_first)
+    runs = zip(rng.choices(pool, k=count), is_first, strict=True)
+    return estimate_ratio(clip_outliers([x if first else x[::-1] for x, first in runs]), is_first)
 
 
 def _least_mean(within: float, least: float) -> float:
