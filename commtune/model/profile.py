@@ -10,8 +10,6 @@ from commtune.model.evidence import PointEvidence, Verdict
 
 #: The name of the profile of one configuration for all sizes, beside those of ranges.
 ALL_SIZES = "all-sizes"
-#: How a part of a profile's note begins that is of some sizes of its range: the sizes follow.
-SLOW_RUNS_AT = "slow runs at "
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from typing import Any
 
 import database_values as given
@@ -323,18 +322,6 @@ def test_words_of_other_benchmarks_are_understood_and_the_answer_says_how(
         "note: --op all_reduce_perf is read as allreduce",
         "note: --bytes 64K is read as 64KiB",
     ]
-
-
-def test_slow_runs_are_told_of_the_size_that_was_asked_for(
-    store: Store, url: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    slow = "3 of 20 took over 1.5 times their median"
-    for number, sizes in enumerate(("8 B, 1 MiB", "64 KiB, 1 MiB")):
-        note = f"slow runs at {sizes}: {slow} at 1 MiB; not shown to contribute: A"
-        stored(store, f"slow-{number}", replace(profile("p", GAIN), note=note))
-        assert asked(url, capsys, campaign=f"slow-{number}")[-1] == (
-            note if number else "not shown to contribute: A"
-        )
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,6 @@ from commtune.commands.options import (
 from commtune.db.connection.location import database_url, is_service
 from commtune.errors import NoAnswer
 from commtune.model import Operation, PointEvidence, Verdict
-from commtune.model.profile import SLOW_RUNS_AT
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
 from commtune.wording import INCONCLUSIVE, describe_finding, point_cells
@@ -167,19 +166,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         asked = text.format_size(size)
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
-        lines += ["", *_settings(row), *filter(None, [_note(row)])]
+        lines += ["", *_settings(row), *([row.note] if row.note else [])]
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
-
-
-def _note(row: BestRow) -> str:
-    """The profile's note, without slow runs where none are known of the size that is told."""
-    at = "" if row.nearest_bytes is None else text.format_size(row.nearest_bytes)
-    return "; ".join(
-        part
-        for part in row.note.split("; ")
-        if not part.startswith(SLOW_RUNS_AT)
-        or at in part.partition(":")[0].removeprefix(SLOW_RUNS_AT).split(", ")
-    )
 
 
 def _likely(found: LikelyProfile, db: str | None) -> list[str]:

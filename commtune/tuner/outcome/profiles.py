@@ -21,7 +21,7 @@ from commtune.model import (
 )
 from commtune.model.conclusion import CONFIRMATION_SHARES, Ablation, error_share
 from commtune.model.effects import VariableEffect
-from commtune.model.profile import ALL_SIZES, SLOW_RUNS_AT, RangeBoundary
+from commtune.model.profile import ALL_SIZES, RangeBoundary
 from commtune.tuner.confirmation.comparison import Comparison
 from commtune.tuner.outcome.detectability import describe_detectability
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
@@ -229,7 +229,7 @@ def describe_slow_runs(tails: Mapping[int, Tail], sizes: Collection[int]) -> str
         return ""
     size, tail = min(heavier.items(), key=lambda item: item[1].mean_ratio)
     return (
-        f"{SLOW_RUNS_AT}{', '.join(map(format_size, sorted(heavier)))}: "
+        f"slow runs at {', '.join(map(format_size, sorted(heavier)))}: "
         f"{tail.slow} of {tail.pairs} took over {SLOW} times their median at "
         f"{format_size(size)} (the default: {tail.default_slow}), "
         f"the mean of all runs there is {tail.mean_ratio:.2f}x, "
