@@ -31,9 +31,13 @@ def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
 
 @contextmanager
 def controlled_campaign(
-    opened: Database, record: CampaignRecord, reporter: Reporter, remarks: Sequence[str] = (), *,
+    opened: Database,
+    record: CampaignRecord,
+    reporter: Reporter,
+    remarks: Sequence[str] = (),
+    *,
     take_over: bool,
-) -> Iterator[tuple[Store, int]]:  # fmt: skip
+) -> Iterator[tuple[Store, int]]:
     """The store and the campaign's number in it, while we are its one controller.
 
     ``remarks`` on what will be measured are said unless it is refused, or finished.

@@ -154,10 +154,8 @@ def _answer(
 
 def not_measured(nothing: NoAnswer) -> dict[str, Any]:
     """The answer to a question of which nothing is known, as JSON has it."""
-    said = {"message": nothing.message, "hint": nothing.hint}
-    return {
-        "answer": Answer.NOT_MEASURED, **said, "environment": {}, "best": None, "others": [],
-    }  # fmt: skip
+    said = {"answer": Answer.NOT_MEASURED, "message": nothing.message, "hint": nothing.hint}
+    return {**said, "environment": {}, "best": None, "others": []}
 
 
 def _message(row: BestRow, told: Mapping[str, Any]) -> str:
