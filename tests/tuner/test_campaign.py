@@ -210,6 +210,19 @@ def test_a_lasting_fault_stops_the_campaign_which_then_goes_on(
     assert {request.configuration for request in failed} <= again
 
 
+@pytest.mark.parametrize(
+    ("time_limit_s", "hint"), [(None, "run_time_limit"), (60.0, "commtune bench")]
+)
+def test_a_default_that_takes_too_long_comes_with_the_key_of_the_limit(
+    laboratory: Laboratory, time_limit_s: float | None, hint: str
+) -> None:
+    laboratory.plan = replace(laboratory.plan, time_limit_s=time_limit_s)
+    laboratory.benchmark.machine = _failing(range(12, 999), Outcome.TIMED_OUT)
+    with pytest.raises(EnvironmentFault, match="in a row: timed-out") as stopped:
+        laboratory.run()
+    assert hint in stopped.value.hint
+
+
 def test_what_a_session_set_aside_before_its_default_failed_is_tried_again(
     laboratory: Laboratory,
 ) -> None:

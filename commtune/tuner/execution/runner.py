@@ -53,6 +53,10 @@ _NO_TRIAL = -1
 _BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
 _BENCH = "try 'commtune bench' with the same workload; it shows the whole output"
+_TOO_SLOW = (
+    "the first runs may take 60 s, and others ten times as long as those: wait for other programs "
+    "that use the cores, or set 'run_time_limit' in the campaign file; then repeat the command"
+)
 
 
 @dataclass
@@ -352,10 +356,11 @@ class Runner:
         settled = (r for r in self.evidence.runs if not r.outcome.is_lost)
         last = [r.outcome for r in settled if r.configuration.is_default][-3:]
         if len(last) == 3 and Outcome.OK not in last:
+            is_limit_ours = run.outcome is Outcome.TIMED_OUT and self.plan.time_limit_s is None
             raise EnvironmentFault(
                 f"the default configuration failed three times in a row: {run.outcome}, "
                 f"{run.detail}\n{run.output_tail.strip()}".rstrip(),
-                hint=self.look_at or self.by_hand or _BENCH,
+                hint=_TOO_SLOW if is_limit_ours else self.look_at or self.by_hand or _BENCH,
             )
 
     def _request(
