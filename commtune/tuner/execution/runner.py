@@ -53,10 +53,7 @@ _NO_TRIAL = -1
 _BASELINE = "baseline"
 _DOCTOR = "run 'commtune doctor'"
 _BENCH = "try 'commtune bench' with the same workload; it shows the whole output"
-_TOO_SLOW = (
-    "the first runs may take 60 s, and others ten times as long as those: wait for other programs "
-    "that use the cores, or set 'run_time_limit' in the campaign file; then repeat the command"
-)
+_TOO_SLOW = "stop what else uses the cores, or set 'run_time_limit' in the campaign file"
 
 
 @dataclass
