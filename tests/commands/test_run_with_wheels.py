@@ -81,7 +81,8 @@ def test_a_launcher_of_another_mpi_on_path_is_used_and_said(
     assert environment["PATH"] == str(other.parent)
     own = installed.launcher.parent
     assert remarks[-1] == (
-        f"using {other}, and not that of mpich 5.0.2, which the profile was measured with: {own}"
+        f"using {other}, and not that of mpich 5.0.2, which the profile was measured with; "
+        f"for that one: export PATH={own}:$PATH"
     )
 
 

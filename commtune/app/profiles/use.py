@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -112,7 +113,8 @@ def apply_profile(
             environment = {**mpi.environment, **environment, "PATH": command_path(inherited, mpi)}
             remarks.append(f"{program} is not on PATH; using that of {measured}: {own}")
         elif not Path(on_path).samefile(own / program):
-            remarks.append(f"using {on_path}, and not that of {measured}: {own}")
+            path = f"export PATH={shlex.quote(str(own))}:$PATH"
+            remarks.append(f"using {on_path}, and not that of {measured}; for that one: {path}")
     return environment, remarks
 
 
