@@ -1,7 +1,7 @@
 """What each part of the search and of the portfolio brings, in replayed campaigns.
 
     python -m benchmarks.search.parts --grids nccl-sockets --seeds 30 --jobs 8
-    python -m benchmarks.search.parts --parts "halves before it is sure" --percent 5
+    python -m benchmarks.search.parts --parts "halving before a gain is certain" --percent 5
 
 Whole campaigns are played with one part taken away, and with all of them, on the same halves and
 with the same seed. The difference is what the part brings: in the mean log speedup over sizes of
@@ -50,28 +50,28 @@ def _without_common_noise(table: model.TableModel) -> Floats:
 
 #: What takes a part away: an owner, the name of what it has, and what takes its place.
 PARTS: Mapping[str, tuple[tuple[Any, str, Any], ...]] = {
-    "idle variables leave": ((model.TableModel, "find_idle", _do_nothing),),
-    "what works beside the best comes back": (
-        (pooling, "find_interacting_values", lambda *_: {}),
-    ),
+    "idle variables are dropped": ((model.TableModel, "find_idle", _do_nothing),),
+    "interacting variables are restored": ((pooling, "find_interacting_values", lambda *_: {}),),
     "halves of the best are tried": tuple(
         (owner, "list_smaller_variants", _list_nothing) for owner in (phase, table_gp)
     ),
-    "halves before it is sure": ((shrinking, "_BEHIND_ERRORS", 1.0),),
-    "what was ahead once is run again": (
+    "halving before a gain is certain": ((shrinking, "_BEHIND_ERRORS", 1.0),),
+    "leaders of a single run are re-run": (
         (model.TableModel, "list_single_run_leaders", _list_nothing),
     ),
     "re-runs beside new configurations": ((phase.SearchPhase, "_rank_reruns", _list_nothing),),
     "the last fifth is for re-runs": ((phase, "_FINALISTS_SHARE", 0.0),),
-    "single values at first": ((table_gp, "_SINGLE_VALUES", 0),),
-    "each value is met at first": ((table_gp.TableImprovement, "_draw_balanced", _list_nothing),),
-    "hyperparameters are learnt": ((covariance.Covariance, "learn", _do_nothing),),
-    "noise is common to sizes": ((model.TableModel, "_estimate_noise", _without_common_noise),),
-    "a configuration's own runs count": ((model, "_PREDICTION_RUNS", 1e9),),
+    "single values first": ((table_gp, "_SINGLE_VALUES", 0),),
+    "each value is tried first": ((table_gp.TableImprovement, "_draw_balanced", _list_nothing),),
+    "hyperparameters are learned": ((covariance.Covariance, "learn", _do_nothing),),
+    "noise is correlated between sizes": (
+        (model.TableModel, "_estimate_noise", _without_common_noise),
+    ),
+    "a configuration's own mean counts": ((model, "_PREDICTION_RUNS", 1e9),),
     "time for ablation": ((portfolio, "_ABLATION_SHARE", 0.0),),
     "a further candidate adds 3 %": ((portfolio, "_WORTH_A_RUN", 0.0),),
     "ahead by half an error": ((portfolio, "_AHEAD_ERRORS", 0.0),),
-    "the smaller of two alike": (
+    "the smaller of two equal candidates": (
         (portfolio.Prospects, "_smallest_alike", lambda _self, index, _sizes: index),
     ),
 }

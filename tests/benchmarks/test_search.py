@@ -101,7 +101,7 @@ def test_a_campaign_recommends_what_works_beside_the_best_only() -> None:
     recording = Recording(load_grid(GRIDS / "openmpi-broadcast.jsonl.gz"))
     halves, added = split_grid(recording, 14), {"OMPI_MCA_coll_sm_fragment_size": "32768"}
     result, _ = run_whole_campaign(halves, 14, halves.runs(20))
-    with take_away("what works beside the best comes back"):
+    with take_away("interacting variables are restored"):
         without, _ = run_whole_campaign(halves, 14, halves.runs(20))
     (found,) = [p for p in result.profiles if p.verdict is Verdict.FASTER]
     (before,) = [p for p in without.profiles if p.verdict is Verdict.FASTER]
@@ -184,7 +184,7 @@ def test_a_part_is_taken_away_and_comes_back(part: str) -> None:
 
 
 def test_without_single_values_a_search_takes_another_course() -> None:
-    one, other = (play_without(p, "nccl-sockets", 1, 20) for p in ("", "single values at first"))
+    one, other = (play_without(p, "nccl-sockets", 1, 20) for p in ("", "single values first"))
     assert one != other
 
 
