@@ -209,7 +209,7 @@ def check_plan(grid: Grid, plan: Plan) -> None:
     """Refuses a campaign that a recording can't play back.
 
     Raises:
-        CampaignError: the recording doesn't fit the plan; with all differences.
+        CampaignError: the recording doesn't fit the plan; with the differences.
     """
     header, pinned = grid.header, plan.space.pinned
     problems = _workload_problems(header.workload, plan)
