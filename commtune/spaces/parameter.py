@@ -43,7 +43,7 @@ class Risk(StrEnum):
 
 
 class Size(StrEnum):
-    """How much of a space is searched; each size includes the ones before it."""
+    """How much of a space is searched; each size holds the ones before it."""
 
     QUICK = "quick"
     STANDARD = "standard"
