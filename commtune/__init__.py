@@ -48,7 +48,7 @@ __all__ = [
     "verify",
 ]
 
-#: Where what is not in ``commtune.api.measuring`` is.
+#: The modules of names that are not in ``commtune.api.measuring``.
 _HOMES = {
     "CommtuneError": "commtune.errors",
     "Configuration": "commtune.model",
@@ -63,7 +63,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports what is asked for, and no more: commands start fast."""
+    """Imports a public name on first use, so that commands start fast."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

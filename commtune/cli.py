@@ -1,7 +1,7 @@
-"""The command line: which commands there are, and how errors become messages and exit codes.
+"""The command line: declares the commands, and turns errors into messages and exit codes.
 
-A command is declared in its own file in ``commtune/commands/``, which is imported only when that
-command is called or its help is asked for: ``commtune best`` answers in a tenth of a second.
+Each command has a module in ``commtune/commands/`` that is imported only to run the command or to
+show its help, so that ``commtune best`` answers in a tenth of a second.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from commtune.interrupts import signals_interrupt
 from commtune.progress import ON_STEP
 from commtune.streams import drop_output, flush_output, plain_streams, unescaped
 
-#: Damaged rows that are named before the rest is left to ``commtune db check``.
+#: The most damaged rows that are reported; ``commtune db check`` lists all.
 _MOST_DAMAGE = 10
 
-#: So many objects are made, and not released, before Python looks for garbage.
+#: Threshold of Python's garbage collector: allocations less releases that start a collection.
 _NEW_OBJECTS = 50_000
 
-#: click inherits none of it: each command and group is told.
+#: Context settings of each command and group, since click doesn't inherit them.
 _HELP: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
-#: Commands by the heading that they stand under in the help, in its order: each with its module
-#: below ``commtune.commands``. Its function is called as the command: ``tune_command``. Commands
-#: of two words make a group, which stands under the heading.
+#: Commands by heading, in the order of the help, with their modules below ``commtune.commands``.
+#: The function is named after the command: ``tune_command``. Commands of two words form a group,
+#: which is listed under the heading.
 _COMMANDS = {
     "Tune": {
         "tune": "campaigns.tune",
@@ -102,7 +102,7 @@ _COMMANDS = {
     },
 }
 
-#: Groups of commands, with their help.
+#: Groups of commands with their help texts.
 _GROUPS = {
     "bundle": "Campaigns in one file: made for another site, or taken from it.",
     "findings": "Published results for the described systems, and campaigns that repeat them.",
@@ -118,8 +118,8 @@ def _function_of(command: str) -> str:
 
 
 def _summary(command: str, module: str) -> str:
-    """What lists of commands say of one, by its full name: its docstring's first paragraph."""
-    # Read, not imported: a list of all commands would otherwise wait a second for their imports.
+    """Returns the summary of a command: the first paragraph of its docstring."""
+    # The file is parsed and not imported, since imports for a list of all commands take a second.
     file = Path(__file__).parent / "commands" / f"{module.replace('.', '/')}.py"
     for node in ast.parse(file.read_text("utf-8")).body:
         if isinstance(node, ast.FunctionDef) and node.name == _function_of(command):
@@ -131,7 +131,8 @@ def _load(command: str, module: str) -> TyperCommand:
     application = typer.Typer(
         add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
     )
-    # Modules stay, those too that a command imports while it runs: nothing among them is garbage.
+    # Imported modules are never garbage, so fewer collections save time. This includes modules
+    # that a command imports while it runs.
     gc.set_threshold(_NEW_OBJECTS)
     declared = getattr(import_module(f"commtune.commands.{module}"), _function_of(command))
     gc.freeze()
@@ -142,11 +143,12 @@ def _load(command: str, module: str) -> TyperCommand:
 
 
 class _LazyGroup(TyperGroup):
-    """A group that lists its commands from a table, and imports the one that is called.
+    """A group of commands that are listed in a table and imported when called.
 
     Attributes:
-        prefix: the first word of their full names, with a blank: ``"spaces "``.
-        headings: the names, groups among them, under each heading.
+        prefix: the first word of the commands' full names, with a space: ``"spaces "``.
+        modules: the module of each command.
+        headings: the names of commands and groups under each heading.
     """
 
     prefix = ""
@@ -215,7 +217,7 @@ def _top(
 
 
 def make_app() -> TyperGroup:
-    """The application, with all its commands."""
+    """Returns the application with all commands."""
     application = typer.Typer(
         cls=_LazyGroup,
         no_args_is_help=True,
@@ -238,7 +240,7 @@ def make_app() -> TyperGroup:
 def main() -> NoReturn:
     """Entry point: runs the command and turns errors into messages and exit codes."""
     with plain_streams():
-        # In a context of its own: who calls this from Python keeps ON_STEP and ON_DAMAGE.
+        # In a copied context, so that ON_STEP and ON_DAMAGE of a Python caller stay as they are.
         copy_context().run(_end_in_words)
 
 
@@ -252,13 +254,13 @@ def _end_in_words() -> NoReturn:
         _fail(error)
     except KeyboardInterrupt:
         sys.exit(130)
-    except BrokenPipeError:  # the reader went away (| head)
+    except BrokenPipeError:  # the reader has closed the pipe (| head)
         drop_output(sys.stdout)
         sys.exit(141)
     except OSError as error:
         drop_output(sys.stdout)
         _fail(explain_os_error(error))
-    except UnicodeEncodeError as error:  # a file may be called by any bytes, and nothing else
+    except UnicodeEncodeError as error:  # only names of files may have arbitrary bytes
         _fail(UserError(f"{ascii(error.object)[:80]} is not UTF-8 text", hint="write it in UTF-8"))
     except Exception as error:
         _usage_or_bug(error)
@@ -266,7 +268,7 @@ def _end_in_words() -> NoReturn:
 
 def _run() -> NoReturn:
     try:
-        # What was interrupted comes back with its exit code, other commands with nothing.
+        # An interrupted command returns its exit code, other commands return None.
         sys.exit(make_app()(standalone_mode=False, prog_name="commtune"))
     finally:
         flush_output()
@@ -274,7 +276,7 @@ def _run() -> NoReturn:
 
 @dataclass
 class _Damaged:
-    """Prints which rows of the database are left out as damaged, each once, the first ten."""
+    """Reports damaged rows of the database that are left out: each once, at most ten."""
 
     told: set[Damage] = field(default_factory=set)
 
@@ -290,13 +292,13 @@ class _Damaged:
 
 
 def _print_step(text: str, done: int, total: int) -> None:
-    """Prints to standard error: one line that counts on a terminal, else the beginning alone."""
+    """Prints progress to standard error: a counter on a terminal, else only the first step."""
     if not sys.stderr.isatty():
         if not total:
             print(text, file=sys.stderr, flush=True)
         return
     count = f": {done} of {total}" if total else ""
-    # The last step leaves an empty line for what comes next.
+    # The last step clears the line for further output.
     line = "" if total and done == total else f"{text}{count}"
     print(f"\r\x1b[K{line}", end="", file=unescaped(sys.stderr), flush=True)
 

@@ -1,6 +1,6 @@
-"""Every error that commtune raises on purpose.
+"""All errors that commtune raises on purpose.
 
-The tree says whose turn it is::
+The class says who must act::
 
     CommtuneError
     ├── UserError              what was asked for is wrong; ask differently (exit code 2)
@@ -33,20 +33,20 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-#: How writing fails on a full disk, or where a quota is reached.
+#: Error numbers of a write that fails on a full disk or a reached quota.
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
-#: Writes a key with its value: ``mode: batched``, or ``--mode batched``.
+#: A function that writes a key with its value: ``mode: batched``, or ``--mode batched``.
 WriteKey = Callable[[str, str], str]
 
 
 def install_command(packages: str) -> str:
-    """The command that adds Python packages to the environment that runs us, wherever PATH leads.
+    """Returns the command that installs Python packages for this interpreter, whatever PATH is.
 
     Args:
-        packages: as pip takes them: ``pandas``, or ``.[python]``: commtune isn't on PyPI.
+        packages: as for pip: ``pandas``, or ``.[python]``, since commtune isn't on PyPI.
     """
-    # Imported here: only the one who lacks something waits for it.
+    # Imported here, since it is only needed when something is missing.
     import shutil
 
     known = shutil.which("python") == sys.executable
@@ -56,7 +56,7 @@ def install_command(packages: str) -> str:
 
 
 class CommtuneError(Exception):
-    """Base of the tree.
+    """The base of all errors of commtune.
 
     Args:
         message: what is wrong, and where.
@@ -70,22 +70,22 @@ class CommtuneError(Exception):
         self.message = message
         self.hint = hint
         if hint:
-            self.add_note(hint)  # for who sees it in Python
+            self.add_note(hint)  # shown in Python tracebacks
 
 
 class UserError(CommtuneError):
-    """What was asked for is wrong."""
+    """A request is invalid; the user must change it."""
 
     exit_code = 2
 
 
 class InvalidKey(UserError):
-    """What a key asks for can't be had; files, flags and Python have the same keys.
+    """The value of a key is invalid; files, flags and Python have the same keys.
 
     Args:
-        key: the key that is wrong, as campaign files have it.
-        problem: what is wrong with it.
-        hint: what to write in its place; from how a key and its value are written, if it has any.
+        key: the key, as in campaign files.
+        problem: what is wrong with its value.
+        hint: what to write instead; if that names keys, a function of how keys are written.
     """
 
     def __init__(self, key: str, problem: str, hint: str | Callable[[WriteKey], str]) -> None:
@@ -93,7 +93,7 @@ class InvalidKey(UserError):
         super().__init__(f"{key}: {problem}", hint=self.hint_in("{}: {}".format))
 
     def hint_in(self, write: WriteKey) -> str:
-        """The hint, with keys written otherwise: as flags."""
+        """Returns the hint with keys in another notation, such as flags."""
         return self._hint if isinstance(self._hint, str) else self._hint(write)
 
 
@@ -106,7 +106,7 @@ class DocumentError(UserError):
         line: 1-based line in the file, where it is known.
         hint: the nearest legal value, or what is allowed there.
         where: keys and list indices down to the place, where they are known.
-        named: the same in words, if the message has to begin with them.
+        named: the place in words, if the message must begin with it.
 
     Attributes:
         problem: the message without any place.
@@ -130,7 +130,7 @@ class DocumentError(UserError):
 
 
 class SpaceError(DocumentError):
-    """A search-space file, or a configuration held against a space, is wrong."""
+    """A search-space file is wrong, or a configuration is not legal in a space."""
 
 
 class CampaignError(DocumentError):
@@ -138,7 +138,7 @@ class CampaignError(DocumentError):
 
 
 class CampaignChanged(UserError):
-    """A stored campaign would go on with another question than it began with."""
+    """A stored campaign was changed so that further results can't be compared with it."""
 
 
 class UnknownName(UserError):
@@ -146,21 +146,21 @@ class UnknownName(UserError):
 
 
 class ExportRefused(UserError):
-    """The profile must not be written in the asked-for form."""
+    """The profile must not be exported in the requested format."""
 
 
 class NotCancellable(UserError):
-    """A campaign has ended, or it is not ours to end from here."""
+    """A campaign has ended, or it can't be ended from here."""
 
 
 class AllocationOver(CommtuneError):
-    """The time of the job that we run in is nearly over; nothing is wrong."""
+    """The time limit of the job that commtune runs in is near; nothing is wrong."""
 
     exit_code = 0
 
 
 class EnvironmentFault(CommtuneError):
-    """The surroundings are wrong.
+    """The environment is wrong: the machine, its software, or access to it.
 
     Args:
         transient: whether the same call may succeed later without a change by the user.
@@ -188,9 +188,9 @@ _WHAT_TO_DO = {
 
 
 def explain_os_error(error: OSError) -> EnvironmentFault:
-    """What the operating system refused, with the path and what to do.
+    """Turns an error of the operating system into one with the path and a hint.
 
-    For refusals that no one nearer has better words for.
+    It is for errors that no caller handles with a better message.
     """
     path = "" if error.filename is None else os.fsdecode(error.filename)
     shown = f"{path[:60]}...: " if len(path) > 300 else f"{path}: " if path else ""
@@ -198,7 +198,7 @@ def explain_os_error(error: OSError) -> EnvironmentFault:
 
 
 def os_reason(error: OSError) -> str:
-    """Why the operating system refused, as it stands inside of a sentence."""
+    """Returns the reason of an error, to be used within a sentence."""
     said = error.strerror or str(error) or type(error).__name__
     return said[:1].lower() + said[1:]
 
@@ -216,16 +216,16 @@ class DatabaseFault(EnvironmentFault):
 
 
 class CampaignLocked(EnvironmentFault):
-    """Another living controller works on this campaign."""
+    """Another controller, which is alive, works on this campaign."""
 
 
 class NoAnswer(CommtuneError):
-    """The database holds nothing that answers the question."""
+    """The database has no answer to a valid query."""
 
     exit_code = 4
 
 
-#: What the HTTP API calls those that its clients tell apart, the more special first.
+#: Codes of the HTTP API for errors that clients distinguish, subclasses first.
 CODES: dict[str, type[CommtuneError]] = {
     "unknown-name": UnknownName,
     "no-answer": NoAnswer,

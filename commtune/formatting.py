@@ -1,4 +1,4 @@
-"""Words and columns for people, numbers for JSON. Imports nothing slow: all commands use it."""
+"""Formats values as text and tables. Imports nothing slow, since all commands use it."""
 
 from __future__ import annotations
 
@@ -9,22 +9,24 @@ from typing import Any
 
 from commtune.model import FEWEST_PAIRS, Aggressor, Conditions, Interval
 
-#: Bytes that are said beside a whole number of units.
+#: The most bytes that are shown in addition to a whole number of units.
 _LITTLE = 64
 
 
 def each_by_itself(level: float | None) -> str:
-    """What belongs below a table whose intervals hold together but for those of one speed.
+    """Returns a footnote for tables with intervals of single machine states.
+
+    These have their own confidence level; the other intervals hold simultaneously.
 
     Args:
-        level: the campaign's; ``None`` where nobody knows it.
+        level: confidence level of the campaign; ``None`` if unknown.
     """
     at = "at the campaign's confidence" if level is None else f"{100 * level:.6g} %"
     return f"A row of one machine state has an interval of its own, {at} each."
 
 
 def format_size(count: int) -> str:
-    """Bytes in the largest unit that divides them: ``64 KiB``; a little more: ``64 KiB + 4 B``."""
+    """Formats bytes in the largest unit that divides them: ``64 KiB``, or ``64 KiB + 4 B``."""
     for unit, factor in (("GiB", 2**30), ("MiB", 2**20), ("KiB", 2**10)):
         whole, more = divmod(count, factor)
         if whole and more <= _LITTLE:
@@ -33,12 +35,12 @@ def format_size(count: int) -> str:
 
 
 def format_sizes(low: int, high: int) -> str:
-    """A range of sizes in bytes, both ends inclusive."""
+    """Formats a closed range of sizes in bytes."""
     return format_size(low) if low == high else f"{format_size(low)} to {format_size(high)}"
 
 
 def format_duration(seconds: float | None) -> str:
-    """Seconds with three significant digits in a unit that fits: ``12.3 us``; ``None``: empty."""
+    """Formats seconds with three significant digits: ``12.3 us``; empty for ``None``."""
     if seconds is None:
         return ""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
@@ -48,7 +50,7 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_number(value: float) -> str:
-    """Three significant digits or whole, never with an exponent: ``0.00123``, ``1.50``."""
+    """Formats with three significant digits or as an integer, without exponent: ``0.00123``."""
     if 0 < value < 1:
         digits = 2 - math.floor(math.log10(value))
         return f"{value:.{digits}f}"
@@ -56,7 +58,7 @@ def format_number(value: float) -> str:
 
 
 def format_wall_time(seconds: float) -> str:
-    """Wall time for people: ``2 min 05 s``."""
+    """Formats wall time in seconds: ``2 min 05 s``."""
     whole = round(max(0.0, seconds))
     if whole < 60:
         return f"{whole} s"
@@ -66,41 +68,41 @@ def format_wall_time(seconds: float) -> str:
 
 
 def format_day(moment: float) -> str:
-    """The local day of a moment, seconds since 1970: ``2026-11-22``."""
+    """Formats the local date of a time in seconds since 1970: ``2026-11-22``."""
     return time.strftime("%Y-%m-%d", time.localtime(moment))
 
 
 def format_ranks(count: int, nodes: int) -> str:
-    """``2 ranks``; where they are on several nodes, ``4 ranks on 2 nodes``."""
+    """Formats numbers of ranks and nodes: ``2 ranks``, or ``4 ranks on 2 nodes``."""
     return f"{count} ranks on {nodes} nodes" if nodes > 1 else format_count(count, "rank")
 
 
 def format_count(count: int, what: str) -> str:
-    """So many of something: ``1 trial``, ``0 trials``."""
+    """Formats a count with its noun: ``1 trial``, ``0 trials``."""
     return f"{count} {what}{'' if count == 1 else 's'}"
 
 
 def list_first(words: Sequence[object], most: int = 4) -> str:
-    """The first of them with commas between; ``...`` stands for more."""
+    """Joins the first items with commas; ``...`` stands for the rest."""
     return ", ".join([*map(str, words[:most]), *(["..."] if len(words) > most else [])])
 
 
 def format_many(count: int) -> str:
-    """A number of configurations, whole; of very many with two digits, ``1.2e+15``."""
+    """Formats a number of configurations exactly, or with two digits from 10^12: ``1.2e+15``."""
     if count < 10**12:
         return f"{count:,}"
     return f"{count:.1e}" if count < 10**300 else "more than 1e300"
 
 
 def format_node_hours(hours: float) -> str:
-    """Node-hours with up to three significant digits, or whole: ``0.25``, ``12.4``, ``1,234``."""
+    """Formats node-hours with up to two decimals: ``0.25``, ``12.4``, ``1,234``."""
     if hours >= 99.95:
         return f"{hours:,.0f}"
     return (f"{hours:.1f}" if hours >= 9.995 else f"{hours:.2f}").rstrip("0").rstrip(".")
 
 
 def format_percent(share: float) -> str:
-    """A share with two significant digits, whole from ten on: ``2 %``, ``4.2 %``, ``39 %``."""
+    """Formats a share as a percentage, an integer from 10 % on: ``2 %``, ``4.2 %``, ``39 %``."""
     scaled = 100 * share
     if abs(scaled) < 0.05:
         return "0 %" if scaled == 0 else f"{scaled:.1g} %"
@@ -108,13 +110,13 @@ def format_percent(share: float) -> str:
 
 
 def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
-    """``1.37x to 1.45x (1.41x, 12 pairs)``: how every speedup is worded, wherever it stands.
+    """Formats the interval of a speedup: ``1.37x to 1.45x (1.41x, 12 pairs)``.
 
-    The lower end comes first: what was chosen for its speedup, from few pairs, has most likely
-    been lucky, and the estimate is too high.
+    The interval precedes the estimate, which is biased upwards: a configuration that was chosen
+    for its speedup in few pairs was most likely lucky.
 
     Args:
-        fewest: with fewer pairs than these, nothing is said of it.
+        fewest: the fewest pairs for which a speedup is shown.
     """
     pairs = format_count(speedup.pairs, "pair")
     if speedup.pairs < fewest:
@@ -127,22 +129,22 @@ def format_speedup(speedup: Interval, fewest: int = FEWEST_PAIRS) -> str:
 def describe_speedup(
     speedup: Interval, size: int, speed: str = "all", fewest: int = FEWEST_PAIRS
 ) -> str:
-    """The same with its size (bytes), and with the machine state where it is of one."""
+    """Formats a speedup with its size (bytes) and, if it is of one, the machine state."""
     state = "" if speed == "all" else f" ({speed} machine state)"
     return f"{format_speedup(speedup, fewest)} at {format_size(size)}{state}"
 
 
 def describe_detectable(gain: float, where: str = "") -> str:
-    """The minimum detectable effect (a share), and what that means.
+    """Describes the minimum detectable effect (a share) with its power.
 
     Args:
-        where: of which size it is, such as `` at 8 B``; empty where that is clear.
+        where: its size, such as `` at 8 B``; empty if that is clear.
     """
     return f"minimum detectable effect {format_percent(gain)}{where} (found in 9 of 10 cases)"
 
 
 def describe_aggressor(aggressor: Aggressor) -> str:
-    """``beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes``."""
+    """Describes traffic: ``beside an aggressor: incast of 128 KiB from 4 ranks on 2 nodes``."""
     ranks, nodes = aggressor.ranks, aggressor.nodes
     said = (
         f"beside an aggressor: {aggressor.pattern} of {format_size(aggressor.message_bytes)} "
@@ -154,12 +156,12 @@ def describe_aggressor(aggressor: Aggressor) -> str:
 
 
 def describe_emulated(nodes: int) -> str:
-    """``emulated nodes: 2, over sockets on one machine``."""
+    """Describes emulation: ``emulated nodes: 2, over sockets on one machine``."""
     return f"emulated nodes: {nodes}, over sockets on one machine"
 
 
 def describe_conditions(conditions: Conditions) -> str:
-    """What was special about a profile's runs; empty where nothing was."""
+    """Describes unusual conditions of a profile's runs; empty if there were none."""
     emulated = conditions.emulated_nodes
     said = (
         conditions.beside and f"measured {conditions.beside}",
@@ -172,7 +174,7 @@ def describe_conditions(conditions: Conditions) -> str:
 
 
 def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right: str = "") -> str:
-    """A plain table; columns whose header is in ``right`` (comma-separated) are right-aligned."""
+    """Formats a plain table, with the columns in ``right`` (comma-separated) right-aligned."""
     flush_right = set(right.split(","))
     widths = [max(len(row[i]) for row in [header, *rows]) for i in range(len(header))]
     lines = []
@@ -186,19 +188,19 @@ def format_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, right:
 
 
 def format_rows(rows: Sequence[Mapping[str, str]], *, right: str = "") -> str:
-    """The same of rows by column, in the order of the first; columns without any word go."""
+    """Formats a table of rows by column, without empty columns, in the first row's order."""
     header = [name for name in rows[0] if any(row[name] for row in rows)]
     return format_table(header, [[row[name] for name in header] for row in rows], right=right)
 
 
 def wrap_text(text: str, *, first: str = "    ", indent: str = "        ", width: int = 96) -> str:
-    """Text in lines of up to so many letters; words, names of variables among them, stay whole.
+    """Wraps text to a width in characters without breaking words.
 
     Args:
-        first: what the first line begins with.
-        indent: what the others begin with.
+        first: indentation of the first line.
+        indent: indentation of the other lines.
     """
-    # Imported here: commands that print one line start without it.
+    # Imported here, so that commands that print one line start faster.
     from textwrap import fill
 
     return fill(
@@ -212,9 +214,9 @@ def wrap_text(text: str, *, first: str = "    ", indent: str = "        ", width
 
 
 def without_infinities(value: Any) -> Any:
-    """Plain data with null in the place of what JSON has no word for: infinities and NaN.
+    """Replaces infinities and NaN in plain data by ``None``, as JSON can't represent them.
 
-    The interval of a single pair is open at its upper end.
+    The interval of a single pair has no upper end, for example.
     """
     if isinstance(value, Mapping):
         return {name: without_infinities(item) for name, item in value.items()}

@@ -1,4 +1,4 @@
-"""Ctrl-C and other signals: all interrupt alike, and can be held back for a moment."""
+"""Handles Ctrl-C and other signals as interrupts, and defers them in critical sections."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import ClassVar, NoReturn, Self
 
-#: What a scheduler warns with before a job's time is over (see the template of allocations).
+#: The signal by which a scheduler announces the end of a job (see the template of allocations).
 _WARNING = signal.SIGUSR1
 _NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, _WARNING)
 _warned = False
 
 
 class Interrupts:
-    """Holds back Ctrl-C and its like where they would come in between.
+    """A context manager that defers signals such as Ctrl-C.
 
-    Only signals that Python code handles are held back, and only in the main thread, as it alone
-    gets them. The first of them acts where it is let through, or else at the end. Of several, one
-    inside of the other, all let it through where one does.
+    Only signals that Python code handles are deferred, and only in the main thread, which alone
+    receives them. The first deferred signal is delivered within ``let_through`` or at the end. If
+    instances are nested, ``let_through`` of one lets signals through all of them.
     """
 
-    # Why at all: a process that was just started would be lost; a transaction would stay open, as
-    # its connection lives as long as the exception does, and whoever handles that exception would
-    # wait for the database in vain.
+    # Without this, an interrupt could lose a process that was just started. It could also leave a
+    # transaction open, since the connection lives as long as the exception; whoever handles the
+    # exception would then wait for the database in vain.
 
-    #: Those that hold back now, from the outermost.
+    #: The active instances, outermost first.
     _nested: ClassVar[list[Interrupts]] = []
 
     def __init__(self) -> None:
@@ -36,7 +36,8 @@ class Interrupts:
         self._active = self._holding = False
 
     def __enter__(self) -> Self:
-        self._active = self._holding = True  # first: it is not left where it was not entered
+        # Set first, so that no signal raises in here: __exit__ would not be called.
+        self._active = self._holding = True
         if threading.current_thread() is threading.main_thread():
             for number in _NUMBERS:
                 handler = signal.getsignal(number)
@@ -47,7 +48,7 @@ class Interrupts:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if self in self._nested:  # before anything acts: nobody may have it hold back again
+        if self in self._nested:  # before signals are delivered: it must not defer again
             self._nested.remove(self)
         self._active = self._holding = False
         for number, handler in self._handlers.items():
@@ -57,7 +58,7 @@ class Interrupts:
 
     @contextlib.contextmanager
     def let_through(self) -> Iterator[None]:
-        """Lets a signal act inside, also one that came before."""
+        """Delivers signals inside, including one that was deferred before."""
         open_ = list(self._nested) if self in self._nested else [self]
         try:
             for one in open_:
@@ -73,7 +74,7 @@ class Interrupts:
         if self._holding:
             self._pending.append(number)
             return
-        # A second Ctrl-C must not disturb the cleaning up after the first.
+        # A second Ctrl-C must not disturb the clean-up after the first.
         self._holding = self._active
         self._handlers[number](number, frame)
 
@@ -85,23 +86,23 @@ class Interrupts:
 
 
 def is_time_nearly_over() -> bool:
-    """Whether a scheduler said that the time of our job is nearly over."""
+    """Whether the scheduler has announced the end of our job."""
     return _warned
 
 
 def ignore_interrupts() -> None:
-    """Ignores all interrupts from now on: this process ends by itself in a moment."""
+    """Ignores all interrupts from now on, since this process is about to end."""
     for number in _NUMBERS:
         signal.signal(number, signal.SIG_IGN)
 
 
 @contextlib.contextmanager
 def signals_interrupt() -> Iterator[None]:
-    """SIGTERM, a lost terminal and a warning interrupt like Ctrl-C: runs in progress are ended."""
-    # Ctrl-C does so anyhow.
+    """Makes SIGTERM, SIGHUP and the scheduler's signal end runs in progress, like Ctrl-C."""
+    # SIGINT does so by default.
     previous = {number: signal.getsignal(number) for number in _NUMBERS[1:]}
     for number, handler in previous.items():
-        if handler is not signal.SIG_IGN:  # nohup: it wants to outlive the terminal
+        if handler is not signal.SIG_IGN:  # with nohup, it must outlive the terminal
             signal.signal(number, _interrupt)
     try:
         yield
@@ -111,7 +112,7 @@ def signals_interrupt() -> Iterator[None]:
 
 
 def _interrupt(number: int, frame: object) -> NoReturn:
-    global _warned  # a signal handler has no other place
+    global _warned  # a signal handler can't return anything
     _warned = _warned or number == _WARNING
     del frame
     raise KeyboardInterrupt

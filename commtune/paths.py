@@ -1,7 +1,7 @@
-"""What is at a path, told alike by every Python.
+"""Tests for files and folders that raise errors in all versions of Python.
 
-Since 3.14, ``Path.exists()`` and its kin say "no" where nobody may look, too. Then a closed folder
-would be taken for an empty one.
+Since 3.14, ``Path.exists()`` and similar methods return false without permission to look, so a
+folder without access would seem to be empty.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ _NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EBADF, errno.ELOO
 
 
 def exists(path: Path) -> bool:
-    """Whether anything is there.
+    """Whether a path exists.
 
     Raises:
-        OSError: nobody can tell: a folder is closed, a name too long, a file server away.
+        OSError: it is unknown: no access to a folder, a name is too long, a file server is down.
     """
     return _mode_of(path) is not None
 
 
 def is_file(path: Path) -> bool:
-    """Whether a regular file is there; raises as ``exists``."""
+    """Whether a path is a regular file; raises as ``exists``."""
     return stat.S_ISREG(_mode_of(path) or 0)
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a folder is there; raises as ``exists``."""
+    """Whether a path is a folder; raises as ``exists``."""
     return stat.S_ISDIR(_mode_of(path) or 0)
 
 
@@ -39,5 +39,5 @@ def _mode_of(path: Path) -> int | None:
         if error.errno in _NOTHING_THERE:
             return None
         raise
-    except ValueError:  # a NUL in it
+    except ValueError:  # the path has a NUL
         return None

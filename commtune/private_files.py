@@ -1,6 +1,7 @@
-"""Files that nobody else may have written: databases, whose settings are loaded, and programs.
+"""Makes private files, and checks that no other user may have written a file.
 
-Standard library only: what answers from the shell imports this.
+The checks are for databases, whose settings are loaded into environments, and for programs. Uses
+the standard library only, since commands with fast start-up import it.
 """
 
 from __future__ import annotations
@@ -15,17 +16,17 @@ from pathlib import Path
 from commtune.errors import UserError
 from commtune.paths import is_folder
 
-#: Paths, with colons between, that a site or a user answers for.
+#: A variable with paths, separated by colons, that a site or a user trusts.
 TRUSTED_VARIABLE = "COMMTUNE_TRUSTED"
 
-#: Of a token, and of what is read of its file.
+#: The fewest characters of a token, and the most that are read from its file.
 _FEWEST_CHARACTERS = 16
 _MOST_CHARACTERS = 4096
 _NEW_TOKEN = "make one: (umask 077; head -c 24 /dev/urandom | base64 > FILE)"
 
 
 def make_private_folder(folder: Path) -> None:
-    """Makes a folder and those that are missing above it, for us alone, under any umask.
+    """Makes a folder and its missing parents, with access for this user only under any umask.
 
     Raises:
         OSError: it can't be made, or a file has its name.
@@ -41,7 +42,7 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_file(file: Path) -> None:
-    """Makes an empty file for us alone; one that is there stays as it is.
+    """Makes an empty file with access for this user only; an existing one stays unchanged.
 
     Raises:
         OSError: it can't be made.
@@ -53,16 +54,19 @@ def make_private_file(file: Path) -> None:
 
 
 def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
-    """Why others may have written or replaced a file, in words; empty where they can't have.
+    """Explains why others may have written or replaced a file; empty if they can't have.
 
-    Only its owner, root, and the owner's own group may: a group called as a user is theirs. Where
-    the folder is closed to others, they can't reach it. A file that can't be looked at passes.
-    With ``beside``, ends of names, it is also about the files beside it that are read with it. In
-    a sticky folder others can't replace what is there, but can lay one of these at any moment.
+    Only this user, root, and the owner's private group (with the user's name) may write it and
+    its folder. A file passes if it is trusted, can't be inspected, or is in a folder that only
+    this user has access to.
+
+    Args:
+        beside: suffixes of further files that are read with it. In a sticky folder others can't
+            replace existing files, but can add one of these at any time.
     """
     us = os.geteuid()
     try:
-        # Links count as what they lead to, and by where that is.
+        # Symbolic links are judged by the file and folder that they lead to.
         file = file.resolve()
         of_folder = file.parent.stat()
     except (OSError, RuntimeError):
@@ -89,7 +93,7 @@ def who_else_wrote(file: Path, *, beside: Collection[str] = ()) -> str:
 
 
 def how_to_trust(file: Path, why: str) -> str:
-    """What to type about such a file, of which ``who_else_wrote`` says why it is one."""
+    """Returns a hint on how to secure or trust a file, given why ``who_else_wrote`` refused it."""
     named, folder, real = (shlex.quote(str(one)) for one in (file, file.parent, file.resolve()))
     is_shared = " belongs to " in why or file.resolve().parent.stat().st_mode & stat.S_ISVTX
     mend = "use one in a folder of your own" if is_shared else f"chmod go-w {named}* {folder}"
@@ -106,8 +110,8 @@ def _writers(of: os.stat_result) -> str:
 
 
 def name_of_user(number: int) -> str:
-    """The user's name, or ``user NUMBER`` where this machine knows none."""
-    import pwd  # only the one who is refused waits for it
+    """Returns a user's name, or ``user NUMBER`` if this machine doesn't know it."""
+    import pwd  # only needed after a refusal
 
     try:
         return pwd.getpwuid(number).pw_name
@@ -125,10 +129,10 @@ def _name_of_group(number: int) -> str:
 
 
 def read_token(file: Path) -> str:
-    """The token that a file holds.
+    """Reads the token in a file.
 
     Raises:
-        UserError: it can't be read, others may read it, or it holds no good token.
+        UserError: it can't be read, others may read it, or its token is unsuitable.
     """
     try:
         with file.open(encoding="ascii") as opened:

@@ -1,13 +1,13 @@
-"""Long work that is not measuring, such as a build, says here how far it is."""
+"""Reports the progress of long work other than measuring, such as a build."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from contextvars import ContextVar
 
-#: What is being done, how many steps of it are done, and of how many; 0 of 0 at its beginning.
+#: Called with the work in words, the number of steps done, and of all steps; 0 and 0 at its start.
 _OnStep = Callable[[str, int, int], None]
 
-# A context variable and not an argument: a build may be needed below any use case. Users of the
-# Python API hear nothing unless they set it; the command line prints.
+# A context variable rather than an argument, since any use case may need a build. The command line
+# prints progress; users of the Python API get none unless they set this.
 ON_STEP: ContextVar[_OnStep] = ContextVar("ON_STEP", default=lambda *_: None)

@@ -1,4 +1,4 @@
-"""The standard streams of the command line: none is missing, and terminals get plain text."""
+"""Prepares the standard streams: replaces missing ones, and escapes text for terminals."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import TextIO
 
 from commtune.errors import NO_ROOM
 
-#: What a terminal acts upon or hides: control characters but for ends of lines and tabs, marks of
-#: direction, characters without width, and halves of characters.
+#: Characters that a terminal interprets or hides: control characters but line ends and tabs,
+#: directional marks, zero-width characters and surrogates.
 _UNSEEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f"
     "\ud800-\udfff\ufeff\ufff9-\ufffb\U000e0000-\U000e007f]"
@@ -21,14 +21,14 @@ _UNSEEN = re.compile(
 
 
 def escape_text(text: str) -> str:
-    r"""Text in which a terminal finds nothing to act upon: ``\x1b`` stands for an escape."""
+    r"""Escapes characters that a terminal interprets or hides, such as ``\x1b`` for ESC."""
     return _UNSEEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 class _PlainText(io.TextIOWrapper):
-    """A stream for people: what others wrote (programs, files, tables) can't steer a terminal.
+    """A stream that escapes text, so that output of programs and files can't control a terminal.
 
-    A full disk behind it ends nothing: words are lost, or come once there is room.
+    A full disk raises no error: text is lost, or is written once there is room.
     """
 
     def __init__(self, unescaped: TextIO) -> None:
@@ -60,22 +60,22 @@ def _passing_if_full() -> Iterator[None]:
 
 
 def unescaped(stream: TextIO) -> TextIO:
-    """The stream for what is ours, such as a bar of progress."""
+    """Returns the underlying stream, for trusted text such as a progress bar."""
     return stream.unescaped if isinstance(stream, _PlainText) else stream
 
 
 @contextmanager
 def plain_streams() -> Iterator[None]:
-    """Replaces missing streams inside, and escapes text that goes to people.
+    """Replaces missing standard streams, and escapes text that users read.
 
-    Standard output that is no terminal takes exactly what is written: programs read it.
+    Standard output that is no terminal is not escaped, since programs read it.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            # It gets the lowest free number. Else a file of ours would, a database perhaps, and
-            # what anybody prints would go into it.
+            # open() takes the lowest free number. Without this, a file such as a database could
+            # get it, and whatever is printed would go into that file.
             os.open(os.devnull, os.O_RDWR)
     sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
@@ -90,17 +90,17 @@ def plain_streams() -> Iterator[None]:
     finally:
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, _PlainText):
-                with suppress(OSError):  # nobody is left to read it
+                with suppress(OSError):  # the reader is gone
                     stream.detach()
         sys.stdout, sys.stderr = before
         drop_output(sys.stderr)
 
 
 def flush_output() -> None:
-    """Writes what was printed: at the end, where a full disk can still be told.
+    """Flushes standard output while an error such as a full disk can still be reported.
 
     Raises:
-        OSError: standard output, which it names, doesn't take it.
+        OSError: the write failed; it names standard output.
     """
     try:
         sys.stdout.flush()
@@ -109,7 +109,7 @@ def flush_output() -> None:
 
 
 def drop_output(stream: TextIO) -> None:
-    """Forgets what a stream did not take: Python would try again at the end, and complain."""
+    """Drops text that can't be written: Python would retry at exit and print an error."""
     try:
         stream.flush()
     except OSError:

@@ -1,7 +1,7 @@
-"""How evidence is worded: the same figures in the same words in every table, sentence and file.
+"""Words evidence the same in every table, sentence and file.
 
-Tables of ``tune``, ``best``, ``verify``, reports and exported files take their cells from here.
-Imports nothing slow: ``commtune best`` waits for it.
+The tables of ``tune``, ``best``, ``verify``, reports and exported files use these cells. Imports
+nothing slow, since ``commtune best`` must start fast.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from commtune.model import Outcome, PointEvidence, Verdict
 if TYPE_CHECKING:
     from commtune.model.conclusion import Ablation
 
-#: What stored data and JSON call ``undecided``.
+#: The word for the verdict ``undecided`` in output, stored data and JSON.
 INCONCLUSIVE = "inconclusive"
-#: Where other values were tried, a configuration may gain more than the one that it began as.
+#: From this share on, a smaller configuration keeps more than the whole gain. That occurs if
+#: ablation tried other values.
 _MORE_THAN_ALL = 1.05
 
 
 def format_simultaneous(level: float | None, each: float = 0.0) -> str:
-    """``simultaneous 95 % CI``: at this level, all intervals of a campaign hold together.
+    """Words the level of confidence intervals: ``simultaneous 95 % CI``.
 
     Args:
-        level: ``None`` where nobody knows it.
-        each: the level of each interval, which is told instead.
+        level: the level at which all intervals of a campaign hold simultaneously; ``None`` if
+            unknown.
+        each: the level of each interval, used if ``level`` is unknown.
     """
     return (
         f"{100 * each:.4g} % CI each" if level is None else f"simultaneous {100 * level:.6g} % CI"
@@ -35,29 +37,29 @@ def format_simultaneous(level: float | None, each: float = 0.0) -> str:
 
 
 def format_finding(finding: StrEnum | str) -> str:
-    """A verdict or finding in the words that users read."""
+    """Words a verdict or finding."""
     return INCONCLUSIVE if finding == Verdict.UNDECIDED else str(finding)
 
 
 def describe_verdict(verdict: Verdict) -> str:
-    """What the evidence says of a speedup: ``faster``, ``no speedup shown``, ..."""
+    """Words the verdict on a speedup: ``faster``, ``no speedup shown``, ..."""
     words = {Verdict.DEFAULT: "no speedup shown", Verdict.LIKELY: "likely, not proven"}
     return words.get(verdict) or format_finding(verdict)
 
 
 def describe_finding(point: PointEvidence) -> str:
-    """What the evidence says of a speedup at one size; ``slower than the default`` included."""
+    """Words the verdict at one size, which may also be ``slower than the default``."""
     return "slower than the default" if point.is_slower else describe_verdict(point.verdict)
 
 
 def _format_tuned_time(point: PointEvidence) -> str:
-    """The candidate's time beside the default's: ``4.30 us``; ``~4.30 us`` where it is derived."""
+    """Formats the candidate's time: ``4.30 us``, or ``~4.30 us`` if it is derived."""
     derived = "" if point.candidate_s == point.tuned_s else "~"
     return f"{derived}{text.format_duration(point.candidate_s)}"
 
 
 def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
-    """The cells that every table of evidence has: size, default, tuned, speedup."""
+    """Returns the cells of all tables of evidence: size, default, tuned, speedup."""
     return (
         text.format_size(point.bytes),
         text.format_duration(point.default_s),
@@ -67,22 +69,24 @@ def point_cells(point: PointEvidence) -> tuple[str, str, str, str]:
 
 
 def format_outcomes(counts: Mapping[Outcome, int] | Mapping[str, int]) -> str:
-    """``2 crashed, 1 node-failure``."""
+    """Words the counts of outcomes: ``2 crashed, 1 node-failure``."""
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items())
 
 
 def format_kept(share: float | None) -> str:
-    """Which share of the gain a smaller configuration keeps; empty where nobody knows."""
+    """Words the share of the gain that a smaller configuration keeps; empty if unknown."""
     if share is None or share > _MORE_THAN_ALL:
         return "" if share is None else "more than the whole speedup kept"
     return f"{text.format_percent(share)} of the speedup kept"
 
 
 def describe_dropped(ablation: Ablation, used: Collection[str] = ()) -> str:
-    """``dropped by ablation: A (87 % of the speedup kept; A helped at 64 B by ...)``, if any was.
+    """Words what ablation dropped, if anything:
+
+    ``dropped by ablation: A (87 % of the speedup kept; A helped at 64 B by ...)``.
 
     Args:
-        used: variables that are in use all the same, and not named.
+        used: variables that are in use anyway, and so are not named.
     """
     dropped = [one for one in ablation.variables if not one.kept and not {*one.names} <= {*used}]
     found = [format_kept(ablation.gain_kept)]

@@ -1,1 +1,1 @@
-"""The Python API: what ``import commtune`` gives. Its page is docs/python-api.md."""
+"""The Python API, which ``import commtune`` provides; see docs/python-api.md."""

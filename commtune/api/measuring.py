@@ -1,4 +1,4 @@
-"""What measures: campaigns, recordings, verifications and comparisons."""
+"""Functions that measure: campaigns, recordings, verifications and comparisons."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commtune.app.measure.comparison import ComparisonResult
     from commtune.app.measure.verification import VerificationResult
 
-#: Takes a line of what a long call does, such as ``print``.
+#: A function, such as ``print``, that is called with lines on the progress of a long call.
 OnProgress = Callable[[str], object]
 
 Campaign = campaign_files.CampaignSpec
@@ -28,12 +28,12 @@ Campaign = campaign_files.CampaignSpec
 
 @dataclass(frozen=True)
 class Result(Table):
-    """What a campaign came to.
+    """The result of a campaign.
 
     Attributes:
-        campaign: its name.
-        profiles: those that it stored; without a proven gain they keep the default.
-        evidence: all else that is known: counts, times, the conclusion.
+        campaign: name of the campaign.
+        profiles: the stored profiles; without a proven gain they keep the default.
+        evidence: all other data: counts, times, the conclusion.
     """
 
     campaign: str
@@ -41,15 +41,17 @@ class Result(Table):
     evidence: CampaignResult
 
     def rows(self) -> list[Row]:
-        """The evidence of all profiles, a row a size and machine state."""
+        """Returns the evidence of all profiles, a row for each size and machine state."""
         return self.profiles.rows()
 
 
 def load_campaign(source: Campaign | str | Path | Mapping[str, Any]) -> Campaign:
-    """A campaign from its file, or from the same keys as a mapping; one that is loaded stays.
+    """Loads a campaign from a file, or from the same keys as a mapping.
+
+    A campaign that is already loaded is returned unchanged.
 
     Raises:
-        CampaignError: something in it is wrong; with the line of a file.
+        CampaignError: it is invalid; with the line of a file.
     """
     if isinstance(source, Campaign):
         return source
@@ -66,18 +68,18 @@ def tune(
     on_progress: OnProgress | None = None,
     take_over: bool = False,
 ) -> Result:
-    """Runs a campaign, or continues it where it stopped, and stores its profiles.
+    """Runs a campaign, or resumes it, and stores its profiles.
 
     Args:
         campaign: from ``load_campaign``, or its file.
-        replay: a recording to play back in the place of measuring; profiles are marked so.
-        on_progress: takes a line now and then, such as ``print``.
-        take_over: take over the lock of a controller that died.
+        replay: a recording to play back instead of measuring; profiles are marked as replayed.
+        on_progress: called with lines on the progress, such as ``print``.
+        take_over: whether to take over the lock of a controller that died.
 
     Raises:
-        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignChanged: results would not be comparable with the stored campaign of this name.
         CampaignLocked: another controller works on it.
-        EnvironmentFault: something is missing here.
+        EnvironmentFault: something is missing on this machine.
     """
     from commtune.app.campaigns.tuning import prepare_campaign, replay_campaign, tune_campaign
     from commtune.replay.recording import load_grid
@@ -104,9 +106,9 @@ def record(
     """Records runs of every configuration of a campaign's space, for ``tune(..., replay=)``.
 
     Args:
-        file: the packed recording, ``NAME.jsonl.gz``.
-        runs: of every configuration.
-        limit: seconds or ``"30min"``; what would take longer is refused.
+        file: the compressed recording to write, ``NAME.jsonl.gz``.
+        runs: number of runs of every configuration.
+        limit: seconds or ``"30min"``; a recording that would take longer is refused.
     """
     from commtune.app.measure.recording import record_campaign
 
@@ -117,12 +119,12 @@ def record(
 
 @dataclass(frozen=True)
 class Verification(Table):
-    """What came of measuring a profile again.
+    """The result of measuring a profile again.
 
     Attributes:
         finding: holds, weaker, gone, worse or undecided.
-        changes: what changed around the profile since, in words.
-        evidence: all else that is known.
+        changes: what has changed on the system since the profile was made, in words.
+        evidence: all other data.
     """
 
     profile: str
@@ -131,7 +133,7 @@ class Verification(Table):
     evidence: VerificationResult
 
     def rows(self) -> list[Row]:
-        """Today's evidence, a row a size."""
+        """Returns the new evidence, a row for each size."""
         return [
             {
                 **(point_row(size.point) if size.point else {"bytes": size.bytes}),
@@ -153,11 +155,11 @@ def verify(
     """Measures a profile against the default in fresh runs, which are stored.
 
     Args:
-        time: wall time of the runs, seconds or ``"2min"``.
-        mpi: another MPI than the campaign's, as for ``commtune tune --mpi``.
+        time: wall time of the runs, in seconds or as ``"2min"``.
+        mpi: an MPI to use instead of the campaign's, as for ``commtune tune --mpi``.
 
     Raises:
-        UserError: the profile claims nothing, or is of another system or library.
+        UserError: the profile claims no speedup, or is of another system or library.
     """
     from commtune.app.measure import verification
 
@@ -170,14 +172,14 @@ def verify(
 
 @dataclass(frozen=True)
 class Comparison(Table):
-    """What came of measuring two configurations against each other; nothing is stored."""
+    """The result of comparing two configurations, which is not stored."""
 
     a: str
     b: str
     evidence: ComparisonResult
 
     def rows(self) -> list[Row]:
-        """A row a size and machine state; above 1, B is faster."""
+        """Returns a row for each size and machine state; above 1, ``a_over_b`` favours B."""
         return [
             {
                 "bytes": one.bytes,
@@ -204,14 +206,14 @@ def compare(
     on_progress: OnProgress | None = None,
     **workload: Any,
 ) -> Comparison:
-    """Measures two configurations against each other, in blocks of one run of each.
+    """Compares two configurations, in blocks of one run of each.
 
     Args:
         a, b: ``"default"``, a profile, or settings: ``"NAME=VALUE NAME=VALUE"``.
-        store: where profiles are.
-        time: wall time of the runs, seconds or ``"2min"``.
-        workload: operation, ranks, sizes (bytes), backend: what a profile's campaign, or else
-            the default, would do otherwise.
+        store: the database with the profiles.
+        time: total wall time of the runs, in seconds or as ``"2min"``.
+        workload: operation, ranks, sizes (bytes), backend: changes to the workload of a profile's
+            campaign, or to the default workload.
     """
     from commtune.app.measure import comparison
 

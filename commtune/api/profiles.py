@@ -1,4 +1,4 @@
-"""Stored profiles, with their evidence as rows and as files."""
+"""Stored profiles, with their evidence as tables and their settings as files."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Row = dict[str, Any]
 
 
 class Table:
-    """Results that are rows: one a message size and machine state."""
+    """Results with a row for each message size and machine state."""
 
     def rows(self) -> list[Row]:
-        """Plain rows: times in seconds, sizes in bytes, speedups as ratios."""
+        """Returns plain rows: times in seconds, sizes in bytes, speedups as ratios."""
         raise NotImplementedError
 
     def to_frame(self) -> Any:
-        """The rows as a pandas DataFrame.
+        """Returns the rows as a pandas DataFrame.
 
         Raises:
             MissingComponent: pandas is not installed.
@@ -63,17 +63,17 @@ class Profile(Table, model.Profile):
     """A stored profile: settings for an operation and a range of sizes, with their evidence.
 
     Attributes:
-        number: names it in its database; never used again for another.
-        bytes_low, bytes_high: the sizes that it is for, bytes, both ends inclusive.
-        configuration: what to set; empty where the default is to be kept.
-        pinned: what was set in every run of its campaign, the default's too.
+        number: its identifier in the database, which is never reused.
+        bytes_low, bytes_high: the closed range of sizes that it is for, bytes.
+        configuration: the variables to set; empty if the default is best.
+        pinned: variables set in every run of its campaign, including the default's.
         verdict: faster than the default, the default itself, or undecided.
         level: confidence level at which all intervals of its campaign hold simultaneously.
-        simulated: it was simulated or replayed, and says nothing of a real system.
+        simulated: whether it was simulated or replayed, and says nothing about a real system.
         created: seconds since 1970.
-        support: what it rests on as an answer to ``best``: ``measured``, or, of a size that was
-            not, ``neighbours-agree`` or ``neighbours-disagree``.
-        neighbours: the best at the measured sizes (bytes) below and above one that was not.
+        support: its basis as an answer to ``best``: ``measured``; or for a size that was not
+            measured, ``neighbours-agree`` or ``neighbours-disagree``.
+        neighbours: the best at the nearest measured sizes (bytes) below and above such a size.
     """
 
     number: int
@@ -88,7 +88,7 @@ class Profile(Table, model.Profile):
 
     @property
     def reference(self) -> str:
-        """How commands name it: ``CAMPAIGN/PROFILE``."""
+        """Its name for commands: ``CAMPAIGN/PROFILE``."""
         return f"{self.campaign}/{self.name}"
 
     @property
@@ -97,7 +97,7 @@ class Profile(Table, model.Profile):
         return {**self.pinned, **self.configuration}
 
     def rows(self) -> list[Row]:
-        """The evidence inside the profile's range, a row a size and machine state."""
+        """Returns the evidence in the profile's range, a row for each size and machine state."""
         named = ("campaign", "operation", "ranks", "nodes")
         about = {"profile": self.name, **{name: getattr(self, name) for name in named}}
         inside = [p for p in self.points if self.bytes_low <= p.bytes <= self.bytes_high]
@@ -111,17 +111,18 @@ class Profile(Table, model.Profile):
         allow_unguarded: bool = False,
         accept_likely: bool = False,
     ) -> str:
-        """The profile as a file that shells, programs or module systems load.
+        """Writes the profile as a file for shells, programs or module systems; returns its text.
 
         Args:
-            file: where to write it; ``None`` only returns its text.
-            format: env, sh, csh, fish, json, task-prolog, lmod or tcl; by default what the
-                file's name ends in, else sh.
-            allow_unguarded: write a module file though other operations may be slower.
-            accept_likely: write it though its speedup is likely and not proven.
+            file: the file to write; ``None`` only returns its text.
+            format: env, sh, csh, fish, json, task-prolog, lmod or tcl; by default the suffix of
+                the file, else sh.
+            allow_unguarded: write a module file even if other operations may be slower.
+            accept_likely: write it even if its speedup is likely but not proven.
 
         Raises:
-            ExportRefused: the profile claims nothing, is simulated, or does not fit the format.
+            ExportRefused: the profile claims no speedup, is simulated, or has a name or value
+                that the format can't represent.
         """
         return export_profile(
             self._answer,
@@ -153,7 +154,7 @@ def stored_profile(answer: ProfileAnswer) -> Profile:
 
 
 class Profiles(Table, Sequence[Profile]):
-    """Profiles in a row; as a table, all their evidence."""
+    """A sequence of profiles; its table has all their evidence."""
 
     def __init__(self, profiles: Iterable[Profile]) -> None:
         self._profiles = tuple(profiles)
@@ -168,5 +169,5 @@ class Profiles(Table, Sequence[Profile]):
         return f"Profiles({', '.join(profile.reference for profile in self._profiles)})"
 
     def rows(self) -> list[Row]:
-        """The evidence of all of them, a row a size and machine state."""
+        """Returns the evidence of all profiles, a row for each size and machine state."""
         return [row for profile in self._profiles for row in profile.rows()]

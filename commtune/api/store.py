@@ -1,4 +1,4 @@
-"""A database of campaigns: what is stored, and what is best by it."""
+"""Queries a database of campaigns: what it stores, and the best profile for an operation."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Measurements(Table, Iterable[Row]):
-    """Every measurement of campaigns; each iteration reads them anew and holds few at a time."""
+    """All measurements of campaigns, read again in each iteration, few at a time."""
 
     def __init__(self, found: results.Results) -> None:
         self._found = found
@@ -34,11 +34,11 @@ class Measurements(Table, Iterable[Row]):
         return (dict(zip(names, row, strict=True)) for row in self._found)
 
     def rows(self) -> list[Row]:
-        """All of them at once, a row a measurement."""
+        """Returns all measurements as rows, in memory at once."""
         return list(self)
 
     def to_frame(self) -> Any:
-        """All of them as a pandas DataFrame with the same columns, typed.
+        """Returns all measurements as a pandas DataFrame with typed columns.
 
         Raises:
             MissingComponent: pandas is not installed.
@@ -53,7 +53,7 @@ class Measurements(Table, Iterable[Row]):
                 made[name] = pandas.to_datetime(made[name], format="ISO8601", utc=True)
             return made
 
-        # In parts, so that what pandas makes of them is all that is held.
+        # In parts, so that the rows as Python objects are not all in memory.
         parts = [frame(group) for group in in_groups(self._found)]
         return pandas.concat(parts, ignore_index=True) if parts else frame([])
 
@@ -63,8 +63,8 @@ class Store:
 
     Args:
         where: a file, an SQLAlchemy URL, the address of ``commtune serve``, or ``None`` for the
-            user's own database.
-        token: of the service; ``None`` for that of COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
+            user's default database.
+        token: token of the service; ``None`` for that in COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
     """
 
     def __init__(self, where: str | Path | None = None, *, token: str | None = None) -> None:
@@ -74,7 +74,7 @@ class Store:
             from commtune.db.connection import service
 
             self.url = self.url if token is None else service.with_token(self.url, token)
-            service.ask_service(self.url, "/openapi.json")  # says at once what is wrong
+            service.ask_service(self.url, "/openapi.json")  # raises if it is not available
         elif token is not None:
             raise UserError(
                 f"{shown_url(self.url)} is a database, and token= is for a service",
@@ -95,23 +95,23 @@ class Store:
         return f"Store({shown_url(self.url)!r})"
 
     def close(self) -> None:
-        """Closes it; also done at the end of ``with``."""
+        """Closes the database, as the end of ``with`` does."""
         if self._database is not None:
             self._database.close()
 
     @property
     def database(self) -> Database:
-        """The database itself, for what measures.
+        """The database itself, for functions that measure.
 
         Raises:
-            UserError: it is behind a service.
+            UserError: it is only accessible by a service.
         """
         from commtune.db.connection.engine import open_database
 
         return self._database or open_database(self.url)
 
     def campaigns(self) -> list[CampaignSummary]:
-        """All campaigns, newest first: their counts of trials and runs, who works on them."""
+        """Returns summaries of all campaigns, newest first: trials, runs, active controllers."""
         if self._database is None:
             from commtune.db import remote
 
@@ -119,22 +119,22 @@ class Store:
         return list_summaries(self.url)
 
     def profiles(self, campaign: str | None = None) -> Profiles:
-        """All profiles, or those of one campaign: newest first, then by size."""
+        """Returns all profiles, or those of one campaign: newest first, then by size."""
         found = find_profiles(self.url, campaign)
         return Profiles(self.profile(line.id) for line in found)
 
     def profile(self, reference: str | int) -> Profile:
-        """One profile by ``CAMPAIGN/PROFILE``, name or number.
+        """Returns a profile by ``CAMPAIGN/PROFILE``, name or number.
 
         Raises:
-            UnknownName: none, or several, are called so.
+            UnknownName: no profile, or more than one, has this name.
         """
         return stored_profile(load_profile(self.url, str(reference), with_details=True))
 
     def results(self, *campaigns: str) -> Measurements:
-        """Every measurement of these campaigns, or of all, as ``commtune results`` has them.
+        """Returns all measurements of these or all campaigns, as ``commtune results`` has them.
 
-        Iterate over it where there are more than memory holds.
+        Iterate over the result if it may not fit into memory.
 
         Raises:
             UnknownName: there is no such campaign.
@@ -156,22 +156,22 @@ class Store:
         min_sessions: int | None = None,
         min_nodes: int | None = None,
     ) -> Profile:
-        """The best that is known for an operation and a message size.
+        """Returns the best known profile for an operation and a message size.
 
-        Its configuration is empty where the default is to be kept. Of a size that was not
-        measured, it is the best at the nearest one, and its ``neighbours`` are set: where
-        ``support`` says that they disagree, nobody knows which of them is best.
+        Its configuration is empty if the default is best. For a size that was not measured, it is
+        the best at the nearest measured size, and its ``neighbours`` are set. If ``support`` says
+        that they disagree, it is unknown which of them is best.
 
         Args:
             operation: as for ``commtune best``: ``broadcast``, ``bcast``, ...
             bytes: 1048576, or ``"1MiB"``.
             system: part of a system's name, or its fingerprint.
-            min_pairs: at least so many behind the speedup at each of the profile's sizes.
-            min_days, min_sessions, min_nodes: its configuration was confirmed on, or in, at least
-                so many different ones; a day is one of UTC.
+            min_pairs: fewest pairs of runs for the speedup at each of the profile's sizes.
+            min_days, min_sessions, min_nodes: fewest different days (UTC), sessions and nodes of
+                the confirmation of its configuration.
 
         Raises:
-            NoAnswer: nothing was measured there; the hint says what was.
+            NoAnswer: nothing suitable was measured; the hint says what was.
         """
         from commtune.app.profiles.answers import best_answers
 
@@ -190,14 +190,14 @@ class Store:
         )
 
     def cancel(self, campaign: str, *, control_token: str | None = None) -> str:
-        """Ends a campaign as ``commtune cancel`` does; returns what was ended, in words.
+        """Ends a campaign like ``commtune cancel``; returns what was ended, in words.
 
         Args:
-            control_token: what ``commtune serve --control`` prints; of a service only.
+            control_token: the token that ``commtune serve --control`` prints; only for a service.
 
         Raises:
             UnknownName: there is no such campaign.
-            NotCancellable: it has ended, or it is not the user's to end from there.
+            NotCancellable: it has ended, or the user can't end it from here.
         """
         if self._database is None:
             from commtune.db.connection import service
@@ -216,19 +216,18 @@ def _bytes(size: int | str) -> int:
 
 
 def open_store(where: str | Path | None = None, *, token: str | None = None) -> Store:
-    """Opens a database of campaigns; a new file is made, an older one brought up to date.
+    """Opens a database of campaigns; makes a new file, or upgrades the schema of an older one.
 
     Args:
-        where: a file, an SQLAlchemy URL, or the address of ``commtune serve``.
-        token: of the service; ``None`` for that of COMMTUNE_TOKEN_FILE or COMMTUNE_TOKEN.
+        where, token: as for ``Store``.
 
     Raises:
-        DatabaseFault: it can't be had, or is another program's.
+        DatabaseFault: it can't be opened, or belongs to another program.
         UserError: the service's address or token is wrong.
     """
     return Store(where, token=token)
 
 
 def best(operation: str, bytes: int | str, *, store: Store, **where: Any) -> Profile:
-    """The best that is known for an operation and a size; see ``Store.best``."""
+    """Returns the best known profile for an operation and a size (see ``Store.best``)."""
     return store.best(operation, bytes, **where)

@@ -1,4 +1,4 @@
-"""What a campaign file says of a user's own benchmark: a pattern in Python, or a command."""
+"""Reads the section ``benchmark`` of a campaign file: a pattern in Python, or a command."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from commtune.errors import CampaignError
 from commtune.model import BATCHED, Backend, Operation, OwnBenchmark
 from commtune.paths import is_file
 
-#: Words in a command that are replaced for each run; see ``kernels.adapters.program``.
+#: Placeholders in a command, replaced for each run (see ``kernels.adapters.program``).
 _PLACEHOLDER = re.compile(r"\{[a-z_]*\}")
 _KNOWN_PLACEHOLDERS = ("{sizes}", "{smallest}", "{largest}", "{ranks}", "{run_id}", "{json}")
 _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 _LONGEST_NAME = 50
-#: What a command may communicate by: what nobody knows, or NCCL and its kin, whose versions, GPUs
-#: and protected variables its profiles are then bound to.
+#: Backends that a command may declare: unknown, or NCCL or RCCL. The latter binds its profiles to
+#: the library's version, the GPUs and the protected variables.
 _OF_COMMANDS = (Backend.COMMAND, Backend.XCCL)
-#: How names of scripts end, which some interpreter is given.
+#: Suffixes of scripts, which are arguments of an interpreter.
 _OF_SCRIPTS = (".py", ".sh", ".pl", ".jl", ".rb", ".R", ".lua", ".js")
-#: Programs whose option -m is followed by a module.
+#: Programs whose option -m takes a module.
 _PYTHON = re.compile(r"python|pypy|torchrun")
 
 
 def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
-    """The file with the operation and the backend that its own benchmark comes to."""
+    """Returns the file with the operation and backend that its own benchmark implies."""
     workload, part = file.workload, file.benchmark
     if part is None:
         if workload.backend is Backend.COMMAND:
@@ -66,10 +66,10 @@ def with_benchmark(document: Document, file: CampaignFile) -> CampaignFile:
 
 
 def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBenchmark | None:
-    """The benchmark of the user's own; ``None`` where there is none.
+    """Returns the user's own benchmark; ``None`` if the file has none.
 
     Raises:
-        DocumentError: its file or its program is not there, or the file has no such pattern.
+        DocumentError: its file or program doesn't exist, or the file lacks the pattern.
     """
     part = file.benchmark
     if part is None:
@@ -94,7 +94,10 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
 
 
 def found_words(own: OwnBenchmark | None, *, on_slurm: bool) -> str:
-    """Which program a command's first word is here; empty for a path, and where jobs find it."""
+    """Returns a remark on which program PATH gives for a command.
+
+    Empty for a path, and for jobs, which find it by their own PATH.
+    """
     if own is None or not own.command or "/" in own.command[0] or on_slurm:
         return ""
     return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, found on your PATH"
@@ -166,8 +169,8 @@ def _of_command(
 
 
 def _name_of(command: Sequence[str]) -> str:
-    """What tells commands apart: a script or a module among their words, else the program."""
-    # `python train.py` and `python other.py` are two programs.
+    """Returns a name for a command: the script or module among its words, else the program."""
+    # `python train.py` and `python other.py` are different benchmarks.
     is_python = False
     for before, word in pairwise(command):
         is_python = is_python or _PYTHON.match(Path(before).name) is not None
@@ -197,7 +200,7 @@ def _check_program(
     program = part.command[0]
     with document.placing("benchmark", "command"):
         found = is_file(folder / program) if "/" in program else shutil.which(program)
-    # On a cluster, modules may bring it where jobs run.
+    # On a cluster, environment modules may provide it where jobs run.
     if not found and not on_slurm:
         raise document.error(
             f"there is no program {quote_value(program)}",
@@ -208,7 +211,7 @@ def _check_program(
 
 
 def _check_plain(document: Document, file: CampaignFile) -> None:
-    """What only some benchmarks can do."""
+    """Refuses keys that only some benchmarks support."""
     workload = file.workload
     is_command = file.benchmark is not None and bool(file.benchmark.command)
     if workload.ranks < 2 and not is_command:
@@ -241,15 +244,15 @@ def _check_plain(document: Document, file: CampaignFile) -> None:
 
 
 def _check_pattern_file(path: Path, kind: str) -> None:
-    """Sees that a file can be read as Python, and speaks of the class.
+    """Checks that a file is valid Python and mentions the class, without running it.
 
-    It is read, not run. What else is wrong with it, the benchmark says, which imports it.
+    Other errors appear when the benchmark imports it.
 
     Args:
-        kind: the class; empty for the only one that the file has.
+        kind: name of the class; empty for the only one of the file.
 
     Raises:
-        CampaignError: with the file and, where there is one, its line.
+        CampaignError: the check fails; with the file and, if known, the line.
     """
     try:
         text = read_file(path)
@@ -265,7 +268,7 @@ def _check_pattern_file(path: Path, kind: str) -> None:
     except OSError as error:
         raise CampaignError(f"it can't be read: {error.strerror}", file=path) from error
     except (ValueError, RecursionError, MemoryError):
-        return  # Python itself will say it
+        return  # Python reports it when the file is imported
     if kind.encode() not in text and b"import *" not in text:
         names = [one.name for one in ast.walk(tree) if isinstance(one, ast.ClassDef)]
         near = find_nearest(kind, names)

@@ -1,4 +1,4 @@
-"""What may name a campaign."""
+"""Checks names of campaigns."""
 
 from __future__ import annotations
 

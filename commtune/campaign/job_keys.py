@@ -1,4 +1,4 @@
-"""The sections ``slurm`` and ``pbs`` of a campaign file: their keys."""
+"""Models of the sections ``slurm`` and ``pbs`` of a campaign file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commtune.slurm_templates import job_request
 from commtune.slurm_templates.quoting import quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
 
-#: A comma that doesn't stand in brackets: n[1,3],n7 are two words.
+#: A comma outside of brackets: n[1,3],n7 has two words.
 _BETWEEN_NODES = re.compile(r",(?![^\[]*\])")
 
 
@@ -38,7 +38,7 @@ def _option(text: str) -> str:
 
 #: Resources of a node, as one chunk of ``-l select`` has them.
 _CHUNK = re.compile(r"[A-Za-z]\w*=[^:+=]+(?::[A-Za-z]\w*=[^:+=]+)*", re.ASCII)
-#: Options ``-l`` that a job has from other keys, and those keys.
+#: Options ``-l`` that are set by other keys, with those keys.
 _OF_KEYS = {"select": "chunk", "place": "place", "walltime": "block_time"}
 
 
@@ -65,7 +65,7 @@ def _resource(text: str) -> str:
     return text
 
 
-#: A time that may be none.
+#: A time in seconds that may be 0.
 Span = Annotated[float, BeforeValidator(parse_seconds)]
 #: The value of one of sbatch's options.
 Option = Annotated[Text, AfterValidator(_option)]
@@ -75,12 +75,12 @@ _Resources = Annotated[
     BeforeValidator(value_types.parse_words),
     value_types.WORDS_SCHEMA,
 ]
-#: Names of nodes, also as n[1-3].
+#: Names of nodes, or ranges of them such as n[1-3].
 _Nodes = Annotated[tuple[str, ...], BeforeValidator(_nodes), value_types.WORDS_SCHEMA]
 
 
 class JobsPart(value_types.Part):
-    """What is asked of every scheduler."""
+    """The keys that both sections have."""
 
     account: Option = ""
     launcher_options: value_types.Words = ()
@@ -100,7 +100,7 @@ class JobsPart(value_types.Part):
 
 
 class SlurmPart(JobsPart):
-    """What is asked of Slurm; empty where the system's description decides, or the site."""
+    """The section ``slurm``; empty values leave it to the system description or the site."""
 
     partition: Option = ""
     qos: Option = ""
@@ -124,7 +124,7 @@ class SlurmPart(JobsPart):
 
 
 class PbsPart(JobsPart):
-    """What is asked of PBS; empty where the system's description decides, or the site."""
+    """The section ``pbs``; empty values leave it to the system description or the site."""
 
     queue: Option = ""
     chunk: _Chunk = Field(default="", description="resources of each node: ncpus=64:ngpus=4")

@@ -1,4 +1,4 @@
-"""The campaign file: what a user writes, checked, and turned into a plan."""
+"""Reads a campaign file, checks it, and turns it into a plan."""
 
 from __future__ import annotations
 
@@ -40,33 +40,34 @@ from commtune.spaces.reference_additions import unread_here
 from commtune.spaces.space import Space
 from commtune.systems.schema import System
 
-#: Keys whose values can turn out wrong only where the campaign runs.
+#: Keys whose values can only be checked where the campaign runs; errors name their lines.
 _LOCATED = ("budget", "learn_from", "mpi", "space", "slurm", "pbs", "strategy")
 
 
 @dataclass(frozen=True)
 class CampaignSpec:
-    """A campaign file, read: the plan, and what wiring needs beside it.
+    """A campaign file that was read: the plan, and what is needed to run it.
 
     Attributes:
-        mpi: which MPI, as ``cluster.mpi.find_mpi`` understands it.
-        protected_variables: names that pass from the controller's environment to every run.
-            Those that the system protects are among them.
-        slurm: what is asked of Slurm or PBS; ``None`` for a campaign on this machine.
+        mpi: which MPI to use, as ``cluster.mpi.find_mpi`` takes it.
+        protected_variables: names of variables that pass unchanged from the controller's
+            environment to every run, including those that the system protects.
+        slurm: the job request for Slurm or PBS; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
-        file: the file itself.
-        lines: where some of its keys stand in the file; keys that are not written have none.
-        reference_settings: as far as they are tried first; the plan has them too.
-        learn_from: names of earlier campaigns whose best is tried first; or ``AUTO``, for all.
-        learned: what is tried first for that, and the campaign that found it; the plan has it too.
-        remarks: what is to be said of it before it runs.
-        versions: of libraries that MPI loads by itself, which its space was cut to; ``None``
-            where nobody asked for any.
-        is_fitted: whether its space was cut to what this machine has.
-        sizes_named, budget_named, timing_named: whether the file names its sizes, anything of a
-            budget, and the way in which operations are timed.
-        timing_choice: how that way was chosen; ``None`` where nothing chose it.
-        texts: content of the file and of those that it names, by absolute path.
+        file: path of the file.
+        lines: line numbers of some of the keys that are in the file.
+        reference_settings: the sets that are tried first; the plan has their configurations too.
+        learn_from: names of earlier campaigns whose best is tried first; or ``AUTO`` for all.
+        learned: the configurations that are tried first for that, each with the campaign that
+            found it; the plan has them too.
+        remarks: notes for the user before it runs.
+        versions: versions of libraries that MPI loads, to which the space was restricted;
+            ``None`` if they were not determined.
+        is_fitted: whether the space was restricted to what this machine has.
+        sizes_named, budget_named, timing_named: whether the file sets sizes, any budget, and how
+            operations are timed.
+        timing_choice: how the way of timing was chosen; ``None`` if it was not chosen.
+        texts: content of the file and of the files that it names, by absolute path.
     """
 
     plan: Plan
@@ -89,23 +90,23 @@ class CampaignSpec:
     texts: Mapping[str, bytes] = field(default_factory=dict)
 
     def error_at(self, key: str, message: str, hint: str) -> CampaignError:
-        """What is wrong with a value that could be judged only here, with its place."""
+        """Returns an error about a key's value, with file and line."""
         return CampaignError(message, file=self.file, line=self.lines.get(key), hint=hint)
 
     def with_remarks(self, remarks: Iterable[str]) -> CampaignSpec:
-        """The campaign with further remarks, each of them once."""
+        """Returns the campaign with further remarks, without duplicates."""
         return replace(self, remarks=tuple(dict.fromkeys([*self.remarks, *remarks])))
 
     def with_plan(self, **changes: Any) -> CampaignSpec:
-        """The campaign with other fields of its plan."""
+        """Returns the campaign with changed fields of its plan."""
         return replace(self, plan=replace(self.plan, **changes))
 
     def with_space(self, space: Space, remarks: Iterable[str], why: str) -> CampaignSpec:
-        """The campaign with a smaller space; of what it tries first, as much as is left.
+        """Returns the campaign with a smaller space, and with what is legal there to try first.
 
         Args:
-            remarks: what is to be said of it; each is kept once.
-            why: why something that was to be tried first is no longer in the space.
+            remarks: further notes for the user; duplicates are dropped.
+            why: the reason why configurations to try first may have left the space.
         """
         first, gone = first_within(self.plan.first, space, why, self.reference_settings)
         return self.with_plan(space=space, first=first).with_remarks([*remarks, *gone])
@@ -115,11 +116,12 @@ def load_campaign(path: Path, copies: Mapping[str, bytes] | None = None) -> Camp
     """Reads a campaign file.
 
     Args:
-        copies: files to take as they once were, by absolute path (``CampaignSpec.texts``).
+        copies: contents of files to use in place of those on disk, by absolute path
+            (``CampaignSpec.texts``).
 
     Raises:
-        CampaignError, SpaceError, DocumentError: what is wrong, with file and line.
-        UnknownName: no such space.
+        CampaignError, SpaceError, DocumentError: a file is invalid; with file and line.
+        UnknownName: there is no such space.
     """
     with noted_reading(copies) as texts:
         spec = _spec(load_document(path, CampaignError), path.parent)
@@ -127,7 +129,7 @@ def load_campaign(path: Path, copies: Mapping[str, bytes] | None = None) -> Camp
 
 
 def parse_campaign(text: str, folder: Path) -> CampaignSpec:
-    """Reads a campaign from text that no file holds (the embedded default, flags)."""
+    """Reads a campaign from text that is in no file (the embedded default, flags)."""
     return _spec(parse_document(text, None, CampaignError), folder)
 
 
@@ -144,7 +146,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     own = own_benchmark(document, file, folder)
     plan = replace(plan, workload=replace(plan.workload, own=own))
     _check_protected(document, file, plan.space)
-    # Shipped spaces have no misspelled names, and looking for them takes a while.
+    # The check takes a while, and shipped spaces have no misspelled names.
     is_own = bool(file.extend) or is_path(file.space)
     said = (
         *(list_misspelled_names(plan.space.variables) if is_own else ()),
@@ -152,7 +154,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         found_words(own, on_slurm=request is not None),
         network_words(plan.space, request),
     )
-    # What a site guards passes unchanged as well, whether or not the file names it.
+    # Variables that the site protects pass unchanged too, even if the file doesn't name them.
     guarded = system.guard if system else ()
     return CampaignSpec(
         plan=plan,
@@ -248,7 +250,7 @@ def _check_protected(document: Document, file: CampaignFile, space: Space) -> No
 
 @dataclass(frozen=True)
 class _CampaignSpace:
-    """A campaign's space; ``remarks`` say what was left out of it, and why."""
+    """A campaign's space and what is tried first; ``remarks`` say what was left out, and why."""
 
     space: Space
     first: tuple[Configuration, ...] = ()
@@ -259,15 +261,15 @@ class _CampaignSpace:
 def _build_space(
     document: Document, file: CampaignFile, folder: Path, system: System | None
 ) -> _CampaignSpace:
-    """The space that a file describes, with what is tried first in it.
+    """Builds the space that a file describes, with the configurations to try first.
 
-    What the machine has is looked at later (``space_fitting.fit_campaign``): what sets a
-    protected variable goes, then what the versions of the libraries found don't read.
+    It is fitted to the machine later (``space_fitting.fit_campaign``), by its protected variables
+    and the versions of its libraries.
     """
     hint = "presets: commtune spaces list"
     space = load_named(document, ("space", "space file"), file.space, folder, load_space, hint)
     space = customize_space(space, extend=file.extend, document=document)
-    # Before the file narrows and pins: a set may bring the variable that is meant.
+    # Before the file narrows and pins, since it may name a variable that a set adds.
     sets = CampaignSets((), system, file.protected_variables)
     if file.reference_settings is not None:
         sets = CampaignSets.choose(
@@ -296,15 +298,15 @@ def _build_space(
     space = customize_space(
         space, narrow=file.narrow, pin=file.pin, opt_in=file.opt_in, document=document
     )
-    # What has no effect on the operation is left unset, unless the file names it.
+    # Parameters without an effect on the operation are left unset, unless the file names them.
     named = {*file.narrow, *(name for entry in file.first for name in entry)}
     idle = [n for n in space.without_effect_on(file.workload.operation) if n not in named]
     space = customize_space(space, pin=dict.fromkeys(idle, "unset"))
-    # Last, since a system's pins hold whatever the file says.
+    # Last, since the system's pins take precedence over the file.
     space = pin_by_system(document, space, system)
     first = _list_first(document, file, space)
     tried = sets.fit(space, extended)
-    # After what the file lists, each once; the default is measured anyway.
+    # After those that the file lists, without duplicates; the default is measured anyway.
     known = dict.fromkeys(one.configuration for one in tried if one.configuration)
     remarks = sets.list_opened_words(opened)
     if file.reference_settings is not None:
@@ -318,7 +320,7 @@ def _build_space(
 
 
 def _settings_of(file: CampaignFile) -> dict[tuple[str, str], tuple[str | int, ...]]:
-    """The variables with their values that a file names for its runs, and where it does."""
+    """Returns the settings that a file names for its runs, each with its place in the file."""
     found: dict[tuple[str, str], tuple[str | int, ...]] = {
         (name, value): ("narrow", name) for name, values in file.narrow.items() for value in values
     }
@@ -329,7 +331,7 @@ def _settings_of(file: CampaignFile) -> dict[tuple[str, str], tuple[str | int, .
 
 
 def _as_read(entry: Mapping[str, str], space: Space) -> Configuration:
-    """A configuration by the space's own spellings, without what every run has."""
+    """Returns a configuration in the spellings of the space, without what is pinned."""
     owners = {p.variables[0]: p for p in space.parameters if len(p.variables) == 1}
     return Configuration(
         {
@@ -350,4 +352,4 @@ def _list_first(document: Document, file: CampaignFile, space: Space) -> tuple[C
                 ("first", index),
                 hint=f"see 'commtune spaces show {space.name}', or add the value by 'extend'",
             )
-    return tuple(filter(None, first))  # what is pinned anyway is the default
+    return tuple(filter(None, first))  # an entry of pinned settings only is the default

@@ -1,4 +1,4 @@
-"""The workload that is asked for; shapes of patterns are held against ranks and nodes."""
+"""Builds the workload of a campaign file, and checks its pattern against ranks and nodes."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from commtune.formatting import list_first
 from commtune.model import Backend, Direction, Flow, Matrix, Operation, PatternParameters, Workload
 from commtune.model.operations import ACTIVE, GROUPED, IN_PYTHON, MIXED
 
-#: Messages of a matrix; rank 0 sends their text to all others.
+#: The most messages of a matrix; rank 0 broadcasts their text.
 _MOST_MESSAGES = 100_000
 _LARGEST_FILE = 16 * 2**20
 
-#: Keys, with the operations that take them.
+#: The operations that each key is for.
 _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "window": (Operation.STREAM,),
     "group_size": GROUPED,
@@ -30,21 +30,21 @@ _TAKEN_BY: dict[str, tuple[str, ...]] = {
     "assemble": (Operation.STRIPING,),
 }
 
-#: Keys that name a backend for some of the messages.
+#: Keys that give some of the messages a backend of their own.
 _MECHANISMS = ("inside", "between", "assemble")
-#: Keys that a workload takes as they are written.
+#: Keys whose values the workload takes unchanged.
 _OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
 
 
 def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> Workload:
-    """What is measured; ``check_elements`` looks at its sizes.
+    """Builds the workload; its sizes are checked by ``check_elements``.
 
     Args:
-        folder: where the paths of the file start.
+        folder: the folder that relative paths in the file start from.
 
     Raises:
-        InvalidKey: keys that the operation has not, or that don't go together.
-        CampaignError: what is wrong in a matrix file, with its line.
+        InvalidKey: the operation doesn't have a key, or keys conflict.
+        CampaignError: a matrix file is invalid; with its line.
     """
     if part.dtype == "uint8" and part.reduction == "sum":
         raise InvalidKey(
@@ -67,7 +67,7 @@ def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> 
     backend = _choose_backend(part, nodes)
     _check_keys(part)
     content = _read_matrix(matrix, part.ranks) if matrix else None
-    # What needs neither a check nor a default of another kind.
+    # These keys need no further check, and no default that depends on others.
     same = part.model_dump(include=_OF_WORKLOADS)
     size = choose_group_size(part.operation, part.ranks, nodes, part.group_size)
     return Workload(
@@ -90,15 +90,15 @@ def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> 
 
 
 def _choose_backend(part: WorkloadPart, nodes: int) -> Backend:
-    """The backend of the workload: as written, else one that keys of some messages name.
+    """Chooses the backend of the workload: as written, else one that ``_MECHANISMS`` name.
 
     Raises:
-        InvalidKey: they work on other memory, or another build is needed for them; or the
-            backend has not the operation.
+        InvalidKey: they use other memory or need another build, or the backend doesn't
+            support the operation.
     """
     named = {key: value for key in _MECHANISMS if (value := getattr(part, key))}
     backend = part.backend
-    # Of a command, a user's pattern: with_benchmark sets it, and nobody wrote it.
+    # with_benchmark sets the backend of commands and users' patterns, which aren't native.
     if named and backend.is_native and "backend" not in part.model_fields_set:
         values = tuple(named.values())
         backend = Backend.XCCL if Backend.XCCL in values else values[-1]
@@ -118,13 +118,13 @@ def _matrix_path(written: str | None, folder: Path) -> Path | None:
 
 
 def check_operation(operation: Operation, backend: Backend, key: str) -> None:
-    """Sees that a backend has an operation.
+    """Checks that a backend supports an operation.
 
     Args:
-        key: what is at fault if it has not.
+        key: the key that the error names.
 
     Raises:
-        InvalidKey: with those that it has.
+        InvalidKey: it doesn't; the hint lists those that it supports.
     """
     if not operation.is_own and not backend.does(operation):
         raise InvalidKey(
@@ -188,13 +188,14 @@ def _other_operation(takers: str, write: WriteKey) -> str:
 
 
 def choose_group_size(operation: Operation, ranks: int, nodes: int, size: int | None) -> int:
-    """Ranks of a group; a default that fits, where none is written.
+    """Returns the number of ranks of a group, by default a suitable one.
 
     Args:
-        nodes: of each run, or emulated; groups are those of a node unless it is said otherwise.
+        nodes: the real or emulated nodes of a run; by default a group has the ranks of a node.
+        size: as written; ``None`` for the default.
 
     Raises:
-        InvalidKey: the ranks can't be divided so.
+        InvalidKey: the ranks can't be divided into such groups.
     """
     if operation not in GROUPED:
         return 1
@@ -255,11 +256,11 @@ def _active(part: WorkloadPart, size: int) -> int:
 
 
 def _read_matrix(file: Path, ranks: int) -> Matrix:
-    """The messages of a matrix file: lines ``FROM TO BYTES``, ``#`` begins a comment.
+    """Reads a matrix file: lines ``FROM TO BYTES``, where ``#`` begins a comment.
 
     Raises:
-        InvalidKey: it can't be read.
-        CampaignError: with file and line.
+        InvalidKey: the file can't be read.
+        CampaignError: its content is invalid; with file and line.
     """
     try:
         text = read_file(file, _LARGEST_FILE).decode("utf-8")

@@ -1,4 +1,4 @@
-"""A campaign as decided: everything that the loop needs to know, and nothing about files."""
+"""The plan of a campaign: all that the tuner needs, independent of files."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from commtune import formatting
 from commtune.model import Aggressor, Configuration, Estimand, Operation, Phase, Timing, Workload
 
-if TYPE_CHECKING:  # who reads stored campaigns doesn't wait for it
+if TYPE_CHECKING:  # slow to import, and not needed to read stored campaigns
     from commtune.spaces.space import Space
 
-#: Fields of a budget by the phases that have one.
+#: The fields of a budget with the times of phases.
 BUDGETS: Mapping[str, str] = {
     Phase.SEARCH: "search_s",
     Phase.ABLATE: "ablation_s",
@@ -22,14 +22,13 @@ BUDGETS: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Budget:
-    """How much may be spent.
+    """The budget of a campaign.
 
     Attributes:
         search_s, ablation_s, confirmation_s: wall seconds of each phase.
-        trials: configurations that the search may try, or ``None`` for as many as time allows;
-            0 measures the default alone.
-        node_hours: nodes times hours that all jobs of the campaign may have, or ``None`` where
-            nobody counts them.
+        trials: the most configurations that the search may try; ``None`` for as many as time
+            allows, 0 to measure the default only.
+        node_hours: the most node-hours of all jobs of the campaign; ``None`` for no limit.
     """
 
     search_s: float = 50.0
@@ -46,24 +45,25 @@ class Budget:
 
 @dataclass(frozen=True)
 class Plan:
-    """One campaign.
+    """The plan of a campaign.
 
     Attributes:
-        strategy: what proposes configurations, by its name (see ``tuner.search.strategies``).
-        minimum_gain: smallest gain worth recommending; 0.02 is 2 %.
-        tolerance: how much slower than the default one environment for all sizes may be at any.
-        level: confidence level of all statements of the campaign together.
-        estimand: what of the runs a speedup is about.
+        strategy: name of the search strategy (see ``tuner.search.strategies``).
+        minimum_gain: the smallest gain that is worth recommending, as a share; 0.02 is 2 %.
+        tolerance: how much slower than the default, as a share, a configuration for all sizes may
+            be at any size.
+        level: simultaneous confidence level of all statements of the campaign.
+        estimand: the quantity whose ratio a speedup is.
         first: configurations to try before the search proposes its own.
-        guards: operations to measure the winners on, so that they are known not to hurt there.
-        messages: how many messages of each size (bytes) the user's programs send; sizes weigh
-            alike where it is empty.
-        time_limit_s: wall seconds a run may take; ``None`` takes it from the default's runs.
-        shares_launches: whether runs of the search may follow each other in one launch, where the
-            benchmark can.
-        aggressor: traffic on purpose beside each run; ``None`` for none.
-        looks_between: whether candidates are confirmed at sizes between the workload's, too; a
-            recording has none.
+        guards: further operations, on which winners must not be slower.
+        messages: number of messages by size (bytes) in the user's programs; empty for equal
+            weights of all sizes.
+        time_limit_s: most wall seconds of a run; ``None`` to derive it from the default's runs.
+        shares_launches: whether the search may make several runs in one launch, if the benchmark
+            supports that.
+        aggressor: deliberate traffic beside each run; ``None`` for none.
+        looks_between: whether candidates are confirmed also at sizes between the workload's,
+            which a recording doesn't have.
     """
 
     name: str
@@ -87,29 +87,29 @@ class Plan:
 
     @property
     def beside(self) -> str:
-        """What runs stand beside, for people; empty where nothing is there on purpose."""
+        """The aggressor in words; empty if there is none."""
         return formatting.describe_aggressor(self.aggressor) if self.aggressor else ""
 
     @property
     def emulated(self) -> str:
-        """That nodes are emulated, for people; empty where they aren't. Never with ``beside``."""
+        """The number of emulated nodes in words; empty for none, as it is with an aggressor."""
         nodes = self.workload.emulated_nodes
         return formatting.describe_emulated(nodes) if nodes else ""
 
     def comparable(self, surroundings: Mapping[str, Any]) -> dict[str, Any]:
-        """What must stay the same for results to be compared, as plain data.
+        """Returns what must be the same for results to be comparable, as plain data.
 
         Budgets, seed, listed configurations and thresholds may change between two sessions.
 
         Args:
-            surroundings: the machine, the MPI and the benchmark, from the adapters.
+            surroundings: data on the machine, the MPI and the benchmark, from the adapters.
         """
         return {
             "space": {"name": self.space.name, "content": self.space.key},
             "workload": self.workload.plain(),
             "timing": self.timing.plain(),
             **({"aggressor": self.aggressor.plain()} if self.aggressor else {}),
-            # Whoever saw one estimand must not turn to another one.
+            # The estimand must not change after results were seen.
             **({} if self.estimand is Estimand.MEDIAN else {"estimand": str(self.estimand)}),
             **surroundings,
         }

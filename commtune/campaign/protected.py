@@ -1,6 +1,6 @@
-"""Variables that keep hardware safe: they pass to every run, unchanged.
+"""Protected variables, which keep hardware safe and pass unchanged to every run.
 
-Pure: the environment is given, and nothing is read from this process's own.
+The functions are pure: the environment is an argument.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from commtune.model import PROTECTED_NAMES
 def protected_settings(
     spec_guards: tuple[str, ...], environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The protected variables that are set, with their values.
+    """Returns the protected variables that are set in an environment, with their values.
 
     Args:
-        spec_guards: further names, from a campaign and the description of its system.
+        spec_guards: names from a campaign and its system description, besides the built-in ones.
     """
     names = dict.fromkeys([*spec_guards, *PROTECTED_NAMES])
     return {name: environment[name] for name in names if name in environment}
@@ -27,7 +27,7 @@ def protected_settings(
 def check_pins(
     pinned: Mapping[str, str], guards: Mapping[str, str], file: Path | None = None
 ) -> None:
-    """Refuses pins that would replace protected variables which are set.
+    """Refuses pins that would change protected variables that are set.
 
     Raises:
         CampaignError: the campaign pins one of them to another value.

@@ -1,4 +1,4 @@
-"""Spaces are cut by the variables that keep hardware safe."""
+"""Removes protected variables, and what they make ineffective, from a campaign's space."""
 
 from __future__ import annotations
 
@@ -11,14 +11,13 @@ from commtune.spaces.customizing import customize_space
 from commtune.spaces.space import Space
 from commtune.spaces.version_filter import remove_parameters
 
-#: Values that need what a guard switches off, or are about nothing else: for a guard and its
-#: value, the parameter and the word in its values, in lower case. Of whole variables, their
-#: catalogue says what they need.
+#: Values that depend on what a protected setting switches off: by that setting, parameters with a
+#: lower-case word that such values contain. For whole parameters, the catalogues have conditions.
 _ABOUT = {("NCCL_NVLS_ENABLE", "0"): (("NCCL_ALGO", "nvls"), ("RCCL_ALGO", "nvls"))}
 
 
 def apply_protected(spec: CampaignSpec, environment: Mapping[str, str]) -> CampaignSpec:
-    """The campaign with its space cut by the protected variables that are set, and what is to say.
+    """Returns the campaign with its space restricted by protected variables, and remarks on it.
 
     Raises:
         CampaignError: the campaign pins a protected variable to another value.
@@ -62,8 +61,8 @@ def _without_values(space: Space, name: str, word: str, guard: str, said: list[s
 
 
 def _without_idle(space: Space, guard: str, value: str, said: list[str]) -> Space:
-    """The space without what a guard leaves without effect, by the catalogue."""
-    idle = idle_under(space, guard, value) if value else ()  # empty: as if it were not set
+    """Removes parameters that have no effect under a protected setting, by the catalogues."""
+    idle = idle_under(space, guard, value) if value else ()  # an empty value counts as unset
     smaller = remove_parameters(space, idle) if idle else space
     gone = [name for name in space.by_name if name not in smaller.by_name]
     if gone:

@@ -1,7 +1,7 @@
-"""A campaign file's ``reference_settings``: named sets, tried first, whole where that is legal.
+"""Prepares the ``reference_settings`` of a campaign file: named sets that are tried first.
 
-Nothing is changed silently: what comes to the space for them is said, and so is each variable of
-a set that is left out, with the reason.
+A set is tried as a whole if that is legal. Otherwise the user is told each variable that is left
+out, with the reason; and also what is added to the space for a set.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from commtune.systems.reference_settings import (
 )
 from commtune.systems.schema import System
 
-#: Settings that are pinned: every run has them, the default's too.
+#: The reason for settings that are pinned, and so don't differ from the default's.
 _EVERYWHERE = LeftOut("pinned to this value in every run, the default's too", matters=False)
 
 
 @dataclass(frozen=True)
 class TriedFirst:
-    """A set as a campaign tries it.
+    """A set of reference settings as a campaign tries it.
 
     Attributes:
-        configuration: what is left of it; the default where nothing is.
-        reasons: settings that are not tried, as ``NAME=VALUE``, and why.
-        meant: of settings with an old spelling, as ``NAME=VALUE``, the value that is tried.
+        configuration: the part that is tried; the default if there is none.
+        reasons: settings that are not tried, as ``NAME=VALUE``, with the reasons.
+        meant: the value that is tried for settings in a legacy spelling, by ``NAME=VALUE``.
     """
 
     name: str
@@ -48,23 +48,23 @@ class TriedFirst:
     meant: Mapping[str, str] = field(default_factory=dict)
 
     def plain(self) -> dict[str, object]:
-        """As it is stored with the campaign."""
+        """Returns plain data, as it is stored with the campaign."""
         plain = {"name": self.name, "tried": dict(self.configuration), "left_out": self.left_out}
         return {**plain, **({"meant": dict(self.meant)} if self.meant else {})}
 
     @property
     def left_out(self) -> dict[str, str]:
-        """Settings that are not tried, and why, in words."""
+        """Settings that are not tried, with the reasons in words."""
         return {setting: reason.words for setting, reason in self.reasons.items()}
 
     @property
     def missing(self) -> dict[str, str]:
-        """What no run of it has that would change what is measured, and why."""
+        """Settings that are not tried although they matter, with the reasons in words."""
         return {what: why.words for what, why in self.reasons.items() if why.matters}
 
     @property
     def words(self) -> str:
-        """What becomes of it, for people: the reasons, then what is spelt otherwise."""
+        """A summary for users: how it is tried, the reasons, then legacy spellings."""
         if self.missing:
             what = "is tried first, without" if self.configuration else "is not tried"
         elif not self.reasons:
@@ -80,7 +80,7 @@ class TriedFirst:
         return "\n".join([f"{REFERENCE}{self.name} {what}", *self._reasons(), *meant])
 
     def _reasons(self) -> list[str]:
-        """Why something is left out, and what; opt-ins as one list to be written."""
+        """Returns a line per reason with its settings; opt-ins as a list to copy."""
         settings: dict[str, list[str]] = {}
         opt_in: dict[str, list[str]] = {}
         for setting, reason in self.reasons.items():
@@ -106,10 +106,10 @@ def _named(document: Document, where: Where, name: str) -> ReferenceSettings:
 
 @dataclass(frozen=True)
 class CampaignSets:
-    """The sets that a campaign asks for, on its system.
+    """The sets of reference settings that a campaign uses, with its system.
 
     Attributes:
-        guards: variables that pass unchanged from the environment to every run.
+        guards: names of protected variables.
     """
 
     sets: tuple[ReferenceSettings, ...]
@@ -126,13 +126,14 @@ class CampaignSets:
         library: str,
         guards: Collection[str],
     ) -> CampaignSets:
-        """The sets that the file asks for.
+        """Finds the sets that a campaign file names.
 
         Args:
-            key: as the file has it.
+            key: the key of the file with the names.
+            names: names of sets, or ``AUTO`` for those of the system and library.
 
         Raises:
-            DocumentError: ``auto`` without a system, no such set, or one that is not fit to try.
+            DocumentError: ``auto`` without a system, an unknown set, or one that can't be tried.
         """
         if names != (AUTO,):
             sets = {
@@ -152,7 +153,7 @@ class CampaignSets:
 
     @property
     def _barred(self) -> dict[str, str]:
-        """Variables that no configuration may set, and why."""
+        """Variables that no configuration may set, with the reasons."""
         found = dict.fromkeys(PROTECTED_NAMES, "keeps hardware safe, so it is never searched")
         found |= dict.fromkeys(self.guards, "passes unchanged from your environment")
         if self.system:
@@ -162,12 +163,12 @@ class CampaignSets:
     def extend_space(
         self, space: Space, named: Iterable[tuple[str, str]] = (), *, one_node: bool
     ) -> ExtendedSpace:
-        """The space with what the sets need of it, before the campaign opts in, narrows and pins.
+        """Adds variables and values of the sets to the space, before the campaign customizes it.
 
         Args:
-            named: settings that the campaign file names; those that a source of ours used on
-                the system come in as well.
-            one_node: that the campaign is on one node.
+            named: settings that the campaign file names. They are added as well if a source for
+                the system used them.
+            one_node: whether the campaign runs on one node.
         """
         barred = {**self._barred, **pinned_variables(self.system, {space.library})}
         used = self._used(space.library)
@@ -181,14 +182,15 @@ class CampaignSets:
     def list_opened(
         self, space: Space, named: Iterable[tuple[str, str]], opt_in: Iterable[str]
     ) -> list[str]:
-        """What needs an opt-in elsewhere, and here none: the site itself documents it.
+        """Lists settings that need no opt-in on this system, since the site documents them.
 
         Args:
-            opt_in: what the campaign opts in to; of these parameters it decides alone.
+            opt_in: the campaign's own opt-ins, which take precedence for their parameters.
         """
         used, named = self._used(space.library), list(named)
         decided = {word.partition("=")[0] for word in opt_in}
-        # Another value needs the opt-in, and whoever writes it says which values there are.
+        # The file names a value that the site doesn't use. It needs an opt-in, which then decides
+        # on all values of the parameter.
         decided |= {item[0] for item in named if not used.get(item)}
         wanted = [*(item for one in self.sets for item in one.settings.items()), *named]
         by_site = [item for item in wanted if used.get(item)]
@@ -210,10 +212,10 @@ class CampaignSets:
         return [f"note: searched without an opt-in, since {self.system.name}'s site sets {listed}"]
 
     def fit(self, space: Space, extended: ExtendedSpace) -> tuple[TriedFirst, ...]:
-        """What a campaign can try of each set.
+        """Returns the part of each set that a campaign can try.
 
         Args:
-            extended: what the space got for them, and why it did not get the rest.
+            extended: what was added to the space for the sets, and why the rest was not.
         """
         reasons = dict(extended.reasons)
         for one in self.sets:
@@ -262,15 +264,15 @@ def _fit_set(
     barred: Mapping[str, str],
     larger: ExtendedSpace | None = None,
 ) -> TriedFirst:
-    """The largest part of a set that is a configuration of a space, as its variables come.
+    """Returns the part of a set that is legal in a space, chosen greedily in parameter order.
 
     Args:
-        barred: variables that no configuration may set, and why.
-        larger: what the space got for the set, and why it did not get the rest.
+        barred: variables that no configuration may set, with the reasons.
+        larger: what was added to the space for the set, and why the rest was not.
     """
     larger = larger or ExtendedSpace(space)
     written, unmet = settings, larger.reasons
-    # A search has each value once: an old spelling is tried by what the library takes it for.
+    # A value has one spelling in a space, so legacy spellings are replaced by it.
     settings = {v: larger.meant.get((v, value), value) for v, value in written.items()}
     reasons: dict[str, LeftOut] = {}
     for variable, value in settings.items():
@@ -294,9 +296,9 @@ def _legal_part(
     unmet: Mapping[tuple[str, str], LeftOut],
     reasons: dict[str, LeftOut],
 ) -> Configuration:
-    """What of settings is legal together; the reasons get those of the others."""
+    """Returns the settings that are legal together, and adds reasons for the others."""
     kept: dict[str, Value] = {}
-    # In their order: conditions look at the parameters that stand before.
+    # In this order, since conditions depend on earlier parameters.
     for parameter in space.parameters:
         wanted = {v: settings[v] for v in parameter.variables if v in settings.keys() - reasons}
         if not wanted:
@@ -320,7 +322,7 @@ def _legal_part(
 
 
 def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
-    """The value that sets what is wanted, a size in whichever spelling; ``None`` for none."""
+    """Returns the value with these settings, sizes in any spelling; ``None`` if there is none."""
     same = next((v for v in parameter.values if parameter.environment(v) == wanted), None)
     if same is not None or len(parameter.variables) > 1:
         return same
@@ -330,7 +332,7 @@ def _value_of(parameter: Parameter, wanted: Mapping[str, str]) -> Value:
 
 
 def _undeclared(space: Space, variable: str, value: str, why: LeftOut | None) -> LeftOut | None:
-    """Why no parameter that is searched has a variable; ``None`` where one has."""
+    """Returns why a variable is not searched; ``None`` if it is."""
     if variable in space.pinned:
         pinned = space.pinned[variable]
         same = pinned == value
@@ -357,7 +359,7 @@ def _refused(space: Space, parameter: Parameter, wanted: str) -> LeftOut:
 def first_within(
     first: tuple[Configuration, ...], space: Space, why: str, tried: tuple[TriedFirst, ...]
 ) -> tuple[tuple[Configuration, ...], list[str]]:
-    """What is tried first in a space that was cut, and what is to be said of the others."""
+    """Returns what can still be tried first in a smaller space, and notes on the rest."""
     kept: list[Configuration] = []
     said = []
     for configuration in first:
@@ -368,7 +370,7 @@ def first_within(
         if name is None:
             said.append(f"note: {configuration} is not tried first: {why}")
             continue
-        # Of a named set, as much is kept as the space still has.
+        # The part of a named set that is still legal is kept.
         part = _fit_set(name, configuration, space, {})
         said.append(f"note: in the space that is left, {part.words}")
         kept += [part.configuration] if part.configuration else []

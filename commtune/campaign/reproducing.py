@@ -1,4 +1,4 @@
-"""The campaigns that repeat what a paper measured on a system."""
+"""Writes campaign files that repeat what a paper measured on a system."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from commtune.systems.findings import Finding, NamedFinding
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 
-#: Operations of two ranks, however many GPUs a node has.
+#: Operations with two ranks, whatever the number of GPUs per node.
 _OF_TWO = (Operation.PING_PONG, Operation.BIDIRECTIONAL, Operation.STREAM)
-#: Sizes where a finding names none: as far as campaigns go, each so many times the last.
+#: The geometric range of sizes for findings that name none.
 _SMALLEST_BYTES, _LARGEST_BYTES, _STEP = 8, 1 << 30, 4
-#: Stands in the file until its user knows better.
+#: A placeholder for the account, which the user must replace.
 YOUR_PROJECT = "YOUR_PROJECT"
-#: Only the setting of the paper is tried, and confirmed against the default.
+#: The budget to confirm the paper's setting against the default.
 _OF_A_SETTING = {"search": "5min", "ablation": "1s", "confirmation": "15min", "trials": 1}
-#: Times of the default, and nothing else.
+#: The budget to measure the default only.
 _OF_THE_DEFAULT = {"search": "10min", "ablation": "1s", "confirmation": "1s", "trials": 0}
 _WIDTH = 99
 
@@ -30,14 +30,16 @@ _WIDTH = 99
 def write_reproduction(
     named: NamedFinding, system: str, account: str = YOUR_PROJECT
 ) -> tuple[str, ...]:
-    """The campaign files: the paper's setting against the default, or one for each of its times.
+    """Returns the texts of campaign files that repeat a finding.
+
+    There is one with the paper's setting against the default, or one for each time it reports.
 
     Args:
         system: name of a shipped description.
-        account: for the scheduler.
+        account: the scheduler's account.
 
     Raises:
-        UserError: the finding is not of this system, or can't be measured there.
+        UserError: the finding is not of this system, or can't be repeated.
     """
     found = named.finding
     if found.not_repeated:
@@ -91,7 +93,7 @@ def _why_not(described: System, backend: Backend) -> str:
 
 
 def _spaces_for(described: System, backend: Backend) -> list[str]:
-    """Spaces of the library that a backend measures: the one for a node first."""
+    """Returns the spaces for a backend's library, the one for a single node first."""
     wants_ccl = backend is Backend.XCCL
     fitting = (one.spaces for one in described.libraries if _is_ccl(one.name) is wants_ccl)
     return next(filter(None, fitting), [])
@@ -161,7 +163,7 @@ def _workload(described: System, found: Finding, wanted: Mapping[str, Any]) -> d
 
 
 def _qos_of(described: System, nodes: int) -> str:
-    """The quality of service for so many nodes, where they are too many for the default's."""
+    """Returns a quality of service for more nodes than the partition allows by default."""
     if described.slurm is None:
         return ""
     partition = described.jobs.partitions[described.jobs.partition]

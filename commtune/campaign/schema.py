@@ -1,4 +1,4 @@
-"""The keys of a campaign file, with the kinds of their values."""
+"""Pydantic models of a campaign file."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _estimand(written: object) -> object:
 
 
 def _messages(written: object) -> dict[int, float]:
-    """A histogram of message sizes: counts by size in bytes."""
+    """Parses a histogram of message sizes: counts by size in bytes."""
     if not isinstance(written, dict):
         raise QuantityError("no histogram", hint="write it like {64KiB: 1000, 1MiB: 20}")
     found: dict[int, float] = {}
@@ -88,7 +88,7 @@ _Output = Literal["", "nccl-tests", "nccl-tests-in-place", "osu", "imb", "json-l
 
 
 class BenchmarkPart(Part):
-    """What measures in the place of the native benchmark; one of ``python`` and ``command``."""
+    """A replacement for the native benchmark, given by ``python`` or ``command``."""
 
     python: Text = ""
     command: Words = ()
@@ -96,12 +96,12 @@ class BenchmarkPart(Part):
     name: Text = ""
 
 
-#: The phases, and how they share what nobody divided otherwise.
+#: The default shares of the phases in the whole time.
 _SHARES = {"search": 0.5, "ablation": 0.2, "confirmation": 0.3}
 
 
 class BudgetPart(Part):
-    """How much may be spent; every limit given holds."""
+    """The budget; all given limits apply."""
 
     search: Seconds = 50.0
     ablation: Seconds = 20.0
@@ -110,13 +110,13 @@ class BudgetPart(Part):
     node_hours: _Amount | None = None
 
     def as_budget(self, document: Document, nodes: int) -> Budget:
-        """What may be spent; times that nobody gave follow from node-hours where there are some.
+        """Returns the budget; times that were not given are derived from node-hours, if given.
 
         Args:
-            nodes: how many the campaign's runs take.
+            nodes: number of nodes of a run.
 
         Raises:
-            DocumentError: the times together take more node-hours than there are.
+            DocumentError: the sum of the times takes more node-hours than the budget has.
         """
         times = {name: getattr(self, name) for name in _SHARES}
         if self.node_hours is not None:
@@ -124,7 +124,7 @@ class BudgetPart(Part):
             whole_s = self.node_hours * 3600 / nodes
             left_s = whole_s - sum(given.values())
             shares = {name: share for name, share in _SHARES.items() if name not in given}
-            # Times that use the node-hours up to a rounding error are right, if they are all.
+            # If all times are given, they may exceed the node-hours by a rounding error.
             if left_s < -1e-6 * whole_s or (shares and left_s <= 0):
                 raise _too_much(document, self.node_hours, nodes, sum(given.values()), whole_s)
             times |= {n: left_s * share / sum(shares.values()) for n, share in shares.items()}
@@ -147,7 +147,7 @@ def _too_much(
 
 
 class CampaignFile(CustomizationDocument):
-    """The whole file."""
+    """A campaign file."""
 
     campaign: VersionOne
     name: Annotated[str, AfterValidator(check_campaign_name)]

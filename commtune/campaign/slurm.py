@@ -1,4 +1,4 @@
-"""What a campaign file says of Slurm or PBS and of the system: its keys, and what follows."""
+"""Builds the job request of a campaign file, and checks it against the system description."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from commtune.spaces.space import Space
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 
-#: Fields of a request that are called otherwise in the file.
+#: Fields of a job request by keys of the file with other names.
 _RENAMED = {
     name: f"{name}_s" for name in ("time", "block_time", "pending_time", "poll", "late_files")
 } | {"queue": "partition"}
 
-#: A protocol of libfabric's provider cxi, and what its jobs need of Slurm.
+#: A protocol of libfabric's cxi provider, and the Slurm option that its jobs need.
 _PROTOCOL, _READ, _NETWORK = "FI_CXI_RDZV_PROTO", "alt_read", "disable_rdzv_get"
 
-#: Variables of the InfiniBand transports, and the fabric where these are not used.
+#: Prefixes of variables for InfiniBand transports, and a fabric that doesn't use these.
 _OF_VERBS, _WITHOUT_VERBS = ("NCCL_IB_", "UCX_IB_"), "Slingshot"
 
-#: Bytes of messages that a rank of an aggressor has room for (docs/benchmark.md).
+#: The most bytes of messages in a rank of an aggressor (docs/benchmark.md).
 _MOST_IN_A_RANK = 2**30
 
 
@@ -46,7 +46,7 @@ _Bytes = Annotated[int, BeforeValidator(parse_bytes)]
 
 
 class AggressorPart(value_types.Part):
-    """Traffic on purpose, on further nodes of each job, beside what is measured."""
+    """The section ``aggressor``: deliberate traffic on further nodes during each run."""
 
     pattern: AggressorPattern
     nodes: Annotated[Whole, value_types.require_within(1, 4096)]
@@ -58,11 +58,11 @@ class AggressorPart(value_types.Part):
     def as_aggressor(
         self, document: Document, request: job_request.JobRequest | None
     ) -> Aggressor:
-        """The traffic that the file asks for.
+        """Returns the traffic that the file describes.
 
         Raises:
-            DocumentError: no Slurm to give it nodes, one rank, which has nobody to send to, or
-                messages too large for the benchmark.
+            DocumentError: the campaign doesn't use Slurm, the aggressor has one rank only, or its
+                messages are too large for the benchmark.
         """
         if request is None:
             raise document.error(
@@ -90,7 +90,7 @@ class AggressorPart(value_types.Part):
 
 
 def system_of(document: Document, name: str | None, folder: Path) -> System | None:
-    """The description that the file names, a shipped one or a file beside it."""
+    """Loads the system description that the file names, a shipped one or a file."""
     if name is None:
         return None
     hint = "shipped: commtune systems list"
@@ -108,10 +108,10 @@ def system_of(document: Document, name: str | None, folder: Path) -> System | No
 
 
 def without_opened_guards(system: System | None, opt_in: Sequence[str]) -> System | None:
-    """The system, less the guards of variables whose allowed values a campaign names.
+    """Returns the system without its protection of variables that a campaign opts in to.
 
     Args:
-        opt_in: NAME=VALUE opens a guard; NAME alone, which would be any value, does not.
+        opt_in: NAME=VALUE lifts the protection; NAME alone, which means any value, does not.
     """
     opened = {name for name, _, value in (word.partition("=") for word in opt_in) if value}
     if system is None or not opened & system.guard.keys():
@@ -129,10 +129,11 @@ def request_of(
     ranks: int,
     folder: Path,
 ) -> job_request.JobRequest | None:
-    """What the campaign asks of Slurm; ``None`` where it doesn't run there.
+    """Returns the job request of a campaign; ``None`` if it doesn't use a scheduler.
 
     Raises:
-        DocumentError: ranks that nodes can't share evenly, or several nodes without Slurm.
+        DocumentError: nodes don't get equal numbers of ranks, or there are several nodes but no
+            scheduler.
     """
     if ranks % nodes:
         raise _uneven(document, nodes, ranks)
@@ -146,7 +147,7 @@ def request_of(
             )
         return None
     if part is None:
-        # A system is enough: its description says what jobs ask for.
+        # A system without a section is enough: its description has what jobs need.
         part = PbsPart() if system and system.scheduler else SlurmPart()
     scheduler = JobScheduler.PBS if isinstance(part, PbsPart) else JobScheduler.SLURM
     _check_scheduler(document, scheduler, system)
@@ -173,11 +174,11 @@ def _check_scheduler(document: Document, asked: JobScheduler, system: System | N
 
 
 def pin_by_system(document: Document, space: Space, system: System | None) -> Space:
-    """The space with what the system pins for its library.
+    """Returns the space with the variables that the system pins for its library.
 
     Raises:
-        DocumentError: the campaign searches or pins such a variable otherwise, or searches one
-            that the system guards.
+        DocumentError: the campaign searches such a variable or pins it to another value, or it
+            searches or pins one that the system protects.
     """
     if system is None:
         return space
@@ -198,9 +199,9 @@ def pin_by_system(document: Document, space: Space, system: System | None) -> Sp
 def refuse_by_system(
     space: Space, system: System | None, setting: tuple[str, str], opt_in: Sequence[str]
 ) -> tuple[str, str] | None:
-    """Why a setting that a campaign names can't be tried on a system, and how it can.
+    """Returns why a system forbids a setting that a campaign names, and what to do about it.
 
-    Only of what the space doesn't search by itself; ``None`` where the system is no reason.
+    ``None`` if the system doesn't forbid it, and for parameters that the space searches.
     """
     name, value = setting
     if system is None or name in space.by_name or name in space.pinned:
@@ -230,7 +231,7 @@ def _way_past_a_guard(space: Space, name: str, found: str | None) -> str:
 
 
 def network_words(space: Space, request: job_request.JobRequest | None) -> str:
-    """What to say where settings need jobs that Slurm starts for them; empty for nothing."""
+    """Returns a remark if settings have no effect without a Slurm option; else empty."""
     parameter = space.by_name.get(_PROTOCOL)
     values = [*(parameter.values if parameter else ()), space.pinned.get(_PROTOCOL)]
     if request is None or _READ not in values or _NETWORK in request.network:
@@ -248,7 +249,7 @@ def check_asked(
     request: job_request.JobRequest | None,
     aggressor: Aggressor | None,
 ) -> None:
-    """Refuses what the system, or the launcher, doesn't allow."""
+    """Refuses requests that the system or the launcher doesn't allow."""
     if request is None:
         return
     if part and not request.container and "container_command" in part.model_fields_set:
@@ -318,7 +319,7 @@ def _templates(document: Document, key: str, written: str, folder: Path) -> Path
 
 
 def _image(written: str, folder: Path) -> str:
-    # A bare word may be anything that the container command knows by name.
+    # A name without ./ may be anything that the container command knows, so it stays.
     return os.path.realpath(folder / written) if written.startswith(("./", "../")) else written
 
 

@@ -1,4 +1,4 @@
-"""The part of a campaign file that says how each size is timed, and for how long."""
+"""Model of the section ``timing`` of a campaign file: how each size is timed, and how long."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from commtune.errors import InvalidKey, WriteKey
 from commtune.model import BATCHED, DEVICE, WALL, Backend, Timing, Workload
 from commtune.spaces.schema import Truth, Whole
 
-#: Operations of a batch, as in nccl-tests; and the most of one.
+#: The default number of operations in a batch, as in nccl-tests, and the largest.
 DEFAULT_BATCH, _LARGEST_BATCH = 20, 100_000
-#: Keys that say in which way operations are timed; the others say for how long.
+#: Keys for how operations are timed; the others are for how long.
 WAYS = frozenset({"mode", "operations", "timer", "graph"})
 
 
 @dataclass(frozen=True)
 class TimingChoice:
-    """How operations are timed where the file doesn't say it.
+    """A choice of how operations are timed, for a file that doesn't say it.
 
     Attributes:
-        said: which way was chosen and why, for people.
-        spent_s: wall seconds of the search that the choice took.
+        said: the choice and its reason, in words.
+        spent_s: wall seconds that the choice took of the search's budget.
     """
 
     said: str
@@ -32,7 +32,7 @@ class TimingChoice:
 
 
 class TimingPart(Part):
-    """How long each size is measured in a run."""
+    """The section ``timing``."""
 
     warmup: Annotated[Whole, require_within(0, 10_000)] = 5
     min_samples: Annotated[Whole, require_within(3, 100_000)] = 10
@@ -49,10 +49,10 @@ class TimingPart(Part):
     )
 
     def as_timing(self, workload: Workload) -> Timing:
-        """How long each size of a workload is measured.
+        """Returns the timing for a workload.
 
         Raises:
-            InvalidKey: keys don't go together, or the workload can't be timed so.
+            InvalidKey: keys conflict, or the workload can't be timed like that.
         """
         if self.max_samples < self.min_samples:
             raise InvalidKey(
@@ -61,7 +61,7 @@ class TimingPart(Part):
                 f"write at least {self.min_samples}",
             )
         same = self.model_dump(exclude={"time_cap", "operations"})
-        # Without batches, how many make one changes nothing.
+        # Without batches, the number of operations in one has no effect.
         operations = self.operations if self.mode == BATCHED else 0
         found = Timing(**same, time_cap_s=self.time_cap, operations=operations)
         check_timing(found, workload, is_counted="operations" in self.model_fields_set)
@@ -69,13 +69,13 @@ class TimingPart(Part):
 
 
 def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> None:
-    """Sees that a workload can be timed in a way.
+    """Checks that a workload can be timed in a way.
 
     Args:
-        is_counted: whether somebody wrote how many operations make a batch.
+        is_counted: whether the number of operations in a batch was given.
 
     Raises:
-        InvalidKey: it can't; with the key, and what to write.
+        InvalidKey: it can't; with the key, and a hint on what to write.
     """
     is_batched = timing.mode == BATCHED
     if not is_batched and is_counted:
@@ -101,7 +101,7 @@ def check_timing(timing: Timing, workload: Workload, *, is_counted: bool) -> Non
 
 
 def _check_plain(timing: Timing, backend: str) -> None:
-    """Sees that nothing is asked for that only a library with a stream of the GPU can do."""
+    """Refuses ways of timing that need a library with GPU streams."""
     if timing.timer == DEVICE:
         raise InvalidKey(
             "timer",

@@ -1,4 +1,4 @@
-"""Kinds of values in a campaign file, which its parts share."""
+"""Types of values that several sections of a campaign file use."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_percent, parse_seconds
 from commtune.documents.yaml_document import Document, is_path
 
-#: Of sets of reference settings, those for the campaign's system and library; of campaigns, all.
+#: For reference settings: the sets for the campaign's system and library. For campaigns: all.
 AUTO = "auto"
 _NONE = "none"
 _Loaded = TypeVar("_Loaded")
 
 
 class Part(BaseModel):
-    """Base of the file's parts: unknown keys are errors, everything is read-only."""
+    """Base of the sections: unknown keys are errors, instances are immutable."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
 
 def require_within(low: float, high: float, words: str = "") -> AfterValidator:
-    """Refuses numbers outside of a range that includes both ends; ``words`` say so, if given."""
+    """Returns a validator for a closed range; ``words`` replaces the hint of its error."""
 
     def check(value: float) -> float:
         if not low <= value <= high:
@@ -40,7 +40,7 @@ def require_within(low: float, high: float, words: str = "") -> AfterValidator:
 
 
 def parse_share(low: float, words: str) -> Callable[[Any], float]:
-    """Reads a share from ``low`` to below 1; ``words`` say so."""
+    """Returns a parser of shares from ``low`` to below 1; ``words`` is the hint of its error."""
 
     def parse(written: Any) -> float:
         share = parse_percent(written)
@@ -61,7 +61,7 @@ def _seconds(written: Any) -> float:
 
 
 def parse_words(written: Any) -> tuple[str, ...]:
-    """Words of a list, or of text as the shell splits it."""
+    """Returns the words of a list, or of text that is split by shell quoting rules."""
     if isinstance(written, list | tuple):
         return tuple(exact_text(word) for word in written)
     text = exact_text(written)
@@ -77,14 +77,14 @@ def parse_words(written: Any) -> tuple[str, ...]:
 def as_listed(
     written: object, *, of: str = "reference settings", takes_none: bool = False
 ) -> object:
-    """``auto`` as a list of one word, ``none`` as an empty one; a list as it is.
+    """Turns ``auto`` into a list of one word and ``none`` into an empty list; else unchanged.
 
     Args:
-        of: what is listed.
-        takes_none: whether ``none`` may be written.
+        of: what the list has, for the error.
+        takes_none: whether ``none`` is legal.
 
     Raises:
-        QuantityError: one word that is something else.
+        QuantityError: the value is another single word.
     """
     if written == AUTO:
         return (AUTO,)
@@ -101,7 +101,7 @@ def as_listed(
 Seconds = Annotated[float, BeforeValidator(_seconds)]
 Share = Annotated[float, BeforeValidator(parse_share(0, "from 0% to below 100%"))]
 WORDS_SCHEMA = WithJsonSchema({"type": ["string", "array"]})
-#: A list of words, or text that is split as the shell splits it.
+#: A list of words, or text that is split by shell quoting rules.
 Words = Annotated[tuple[str, ...], BeforeValidator(parse_words), WORDS_SCHEMA]
 
 
@@ -113,12 +113,12 @@ def load_named(
     load: Callable[[str | Path], _Loaded],
     shipped: str,
 ) -> _Loaded:
-    """What a key names: something shipped, or a file.
+    """Loads what a key names: something shipped, or a file.
 
     Args:
-        what: the key, and what it is that it names.
-        folder: where paths start.
-        shipped: how to find what is shipped, for the hint.
+        what: the key, and in words what it names.
+        folder: the folder that relative paths start from.
+        shipped: a hint on how to list what is shipped.
     """
     key, kind = what
     with document.placing(key):

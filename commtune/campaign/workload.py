@@ -1,4 +1,4 @@
-"""The part of a campaign file that says what is measured."""
+"""Model of the section ``workload`` of a campaign file: what is measured."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from commtune.formatting import format_size, list_first
 from commtune.model import ELEMENT_BYTES, Backend, Direction, Operation, Workload
 from commtune.spaces.schema import Text, Truth, Whole
 
-#: Of comparisons, and of campaigns that name none, where a run's cost allows no more: 8 B to
-#: 4 MiB. The small sizes guard against harm, at the large ones is most to gain.
+#: Default sizes (bytes) of comparisons, and of campaigns whose runs cost too much for more. Small
+#: sizes are there to reveal harm; at large ones, gains are largest.
 DEFAULT_SIZES = (8, 64, 1024, 8192, 65536, 262144, 1048576, 4194304)
 _HOST_RANGE, _GPU_RANGE = "8 .. 4MiB x2", "8 .. 128MiB x2"
 _LARGEST_SIZE = 2**30
-#: MPI processes of a run: more has not been tried. Each makes the header of its records longer.
+#: The most MPI processes of a run; more has not been tried. The records' header grows with each.
 MOST_RANKS = 4096
 RANKS_WORDS = f"from 2 to {MOST_RANKS}; a command of your own from 1"
 _FROM_TO = re.compile(r"(\w+) *(?:-|to|:) *(\w+)")
@@ -29,10 +29,10 @@ _SIZES_HINT = 'write [8, 64KiB, 1MiB] or "8 .. 4MiB x2"'
 
 
 def _parse_operation(written: object) -> object:
-    """The word as it is.
+    """Returns the word unchanged.
 
     Raises:
-        QuantityError: there are several, or it is not for runs that are compared.
+        QuantityError: there are several words, or the operation can't be tuned.
     """
     if isinstance(written, list):
         hint = "name one, and the others under guard_operations, at the top level"
@@ -44,10 +44,10 @@ def _parse_operation(written: object) -> object:
 
 
 def parse_sizes(written: object) -> tuple[int, ...]:
-    """Sizes in bytes, ascending, from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
+    """Parses sizes from a list or from ``"8 .. 4MiB x2"`` (each twice the last).
 
     Raises:
-        QuantityError: with what is legal.
+        QuantityError: they are invalid; the hint says what is legal.
     """
     if isinstance(written, str) and ".." in written:
         return _size_range(written)
@@ -65,15 +65,15 @@ def parse_sizes(written: object) -> tuple[int, ...]:
 
 
 def default_range(backend: Backend) -> tuple[int, ...]:
-    """Every power of two (bytes) that a campaign measures which names no sizes."""
+    """Returns the default sizes of a campaign: powers of two, in bytes."""
     return parse_sizes(_GPU_RANGE if backend.uses_gpu else _HOST_RANGE)
 
 
 def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
-    """Sees that each size (bytes) holds one element at least.
+    """Checks that each size (bytes) has one element or more.
 
     Raises:
-        QuantityError: with the least size that does.
+        QuantityError: one has less; the hint gives the smallest legal size.
     """
     element = 1 if backend is Backend.COMMAND else ELEMENT_BYTES[dtype]
     if (least := min(sizes)) < element:
@@ -84,10 +84,10 @@ def check_elements(sizes: Sequence[int], dtype: str, backend: Backend) -> None:
 
 
 def rounded_words(workload: Workload) -> str:
-    """What to say where sizes are no whole numbers of elements; empty where all are."""
+    """Returns a remark on sizes that are no whole number of elements; else empty."""
     element = workload.element_bytes
     odd = [format_size(size) for size in workload.sizes if size % element]
-    # A benchmark of a user's own makes of sizes what it likes.
+    # A user's own benchmark interprets sizes as it likes.
     if not odd or workload.operation.is_own:
         return ""
     elements = f"whole elements of {workload.dtype} ({element} bytes)"
@@ -112,7 +112,7 @@ def _size_range(written: str) -> tuple[int, ...]:
 
 
 class WorkloadPart(Part):
-    """What is measured."""
+    """The section ``workload``."""
 
     operation: Annotated[Operation, BeforeValidator(_parse_operation)] = Operation.ALLREDUCE
     ranks: Annotated[Whole, require_within(1, MOST_RANKS, RANKS_WORDS)] = Field(
@@ -156,13 +156,13 @@ class WorkloadPart(Part):
 
 
 def check_emulated(nodes: int, ranks: int, backends: Sequence[Backend | str | None]) -> None:
-    """Sees that one machine can play so many nodes.
+    """Checks that a workload can run on this number of emulated nodes.
 
     Args:
-        backends: those of the workload, the main one first.
+        backends: the backends of the workload, the main one first.
 
     Raises:
-        InvalidKey: it can't; with what to write.
+        InvalidKey: it can't; with a hint on what to write.
     """
     if Backend.XCCL not in backends:
         raise InvalidKey(

@@ -1,6 +1,6 @@
-"""Profiles as files that people load: env, sh, csh, fish, JSON, and module files.
+"""Exports profiles as files to load: env, sh, csh, fish, JSON, and module files.
 
-``render_profile`` makes the text and decides what must not be written; it does no I/O.
+``render_profile`` returns the text, or refuses profiles that must not be used; it does no I/O.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ def render_profile(
     allow_unguarded: bool = False,
     accept_likely: bool = False,
 ) -> str:
-    """The text of a file that sets a profile's variables and says what they are good for.
+    """Returns the text of a file that sets a profile's variables, with its evidence as comments.
 
     Args:
-        allow_unguarded: write a module file without (good) guards, with a loud warning in it.
-        accept_likely: write a profile whose speedup is likely and not proven, with another.
+        allow_unguarded: whether to write a module file without (good) guards, with a warning.
+        accept_likely: whether to write a profile whose speedup is likely but not proven, with a
+            warning.
 
     Raises:
         UnknownName: there is no such format.
-        ExportRefused: the profile claims nothing, is not proven, is simulated, has a name
-            or value that the format can't carry, or is to be a module file and its guards don't
-            hold.
+        ExportRefused: the profile claims no speedup, is not proven, is simulated, or has a name
+            or value that the format can't represent; or, for a module file, its guards don't hold.
     """
     if format not in FORMATS:
         hint = f"one of {', '.join(FORMATS)}; for a campaign: {', '.join(RULE_FORMATS)}"
@@ -76,15 +76,15 @@ def render_rule_module(
     *,
     allow_unguarded: bool = False,
 ) -> str:
-    """The text of a module file that loads files of rules from where they lie.
+    """Returns the text of a module file that refers to rule files by their paths.
 
     Args:
         format: ``lmod`` or ``tcl``.
-        file: where the main one lies.
-        load: the variables that name the files, and those beside them.
+        load: the variables with the paths of rule files, and further variables.
+        file: path of the main rule file.
 
     Raises:
-        ExportRefused: as of a profile's module, for any profile behind the rules.
+        ExportRefused: as for a module file of a profile, for any profile that the rules use.
     """
     judged = [(d, GuardVerdict.judge(d.profile)) for d in table.documents]
     unguarded = [(d.profile, guards) for d, guards in judged if not guards.hold]
@@ -156,7 +156,7 @@ def _refuse_unfit(chosen: Format, variables: dict[str, str]) -> None:
 
 
 def _impossible(value: str) -> str:
-    """Why no environment, or no text file, can carry a value."""
+    """Returns why neither environments nor text files can have a value; empty if they can."""
     if "\0" in value:
         return "a NUL character"
     try:

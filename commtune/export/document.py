@@ -1,4 +1,4 @@
-"""What an exporter is given, what a format is, and what every exported file says of itself."""
+"""Defines the input of exporters, export formats, and the remarks in every exported file."""
 
 from __future__ import annotations
 
@@ -20,15 +20,16 @@ class ExportDocument:
 
     Attributes:
         campaign: name of the campaign that the profile came from.
-        system, fingerprint: name and key of the machine that it was measured on.
-        stack: library versions and the like, for a person; may have several lines.
+        system, fingerprint: name and key of the machine that measured it.
+        stack: library versions and the like in words, possibly several lines.
         created: when the profile was made, ISO 8601.
-        commtune_version: version that measured it.
-        pinned: variables that were set in every run, the default's too; exported as well, because
-            the speedup was seen with them.
-        unset: variables of the space that the profile leaves unset. They are named in the file,
-            and never unset by it: a user's variable is the user's.
-        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
+        commtune_version: version of commtune that measured it.
+        pinned: variables set in every run, including the default's. They are exported too, since
+            the speedup was measured with them.
+        unset: variables of the space that the profile leaves unset. The file names them, but
+            never unsets them, as users may set them on purpose.
+        level: the level at which all intervals of the campaign hold simultaneously; ``None`` if
+            unknown.
     """
 
     profile: Profile
@@ -43,14 +44,14 @@ class ExportDocument:
     level: float | None = None
 
     def variables(self) -> dict[str, str]:
-        """All that the file sets: pinned ones first, then the profile's."""
+        """Returns all variables that the file sets: pinned ones first, then the profile's."""
         own = self.profile.configuration
         pinned = {name: value for name, value in self.pinned.items() if name not in own}
         return {**dict(sorted(pinned.items())), **own}
 
     @property
     def title(self) -> str:
-        """One line: what this is."""
+        """A title of one line."""
         profile = self.profile
         sizes = text.format_sizes(profile.bytes_low, profile.bytes_high)
         return one_line(
@@ -58,7 +59,7 @@ class ExportDocument:
         )
 
     def scope(self, guards: GuardVerdict) -> list[str]:
-        """What the settings are for, and what is known beyond that."""
+        """Returns sentences on what the settings are for, and on their effect beyond that."""
         lines = [
             f"For {self.profile.operation} in that range of sizes only: that is what was "
             "measured.",
@@ -78,7 +79,7 @@ class ExportDocument:
         return lines
 
     def borders(self) -> Iterator[str]:
-        """Where the range ends at another one: nobody knows where between two measured sizes."""
+        """Yields a sentence for each border of the size range, which is between measured sizes."""
         profile = self.profile
         for border in profile.boundaries:
             if border.below == profile.bytes_high or border.above == profile.bytes_low:
@@ -86,21 +87,21 @@ class ExportDocument:
                 yield f"Not measured between {' and '.join(sides)}: what is best changes there."
 
 
-#: A guard operation may be slower by this share, at the lower end of its interval.
+#: The share by which a guard operation may be slower, by the lower end of its interval.
 GUARD_TOLERANCE = 0.05
 
 
-# A profile is measured on one operation. A module that people load for everything also changes all
-# other operations; so other operations (guards) are measured under the profile, and each must be
-# shown not to be slower than the default by more than a tolerance.
+# A profile is tuned for one operation, but a module that is loaded for everything affects all
+# operations. So other operations (guards) are measured with the profile, and each must be shown
+# not to be slower than the default by more than a tolerance.
 @dataclass(frozen=True)
 class GuardVerdict:
-    """What is known of the operations that a profile wasn't made for.
+    """The verdict on the guard operations of a profile.
 
     Attributes:
-        unharmed: operations whose every point is shown not to be slower than is tolerated.
-        hurt: points that are slower, with the whole interval.
-        unclear: points whose interval reaches below, but not all of it.
+        unharmed: operations that are within the tolerance at all points, by their intervals.
+        hurt: points whose whole interval is below the tolerance.
+        unclear: points whose interval is partly below the tolerance.
     """
 
     unharmed: tuple[str, ...]
@@ -120,21 +121,21 @@ class GuardVerdict:
 
     @property
     def hold(self) -> bool:
-        """Whether at least one other operation was measured, and none is or may be hurt."""
+        """Whether other operations were measured, and none is or may be slower."""
         return bool(self.unharmed) and not self.hurt and not self.unclear
 
 
 @dataclass(frozen=True)
 class Format:
-    """A form that a profile can be written in.
+    """An export format.
 
     Attributes:
-        write: makes the file's text from document, remarks and what is known of guards.
-        load: how to load the file.
-        undo: how to take the settings back; gets the names of the variables.
-        unfit: why the form can't carry a value; empty where it can.
-        general: made to be loaded for everything, so that it needs guard operations.
-        prefixes: beginnings of the names that the file's reader takes; empty for all.
+        write: returns the text of the file from document, remarks and verdict on guards.
+        load: how to load the file, in words.
+        undo: returns how to undo the settings, from the names of the variables.
+        unfit: returns why the format can't represent a value; empty if it can.
+        general: whether it is for all programs of a user, so that it needs guard operations.
+        prefixes: prefixes of the variables that the file's reader accepts; empty for all.
     """
 
     name: str
@@ -149,7 +150,7 @@ class Format:
 def refuse_simulated(profile: Profile, what: str) -> None:
     """
     Raises:
-        ExportRefused: no machine measured the profile.
+        ExportRefused: the profile is simulated or replayed.
     """
     if profile.simulated:
         raise ExportRefused(
@@ -161,10 +162,12 @@ def refuse_simulated(profile: Profile, what: str) -> None:
 def profile_remarks(
     document: ExportDocument, guards: GuardVerdict, load: str, undo: str
 ) -> list[str]:
-    """Origin, scope, evidence, and how to verify and undo; no line holds a control character.
+    """Returns remarks on origin, scope, evidence, and how to verify and undo.
+
+    The lines have no control characters.
 
     Args:
-        load, undo: how to load the settings and take them back, in the words of the format.
+        load, undo: how to load and to undo the settings, in words.
     """
     profile = document.profile
     name = shlex.quote(f"{document.campaign}/{profile.name}")
@@ -187,10 +190,10 @@ def profile_remarks(
 
 
 def _evidence_table(profile: Profile, level: float | None) -> list[str]:
-    """A table of speedups, a line for each size and machine state.
+    """Returns a table of speedups, a line for each size and machine state.
 
     Args:
-        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
+        level: as in ``ExportDocument``.
     """
     shown = [*displayed_points(profile.points), *displayed_points(profile.guards)]
     interval = format_simultaneous(level, profile.level)
@@ -236,11 +239,11 @@ def _guard_text(point: PointEvidence) -> str:
 
 
 def one_line(line: str) -> str:
-    """No control characters, and no backslash at the end: it would join a comment to a setting."""
+    """Removes control characters, and a backslash at the end, which would continue a comment."""
     printable = "".join(c if c.isprintable() else " " for c in line)
     return printable.rstrip().rstrip("\\")
 
 
 def comment_lines(lines: Sequence[str], mark: str) -> str:
-    """Lines as comments."""
+    """Returns lines as comments."""
     return "".join(f"{mark} {line}".rstrip() + "\n" for line in lines)

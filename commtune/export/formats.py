@@ -1,11 +1,11 @@
-"""The formats: files for shells, env files, JSON, and module files.
+"""The export formats: files for shells, env files, JSON, and module files.
 
-For shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), values stand in single quotes, where
-each has its own few special characters. An env file has ``NAME=value`` lines, as ``docker
---env-file`` and ``podman --env-file`` read them: no quotes, no escapes, all to the end of the
-line. Libraries' own files of settings have such lines too. JSON,
-for programs, has the evidence in numbers (seconds, bytes). Module files are Lua for
-Lmod, and Tcl for Environment Modules, which Lmod reads as well.
+For shells (sh: dash, bash, zsh, ksh; csh and tcsh; fish), values are in single quotes, with
+escapes for the few characters that are special there. An env file has ``NAME=value`` lines, as
+``docker --env-file`` and ``podman --env-file`` read them: no quotes, no escapes, the value ends
+with the line. Configuration files of libraries have such lines too. JSON, for programs, has the
+evidence as numbers (seconds, bytes). Module files are Lua for Lmod, and Tcl for Environment
+Modules, which Lmod reads as well.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from commtune.export.document import (
 from commtune.export.modules import MODULE_FILES, Module, ModuleFile
 from commtune.formatting import without_infinities
 
-# systemd's EnvironmentFile and the ``.`` of a shell read such values the same; nearly all are.
+# Values, like most, that systemd's EnvironmentFile and a shell's ``.`` read unchanged.
 _SAFE = re.compile(r"[A-Za-z0-9_@%+=:,./-]*")
 _LITERAL = "Values are literal, without quotes or escapes: for docker --env-file and the like."
 _NOT_SHELL = "NOT for systemd or a shell's '.': they would read some of these values differently."
@@ -36,11 +36,11 @@ _Writer = Callable[[ExportDocument, list[str], GuardVerdict], str]
 def _writer(
     setting: str, quoted: Callable[[str], str] = str, *, first: str = "", prefix: str = ""
 ) -> _Writer:
-    """Writes remarks as comments, and ``setting`` for each ``{name}`` and ``{value}``.
+    """Returns a writer of remarks as comments, and of ``setting`` with ``{name}`` and ``{value}``.
 
     Args:
-        first: what the file begins with.
-        prefix: what names are written without.
+        first: the beginning of the file.
+        prefix: a prefix to remove from names.
     """
 
     def write(document: ExportDocument, lines: list[str], _: GuardVerdict) -> str:
@@ -54,18 +54,18 @@ def _writer(
 
 
 def _quoted_sh(value: str) -> str:
-    # Nothing is special between single quotes; a quote itself goes outside of them.
+    # Nothing is special in single quotes; a quote itself must be outside of them.
     return "'" + value.replace("'", "'\\''") + "'"
 
 
 def _quoted_csh(value: str) -> str:
-    # History (!) and a line's end are special even there, and need a backslash.
+    # History (!) and line ends are special even in single quotes, and need a backslash.
     text = value.replace("'", "'\\''").replace("!", "\\!").replace("\n", "\\\n")
     return f"'{text}'"
 
 
 def _quoted_fish(value: str) -> str:
-    # Only the backslash and the quote itself are special.
+    # In single quotes, only the backslash and the quote are special.
     return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
@@ -79,11 +79,11 @@ def _write_env(document: ExportDocument, lines: list[str], guards: GuardVerdict)
 
 
 def _unfit_env(value: str) -> str:
-    # str.splitlines would be too strict: only these end a line for the readers.
+    # str.splitlines is too strict: readers end a line only at these.
     return "a line break" if "\n" in value or "\r" in value else ""
 
 
-#: The form of the JSON, for programs that read it.
+#: The format and version that the JSON declares.
 _SCHEMA = "commtune-profile/1"
 
 
@@ -141,7 +141,7 @@ def _unfit_settings(value: str) -> str:
 
 
 def _settings(name: str, prefixes: tuple[str, ...], load: str, write: _Writer) -> Format:
-    """A library's own file of settings; the environment wins over what is in it."""
+    """Returns the format of a library's configuration file, which the environment overrides."""
     return Format(
         name, write, load, lambda _: "remove the file", _unfit_settings, prefixes=prefixes
     )
@@ -181,7 +181,7 @@ _FORMATS = (
     ),
     Format(
         "task-prolog",
-        # Slurm takes what follows the = to the end of the line: no quotes may be in it.
+        # Slurm takes the rest of the line after = as the value, so it must not be quoted.
         _writer("echo 'export {name}={value}'", first="#!/bin/sh\n"),
         "srun --task-prolog=FILE, with its whole path, or a site's TaskProlog; chmod +x FILE",
         lambda _: "start without this file",
@@ -203,5 +203,5 @@ _FORMATS = (
         _writer("{name} = {value}", prefix=_MCA),
     ),
 )
-#: By their names.
+#: The export formats by name.
 FORMATS = {one.name: one for one in _FORMATS}

@@ -1,7 +1,7 @@
-"""Module files: Lua for Lmod, and Tcl for Environment Modules, which Lmod reads as well.
+"""Writes module files: Lua for Lmod, and Tcl for Environment Modules, which Lmod reads as well.
 
-pushenv rather than setenv: unloading then brings back a value that the user had. family keeps two
-profiles from being loaded together, of which neither would be what was measured.
+They use pushenv rather than setenv, so that unloading restores the user's value. family prevents
+loading two profiles together, a combination that was not measured.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ from commtune.export.document import comment_lines, one_line
 
 @dataclass(frozen=True)
 class Module:
-    """What a module file says and sets.
+    """The content of a module file.
 
     Attributes:
-        name, title: what it is, in short and in one line.
-        scope: what it is good for, in sentences.
-        lines: its help.
+        name, title: its name, and a title of one line.
+        scope: sentences on what it is for.
+        lines: the help text.
+        variables: the variables to set.
     """
 
     name: str
@@ -31,11 +32,12 @@ class Module:
 
 @dataclass(frozen=True)
 class ModuleFile:
-    """A form of module files.
+    """A format of module files.
 
     Attributes:
-        suffix: how the names of such files end.
-        unfit: why the form can't carry a value; empty where it can.
+        suffix: suffix of the files' names.
+        write: returns the text of a file.
+        unfit: returns why the format can't represent a value; empty if it can.
     """
 
     suffix: str
@@ -59,29 +61,28 @@ def _write_lmod(module: Module) -> str:
 
 
 def _quoted_lmod(text: str) -> str:
-    """A Lua string of printable text."""
+    """Quotes printable text as a Lua string."""
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
     return f'"{escaped}"'
 
 
 def _unfit_lmod(value: str) -> str:
-    """What Lmod 8.6 doesn't bring unchanged into sh, csh and fish (it quotes by itself)."""
+    """Returns why Lmod 8.6, which does the shell quoting, would change a value in some shell."""
     if not value.isprintable():
         return "Lmod does not quote control characters"
     return "Lmod does not quote '{', '}' or '!' for csh" if set(value) & set("{}!") else ""
 
 
 def _long_bracket(lines: list[str]) -> str:
-    """A long bracket of a level that doesn't occur in the text."""
+    """Quotes lines as a Lua long bracket, of a level that doesn't occur in the text."""
     text = "\n".join(lines)
     level = next("=" * n for n in range(1, 99) if f"]{'=' * n}]" not in text)
     return f"[{level}[\n{text}\n]{level}]"
 
 
 _SPECIAL = '\\"$[]{}'
-# Versions of Environment Modules before 5.1 have no pushenv, and that of Lmod 8.6 for Tcl files
-# saves the new value as the old one, so that it would stay: there setenv must do, and the variable
-# is unset after unloading.
+# Environment Modules before 5.1 have no pushenv. In Lmod 8.6, pushenv in Tcl files saves the new
+# value as the old one, so that it would stay. These use setenv: unloading unsets the variable.
 _CHOOSE = """\
 if {[llength [info commands family]]} {
     family commtune
@@ -109,12 +110,12 @@ def _write_tcl(module: Module) -> str:
 
 
 def _quoted_tcl(text: str) -> str:
-    """A Tcl word in double quotes. Braces are escaped too: they are counted inside a proc."""
+    """Quotes text as a Tcl word. Braces are escaped too, since a proc counts them."""
     return '"' + "".join("\\" + sign if sign in _SPECIAL else sign for sign in text) + '"'
 
 
 def _unfit_tcl(value: str) -> str:
-    """What Environment Modules 5.2, or Lmod 8.6 reading Tcl, garbles in some shell."""
+    """Returns why Environment Modules 5.2, or Lmod 8.6 for Tcl, would change a value."""
     if not (value.isascii() and value.isprintable()):
         return "module systems carry printable ASCII only, whatever the locale"
     if value.startswith("~") or value.endswith(" "):
@@ -123,7 +124,7 @@ def _unfit_tcl(value: str) -> str:
     return f"module systems do not quote {' '.join(wrong)} for csh or fish" if wrong else ""
 
 
-#: By the names of their formats.
+#: The formats of module files by name.
 MODULE_FILES = {
     "lmod": ModuleFile(".lua", _write_lmod, _unfit_lmod),
     "tcl": ModuleFile("", _write_tcl, _unfit_tcl),

@@ -1,4 +1,4 @@
-"""Measurements as studies of Optuna, in an SQLite file that optuna-dashboard opens."""
+"""Writes measurements as Optuna studies into an SQLite file that optuna-dashboard opens."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ optuna.logging.set_verbosity(optuna.logging.ERROR)
 
 @dataclass(frozen=True)
 class StudyTrial:
-    """One trial.
+    """A trial of an Optuna study.
 
     Attributes:
-        study: the name of its study.
-        params: the value of every variable; ``None`` for one that was not set.
-        median_s: what is to be small, seconds; ``None`` for a trial that failed.
-        attributes: whatever else is known, as plain data.
+        study: name of its study.
+        params: value of every variable; ``None`` for unset.
+        median_s: the objective to minimize, seconds; ``None`` for a failed trial.
+        attributes: user attributes, as plain data.
     """
 
     study: str
@@ -48,11 +48,11 @@ def write_studies(
     values: Mapping[str, Iterable[str | None]],
     trials: Iterable[StudyTrial],
 ) -> int:
-    """Writes studies with their trials into a new file; returns how many trials.
+    """Writes studies with their trials into a new file; returns the number of trials.
 
     Args:
-        studies: attributes of each study, by its name.
-        values: all values of each variable; every trial has one of them.
+        studies: user attributes of each study, by name.
+        values: the categorical choices of each variable.
 
     Raises:
         OSError: the file can't be written.
@@ -70,7 +70,7 @@ def write_studies(
 
 
 def _os_error(error: BaseException, file: Path) -> OSError:
-    while error.__cause__ is not None:  # others wrap what SQLite said
+    while error.__cause__ is not None:  # SQLAlchemy and Optuna wrap SQLite's error
         error = error.__cause__
     is_full = getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_FULL
     code = errno.ENOSPC if is_full else None
@@ -88,12 +88,12 @@ def _new_study(storage: RDBStorage, name: str, about: Mapping[str, Any]) -> int:
 
 
 class _Rows:
-    """Trials as rows of Optuna's tables.
+    """Inserts trials as rows into Optuna's tables.
 
-    Optuna itself takes 27 ms of processor time for a trial: minutes for a campaign.
+    Optuna's own API takes 27 ms of CPU time per trial, and so minutes for a campaign.
 
     Args:
-        studies: their numbers by name.
+        studies: identifiers of the studies by name.
     """
 
     def __init__(
@@ -109,7 +109,7 @@ class _Rows:
         }
 
     def insert(self, connection: sqlite3.Connection, trials: Iterable[StudyTrial]) -> int:
-        """Inserts them all; returns how many."""
+        """Inserts all trials; returns their number."""
         number = 0
         for number, trial in enumerate(trials, start=1):
             connection.execute(
@@ -147,5 +147,5 @@ class _Rows:
 
 
 def _local(moment: datetime) -> str:
-    """As SQLAlchemy writes it: Optuna's times are the local ones, without a zone."""
+    """Formats a time as SQLAlchemy does: Optuna's times are local, without a time zone."""
     return f"{moment.astimezone().replace(tzinfo=None):%Y-%m-%d %H:%M:%S.%f}"

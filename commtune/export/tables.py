@@ -1,7 +1,7 @@
-"""Tables of any length as files: CSV, JSON Lines, Parquet. Rows are written as they come.
+"""Writes tables of any length as CSV, JSON Lines or Parquet, row by row.
 
-Columns are given by name with the type of their values, rows in the order of the columns. A
-``datetime`` comes as a text (ISO 8601, UTC), a ``dict`` as JSON; ``None`` is a missing value.
+Columns are given by name with the type of their values; rows have values in this order. A
+``datetime`` is given as text (ISO 8601, UTC), a ``dict`` as JSON; ``None`` is a missing value.
 """
 
 from __future__ import annotations
@@ -21,26 +21,26 @@ from commtune.formatting import without_infinities
 _Columns = Mapping[str, type]
 _Rows = Iterable[Sequence[Any]]
 
-#: What a spreadsheet takes for the beginning of a formula; the last four are its wide forms.
+#: Characters that begin a formula in a spreadsheet; the last four are full-width forms.
 _FORMULA = tuple("=+-@\uff1d\uff0b\uff0d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-#: Rows of a row group in a Parquet file: as many are held at once.
+#: Rows in a row group of a Parquet file, which is the most that are in memory.
 _GROUP_ROWS = 50_000
 
 
 def in_groups(rows: _Rows) -> Iterator[list[Sequence[Any]]]:
-    """The rows in lists as long as a row group; the last one may be shorter."""
+    """Yields the rows in lists of the length of a row group; the last may be shorter."""
     remaining = iter(rows)
     while group := list(islice(remaining, _GROUP_ROWS)):
         yield group
 
 
 def write_csv(columns: _Columns, rows: _Rows, out: TextIO) -> int:
-    r"""Writes one line a row; returns how many rows there were.
+    r"""Writes a line for each row; returns the number of rows.
 
-    A text that a spreadsheet would run as a formula gets an apostrophe in front. Control
-    characters are written as in Python (``\n``), so that a line is always a whole row.
+    Text that a spreadsheet would evaluate as a formula gets an apostrophe in front. Control
+    characters are escaped as in Python (``\n``), so that a line is always a whole row.
     """
     kinds = list(columns.values())
     texts = [place for place, kind in enumerate(kinds) if kind is str]
@@ -67,7 +67,7 @@ def _safe(text: str) -> str:
 
 
 def write_jsonl(columns: _Columns, rows: _Rows, out: TextIO) -> int:
-    """Writes one object a line; returns how many rows there were. JSON values are nested."""
+    """Writes an object on each line; returns the number of rows. JSON values are nested."""
     nested = [name for name, kind in columns.items() if kind is dict]
     count = 0
     for count, row in enumerate(rows, start=1):  # noqa: B007  # of the last one
@@ -83,7 +83,7 @@ def write_jsonl(columns: _Columns, rows: _Rows, out: TextIO) -> int:
 
 
 def write_parquet(columns: _Columns, rows: _Rows, out: BinaryIO) -> int:
-    """Writes row groups with typed columns; returns how many rows there were.
+    """Writes row groups with typed columns; returns the number of rows.
 
     Raises:
         MissingComponent: pyarrow is not installed.

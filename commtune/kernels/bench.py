@@ -1,4 +1,4 @@
-"""The native benchmark's command line, and the benchmark as a program that the tuner can use."""
+"""Builds the native benchmark's command lines, and makes it a program for the tuner."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from commtune.kernels.records import read_records
 from commtune.model.operations import ACTIVE, GROUPED, MIXED
 from commtune.tuner.ports import Records
 
-#: What an aggressor prints, once, as soon as it has moved messages.
+#: The line that an aggressor prints once, as soon as it has sent messages.
 AGGRESSOR_SIGN = "commtune-bench: sending"
 
 
 @dataclass(frozen=True)
 class NativeProgram:
-    """The built executable; implements ``tuner.ports.Program``.
+    """The native benchmark's executable; implements ``tuner.ports.Program``.
 
     Attributes:
         env_names: variables whose values every rank reports in the header.
-        library: of the backend ``xccl``, name and version as the header says them; runs with
-            another one are not what was asked for. Empty where any will do.
-        matrix: the file of a workload's matrix, which rank 0 reads.
-        leaves_memory: runs with ``xccl`` alone end without giving memory and communicators back
-            first, which takes a fifth of a short run (docs/gpu.md). Others' messages may still
-            hold memory of a GPU when it goes.
+        library: name and version that runs with ``xccl`` must report in the header; empty for
+            any library.
+        matrix: file with the workload's matrix, which rank 0 reads.
+        leaves_memory: whether runs with only ``xccl`` exit without freeing memory and
+            communicators, which takes a fifth of a short run (docs/gpu.md). Other backends must
+            free them, as their messages may still use memory of a GPU.
     """
 
     executable: Path
@@ -64,7 +64,7 @@ class NativeProgram:
     def trace_arguments(
         self, request: model.RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
-        """The same of an untimed run; ``controls`` are control variables (MPI_T) to report."""
+        """Returns the arguments of an untimed run that reports MPI_T control variables."""
         command = [*self.arguments(request, records), "--mode=trace"]
         return [*command, f"--controls={','.join(controls)}"] if controls else command
 
@@ -74,7 +74,7 @@ class NativeProgram:
 
 
 def _mismatch(asked: str, header: Mapping[str, Any]) -> str:
-    """That another library was loaded than the one that the benchmark was built with."""
+    """Returns a problem if a run loaded another library than it was built with; else empty."""
     library = header.get("library")
     name = library.get("name") if isinstance(library, dict) else None
     if not asked or not isinstance(name, str) or _words_of(name) == _words_of(asked):
@@ -87,7 +87,7 @@ def _mismatch(asked: str, header: Mapping[str, Any]) -> str:
 
 
 def _words_of(library: str) -> tuple[str, ...]:
-    """Name and numbers of a version; what packagers add to it says nothing."""
+    """Splits a library into name and version numbers, without suffixes by packagers."""
     name, _, version = library.partition(" ")
     return (name, *re.findall(r"[0-9]+", version)[:3])
 
@@ -101,15 +101,15 @@ def aggressor_arguments(
     longest_s: float,
     stop_file: Path | None = None,
 ) -> list[str]:
-    """The command line of one rank of an aggressor; the launcher goes in front of it.
+    """Returns the command line of a rank of an aggressor, without the launcher.
 
     Args:
-        longest_s: seconds after which it ends in any case, from 1 ms.
-        stop_file: it ends when this file is there; its folder must be there from the beginning.
+        longest_s: seconds after which it ends in any case, at least 0.001.
+        stop_file: it ends when this file exists; its folder must exist from the beginning.
     """
     command = [
         str(executable),
-        # Without an operation: it moves messages until it is told to end.
+        # It has no operation, but sends messages until it is told to end.
         "--mode=aggress",
         f"--pattern={aggressor.pattern}",
         f"--message={aggressor.message_bytes}",
@@ -124,9 +124,9 @@ def aggressor_arguments(
 
 
 def read_traffic(records: Path) -> dict[str, float]:
-    """What an aggressor sent so far, all its ranks together; empty where it sent nothing.
+    """Reads the traffic of all ranks of an aggressor so far; empty if it sent nothing.
 
-    Bytes, each message counted once; seconds without pauses; rates in 10^9 bits a second of these.
+    Bytes count each message once, seconds exclude pauses, rates are in Gb/s of these.
     """
     sent = read_records(records).traffic
     if not sent or not sent["bytes_moved"]:
@@ -143,18 +143,18 @@ def read_traffic(records: Path) -> dict[str, float]:
 def _backend(backend: str) -> list[str]:
     if not model.Backend(backend).uses_gpu:
         return []
-    # Each rank near its GPU; launchers, which know nothing of GPUs, leave them unbound.
+    # Ranks bind themselves near their GPUs; launchers, which don't know these, leave them unbound.
     return [f"--backend={backend}", "--bind=gpu"]
 
 
 def _window(workload: model.Workload) -> list[str]:
-    # Guard operations have the same workload otherwise.
+    # Guard operations share the workload, but may not use all its keys.
     is_stream = workload.operation is model.Operation.STREAM
     return [f"--window={workload.window}"] if workload.window and is_stream else []
 
 
 def _shape(workload: model.Workload) -> list[str]:
-    """What its operation uses of a shape; guard operations have the same workload otherwise."""
+    """Returns options for the keys of a shape that the operation uses (guards share workloads)."""
     shape, operation = workload.shape, workload.operation
     names: list[str] = []
     names += ["group_size"] if operation in GROUPED else []

@@ -1,6 +1,6 @@
-"""Building the native benchmark for an MPI, once: a cache by content.
+"""Builds the native benchmark for an MPI, with a cache by content.
 
-The executable is made again when something of its key (``build_key``) changes, else found again.
+A new build is made when the key (``build_key``) changes.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from commtune.progress import ON_STEP
 #: The folder with the benchmark's CMakeLists.txt.
 _SOURCES = Path(__file__).parent
 _EXECUTABLE = "commtune-bench"
-#: Beside it, lines of "NAME yes DETAIL" and "NAME no: REASON".
+#: A file beside the executable, with lines "NAME yes DETAIL" and "NAME no: REASON".
 _BACKENDS = "backends.txt"
 _LOG = "build.log"
 _PROBE_LIMIT_S = 30.0
@@ -42,14 +42,14 @@ _BUILDING_WORDS = "building the benchmark (once for this MPI and version; a minu
 
 @dataclass(frozen=True)
 class BuiltBenchmark:
-    """A benchmark that can be started, compiled now (``is_new``) or found from before."""
+    """An executable benchmark, which was just compiled (``is_new``) or found in the cache."""
 
     executable: Path
     is_new: bool
 
     @property
     def log(self) -> Path:
-        """What CMake and the compilers said when it was made; builds of old have none."""
+        """The output of CMake and compilers in this build; old builds have none."""
         return self.executable.parent / _LOG
 
 
@@ -61,17 +61,17 @@ def build_benchmark(
     log: Path | None = None,
     again: bool = False,
 ) -> BuiltBenchmark:
-    """The benchmark for an MPI, built if the cache doesn't have it.
+    """Returns the benchmark for an MPI; builds it if the cache doesn't have it.
 
     Args:
-        cache: folder for executables, made if need be.
-        toolchain: for the backends on GPUs; without it there are none.
-        log: file to keep the output of CMake and the compiler in, or to copy it to that was kept.
-        again: build it whether the cache has it or not.
+        cache: folder for executables, made if necessary.
+        toolchain: for the GPU backends; ``None`` builds without these.
+        log: file for the output of CMake and the compiler, also that of a cached build.
+        again: whether to build even if the cache has it.
 
     Raises:
         MissingComponent: there is no compiler, CMake or Ninja.
-        BuildFailed: it doesn't compile, link or start; the message ends in the tool's last words.
+        BuildFailed: it doesn't compile, link or start; with the end of the tool's output.
         EnvironmentFault: the cache can't be written, or is full.
         UserError: the log can't be written.
     """
@@ -82,12 +82,12 @@ def build_benchmark(
     has_kept = is_file(kept.executable) and not again
     if has_kept:
         require_private(kept.executable, "the benchmark")
-    # One that lacks a backend for which there is all, but which couldn't be compiled, is asked for
-    # it each time, by CMake alone, and built again once that succeeds: what was missing may be
-    # there by now, and is no part of the key.
+    # A cached build may lack a backend that didn't compile although its library was found. CMake
+    # then checks each time whether it would compile now, and if so the benchmark is built again:
+    # what was missing is not part of the key.
     if has_kept and not _lacks_something(kept, toolchain):
         return _as_it_is(kept, log)
-    # Several processes may build at once, each in a folder of its own: the first to finish wins.
+    # Several processes may build at once, each in its own folder; the first to finish is kept.
     try:
         with scratch_folder(cache) as scratch:
             ON_STEP.get()(_BUILDING_WORDS, 0, 0)
@@ -108,7 +108,7 @@ def build_benchmark(
     except EnvironmentFault as fault:
         if not has_kept or isinstance(fault, BuildFailed):
             raise
-        return _as_it_is(kept, log)  # a cache that is full, or not ours to write
+        return _as_it_is(kept, log)  # the cache is full or not writable
     finally:
         ON_STEP.get()(_BUILDING_WORDS, 1, 1)
     return replace(kept, is_new=True)
@@ -117,13 +117,13 @@ def build_benchmark(
 def _as_it_is(kept: BuiltBenchmark, log: Path | None) -> BuiltBenchmark:
     said = ""
     with suppress(OSError):
-        said = kept.log.read_text(encoding="utf-8")  # first: it may be the same file
+        said = kept.log.read_text(encoding="utf-8")  # read first: log may be the same file
     BuildLog(log).add(said or "It was already built, and the output was not kept.\n")
     return kept
 
 
 def _lacks_something(kept: BuiltBenchmark, toolchain: Toolchain | None) -> bool:
-    """Whether a build has no NCCL or RCCL though one was found to build it with."""
+    """Whether a build lacks NCCL or RCCL although the toolchain has it."""
     has_xccl = toolchain is not None and toolchain.xccl is not None
     return has_xccl and bool(backends_of(kept.executable).get(Backend.XCCL))
 
@@ -135,11 +135,11 @@ def _is_mended(
     toolchain: Toolchain | None,
     key: str,
 ) -> bool:
-    """Configures; and whether a build would now have a backend that the one that is kept lacks."""
+    """Configures; returns whether a new build would have a backend that the cached one lacks."""
     try:
         steps.run(_configuring(mpi, toolchain, key, steps.folder))
     except (BuildFailed, MissingComponent):
-        return False  # there is one that works
+        return False  # the cached build works
     found = backends_of(steps.folder / _EXECUTABLE)
     return any(
         why and not found.get(name, why) for name, why in backends_of(kept.executable).items()
@@ -147,7 +147,7 @@ def _is_mended(
 
 
 def backends_of(executable: Path) -> dict[str, str]:
-    """All backends by name: empty for one that a build has, else the reason why it lacks it."""
+    """Returns all backends by name, with the reason why a build lacks it; empty if it doesn't."""
     try:
         lines = (executable.parent / _BACKENDS).read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -157,14 +157,14 @@ def backends_of(executable: Path) -> dict[str, str]:
 
 
 def digest_of_sources() -> str:
-    """A key of all sources of the native benchmark."""
+    """Returns a digest of all sources of the native benchmark."""
     folders = (_SOURCES / name for name in ("cmake", "src"))
     files = [path for folder in folders for path in sorted(folder.rglob("*"))]
     return digest_of(_SOURCES, [_SOURCES / "CMakeLists.txt", *files])
 
 
 def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
-    """What the compiler behind the wrapper says of itself."""
+    """Returns the version output of the compiler behind the MPI wrapper."""
     done = process.run_process(
         [str(mpi.compiler), "--version"], environment=environment, timeout_s=_PROBE_LIMIT_S
     )
@@ -181,7 +181,7 @@ def _compiler_version(mpi: MpiInstallation, environment: Mapping[str, str]) -> s
 def _configuring(
     mpi: MpiInstallation, toolchain: Toolchain | None, key: str, folder: Path
 ) -> list[str]:
-    """CMake's command that says what will be built."""
+    """Returns CMake's command for the configuration."""
     return [
         find_tool("cmake", "CMAKE_BIN_DIR"),
         "-S", str(_SOURCES), "-B", str(folder), "-G", "Ninja",
@@ -195,9 +195,9 @@ def _configuring(
 
 
 def _compile(steps: BuildSteps) -> None:
-    """Compiles what was configured, and makes sure that the result starts."""
+    """Compiles, and checks that the executable starts."""
     steps.run([find_tool("cmake", "CMAKE_BIN_DIR"), "--build", str(steps.folder)])
-    # A library that only the linker finds shows here, and not as a crash of the first run.
+    # A library that only the linker finds is detected here, rather than by a crash of a run.
     steps.run([str(steps.folder / _EXECUTABLE), "--version"])
 
 
@@ -215,7 +215,7 @@ def _gpu_options(toolchain: Toolchain | None) -> list[str]:
 
 
 def library_folders(prefix: Path) -> list[str]:
-    """Where an MPI's libraries are; none for the system's, which are found without being named."""
+    """Returns the folders of an MPI's libraries; none for the system's, on the default path."""
     if prefix in (Path("/"), Path("/usr")):
         return []
     folders = [prefix / "lib", prefix / "lib64", prefix / "lib" / "release"]
@@ -223,7 +223,7 @@ def library_folders(prefix: Path) -> list[str]:
 
 
 def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
-    """Moves a build to the cache; ``over`` one that is there, file by file: it may be running."""
+    """Moves a build to the cache; ``over`` replaces one, by file as it may be running."""
     result = made.parent / "result"
     result.mkdir(0o700)
     for file in (made / _EXECUTABLE, made / _BACKENDS, made.parent / _LOG):
@@ -233,9 +233,9 @@ def _put_in_place(made: Path, kept: Path, *, over: bool) -> None:
     except OSError:
         if not is_folder(kept):
             raise
-        # Else another process was faster, as good as ours; or a part of one was left.
+        # Otherwise another process has put an equivalent build there, or an incomplete one.
         if over or not is_file(kept / _EXECUTABLE):
-            # Whoever ends us in between leaves an executable that has more than its list says, and
-            # is asked for that again: none that lacks what is said.
+            # In this order, an interruption leaves an executable with more backends than listed,
+            # which is then built again, rather than fewer.
             for name in (_EXECUTABLE, _BACKENDS, _LOG):
                 (result / name).replace(kept / name)

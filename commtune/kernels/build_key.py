@@ -1,4 +1,4 @@
-"""What a build of the benchmark depends on, as the name of its folder in the cache."""
+"""Computes the cache key of a build of the benchmark, from all that the build depends on."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import commtune
 from commtune.kernels.toolchains import Toolchain
 from commtune.model import GpuKind, MpiInstallation, content_key
 
-#: Variables by which a user or a module system changes what a compiler does, or its wrapper. One
-#: that is missing here has builds found again that it would have changed. Which ones wrappers read
-#: was taken from the wrappers themselves, and from HPE's and AMD's manuals.
+#: Variables by which users or environment modules affect a compiler or its wrapper. If one is
+#: missing, a stale build is used when it changes. The list comes from the wrappers themselves, and
+#: from HPE's and AMD's manuals.
 _COMPILER_VARIABLES = (
     "CXX", "CXXFLAGS", "CPPFLAGS", "LDFLAGS",
     "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH", "GCC_EXEC_PREFIX",
@@ -30,9 +30,9 @@ _GPU_VARIABLES = {
         "HIP_ROCCLR_HOME", "HIP_LIB_PATH", "HIP_DEVICE_LIB_PATH", "DEVICE_LIB_PATH",
     ),
 }  # fmt: skip
-#: Set where HPE's programming environment is loaded. Its driver CC links what the modules' own
-#: variables say: ``CRAY_ACCEL_TARGET`` and ``PE_MPICH_GTL_DIR_amd_gfx90a``, for GPUs. Elsewhere
-#: ``PE_`` is other software's: Grid Engine has one that changes with every job.
+#: Set if HPE's programming environment is loaded. Its compiler driver CC reads variables of the
+#: modules, such as ``CRAY_ACCEL_TARGET`` and ``PE_MPICH_GTL_DIR_amd_gfx90a`` for GPUs. Elsewhere,
+#: ``PE_`` may belong to other software: Grid Engine has one that changes with every job.
 _HPE = "PE_ENV"
 _HPE_PREFIXES = ("CRAY_", "CRAYPE_", "PE_")
 _HPE_VARIABLES = ("PKG_CONFIG_PATH",)
@@ -45,7 +45,7 @@ def build_key(
     environment: Mapping[str, str],
     sources: str,
 ) -> str:
-    """A name for a build, another one when something changes that it depends on.
+    """Returns the key of a build, which changes with anything that it depends on.
 
     Args:
         sources: digest of the benchmark's sources.
@@ -54,7 +54,7 @@ def build_key(
         {
             "sources": sources,
             "version": commtune.__version__,
-            # A home may be shared by machines of several kinds, with one path and version of all.
+            # Machines of several kinds may share a home, with equal paths and versions.
             "processor": platform.machine(),
             "compiler": [str(mpi.compiler), compiler_version],
             "mpi": [str(mpi.flavour), mpi.version, str(mpi.prefix)],
@@ -65,7 +65,7 @@ def build_key(
 
 
 def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Iterator[str]:
-    """Those of the environment's variables that can change a build."""
+    """Yields the environment's variables that can affect a build."""
     named = {*_COMPILER_VARIABLES, *(_GPU_VARIABLES[toolchain.kind] if toolchain else ())}
     is_hpe = _HPE in environment
     for name in environment:
@@ -75,9 +75,9 @@ def _names(toolchain: Toolchain | None, environment: Mapping[str, str]) -> Itera
 
 
 def named_headers_first(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with folders in CPATH, which modules fill, behind those that we name."""
-    # Compilers take CPATH for -I, before -isystem: another module's nccl.h would be compiled with
-    # the library that was found. CPLUS_INCLUDE_PATH comes after both.
+    """Returns the environment with CPATH moved behind the header folders that we pass."""
+    # Environment modules set CPATH, which compilers search like -I and so before -isystem: the
+    # nccl.h of another module would be used with our library. CPLUS_INCLUDE_PATH is after both.
     folders = environment.get("CPATH", "").split(":")
     if not any(folders):
         return dict(environment)

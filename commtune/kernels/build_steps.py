@@ -1,4 +1,4 @@
-"""Commands that make a build: where, with what tools, and what is kept of their words."""
+"""Runs the commands of a build: tools, scratch folders in the cache, and logs."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from commtune.paths import is_file
 from commtune.private_files import how_to_trust, make_private_folder, who_else_wrote
 from commtune.progress import ON_STEP
 
-#: GPU code for several architectures on a busy machine takes minutes.
+#: Time limit, as GPU code for several architectures takes minutes on a busy machine.
 _BUILD_LIMIT_S = 900.0
-#: Folders of builds begin so; one that is as old as this was left by a build that was killed.
+#: Prefix of scratch folders, and the age in seconds from which one is of a killed build.
 _BUILDING = ".building-"
 _LEFT_OVER_S = 24 * 3600.0
-#: The value in ``-DTOKEN=value``, of a variable such as CXXFLAGS.
+#: The value of ``-DTOKEN=value`` in a variable such as CXXFLAGS.
 _DEFINED = re.compile(r"""-D\s*\w+=('[^']*'|"[^"]*"|\S+)""")
 _NINJA_STATUS = re.compile(r"^\[(\d+)/(\d+)\] ", re.MULTILINE)
 
 
 class BuildLog:
-    """Output that is written as it comes: to a file that a user named, and to one that is kept."""
+    """A log of build output, in a file of the user's choice and in one in the cache."""
 
     def __init__(self, named: Path | None, kept: Path | None = None) -> None:
         self._named, self._kept = named, kept
@@ -52,11 +52,11 @@ class BuildLog:
 
 @dataclass(frozen=True)
 class BuildSteps:
-    """Commands that make a build in a folder.
+    """The commands of a build in a folder.
 
     Attributes:
-        what: is built, in words: the benchmark.
-        words: which tell of the progress.
+        what: what is built, for errors: "the benchmark".
+        words: the description for progress reports.
     """
 
     folder: Path
@@ -86,36 +86,36 @@ class BuildSteps:
         )
 
     def _report(self, output: str) -> None:
-        """Tells how far Ninja is: ``[12/87] Building CXX object ...``."""
+        """Reports progress from Ninja's output: ``[12/87] Building CXX object ...``."""
         if found := _NINJA_STATUS.findall(output):
             done, total = found[-1]
             ON_STEP.get()(self.words, int(done), int(total))
 
 
 def _without_definitions(output: str, environment: Mapping[str, str]) -> str:
-    """What tools said, without what compiler flags define: that may be a password."""
+    """Removes values of -D flags from output, as they may be secrets."""
     for flags in (value for name, value in environment.items() if name.endswith("FLAGS")):
         for value in (found.strip("\\\"' ") for found in _DEFINED.findall(flags)):
-            # As short as -DNDEBUG=1, it is no password, and may stand anywhere.
+            # A value as short as in -DNDEBUG=1 is no secret, and may occur anywhere.
             output = output.replace(value, "***") if len(value) > 3 else output
     return output
 
 
 def require_private(file: Path, what: str) -> None:
-    """Refuses what others may have laid into the cache.
+    """Refuses a file that others may have put into the cache.
 
     Raises:
-        EnvironmentFault: it is another user's, or others can write it.
+        EnvironmentFault: another user owns it or can write it.
     """
     if why := who_else_wrote(file):
         raise EnvironmentFault(f"{what} {file} is not used: {why}", hint=how_to_trust(file, why))
 
 
 def find_tool(name: str, folder_constant: str) -> str:
-    """The path of cmake or ninja: from its wheel, else from PATH.
+    """Returns the path of cmake or ninja, from its wheel or else from PATH.
 
     Raises:
-        MissingComponent: there is none.
+        MissingComponent: it is not found.
     """
     try:
         folder = getattr(importlib.import_module(name), folder_constant)
@@ -129,7 +129,7 @@ def find_tool(name: str, folder_constant: str) -> str:
 
 @contextmanager
 def scratch_folder(cache: Path) -> Iterator[Path]:
-    """A folder on the cache's file system, so that a rename puts the result in place."""
+    """Makes a scratch folder in the cache, so that a rename can move the result into place."""
     folder = ""
     try:
         make_private_folder(cache)
@@ -147,9 +147,9 @@ def scratch_folder(cache: Path) -> Iterator[Path]:
 
 
 def _remove_left_over(cache: Path) -> None:
-    """Removes what builds that were killed have left: homes have quotas."""
+    """Removes scratch folders of killed builds, since homes have quotas."""
     for folder in cache.glob(f"{_BUILDING}*"):
-        with suppress(OSError):  # another process removed it just now
+        with suppress(OSError):  # another process has just removed it
             if time.time() - folder.stat().st_mtime > _LEFT_OVER_S:
                 shutil.rmtree(folder, ignore_errors=True)
 
@@ -159,7 +159,7 @@ def last_lines(text: str) -> str:
 
 
 def digest_of(folder: Path, files: Iterable[Path]) -> str:
-    """A key of the names and texts of files below a folder."""
+    """Returns a digest of the names and contents of files below a folder."""
     digest = hashlib.sha256()
     for path in files:
         if is_file(path):

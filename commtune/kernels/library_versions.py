@@ -1,4 +1,4 @@
-"""Versions of the libraries that an MPI loads by itself, without a launcher and a build."""
+"""Finds the versions of libraries that an MPI loads, without a launcher and a build."""
 
 from __future__ import annotations
 
@@ -14,21 +14,20 @@ from commtune.kernels.python_bench.libraries import VERSIONS_SIGN
 from commtune.model import MpiFlavour, MpiInstallation
 
 _LIMIT_S = 30.0
-#: What is loaded only for ranks on several nodes; what the user says of it comes first.
+#: Settings to load libraries that are for several nodes only; the user's take precedence.
 _BETWEEN_NODES = {MpiFlavour.INTEL: {"I_MPI_FABRICS": "shm:ofi"}}
 
 
 def probe_library_versions(
     mpi: MpiInstallation, environment: Mapping[str, str]
 ) -> dict[str, str] | None:
-    """Versions, by the catalogue's names, of what a process of its own loads with the MPI.
+    """Returns versions of libraries that a single process with the MPI loads, by catalogue.
 
     Args:
-        environment: of that process; what the MPI needs is added.
+        environment: environment of the process; the MPI's variables are added.
 
     Returns:
-        ``None`` where the MPI does not start like that, as on a login node from which only jobs
-        may.
+        ``None`` if the MPI can't start without a launcher here, as on some login nodes.
     """
     module = "commtune.kernels.python_bench.libraries"
     between = _BETWEEN_NODES.get(mpi.flavour, {})
@@ -51,7 +50,7 @@ def probe_library_versions(
 
 
 def versions_in(header: Mapping[str, Any] | None) -> dict[str, str]:
-    """What a run's header says of versions that it knows."""
+    """Returns the versions of libraries in a run's header."""
     said = (header or {}).get("versions")
     if not isinstance(said, Mapping):
         return {}

@@ -1,4 +1,4 @@
-"""Building the library that counts a program's messages, once for each MPI."""
+"""Builds the library that counts a program's messages, with a cache."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from commtune.model import MpiInstallation, content_key
 from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 
-#: The folder (an environment variable) that each process writes its counts to.
+#: The environment variable with the folder to which each process writes its counts.
 COUNTS_FOLDER = "COMMTUNE_MESSAGES"
 _SOURCES = Path(__file__).parent / "message_counts"
 _LIBRARY = "libcommtune-messages.so"
 
 
 def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
-    """The library for an MPI, built if the cache doesn't have it.
+    """Returns the library for an MPI; builds it if the cache doesn't have it.
 
     Raises:
-        BuildFailed: it doesn't compile; the message ends in the compiler's last words.
+        BuildFailed: it doesn't compile; with the end of the compiler's output.
         EnvironmentFault: the cache can't be written, or is full.
     """
     sources = sorted(_SOURCES.glob("*.cpp"))
@@ -44,7 +44,7 @@ def build_message_counter(mpi: MpiInstallation, cache: Path) -> Path:
             scratch, environment, log, what="the counter of messages", words="compiling"
         )
         options = ["-std=c++17", "-O2", "-fPIC", "-shared", *map(str, sources)]
-        # The library brings MPI into programs that load it later, such as Python.
+        # By its rpath, the library finds MPI for programs that load MPI later, such as Python.
         rpath = f"-Wl,-rpath,{mpi.prefix / 'lib'}"
         steps.run([str(mpi.compiler), *options, "-o", str(scratch / _LIBRARY), rpath])
         make_private_folder(library.parent)

@@ -1,4 +1,4 @@
-"""Which program measures a workload, where it is not the native benchmark; and what it is."""
+"""Chooses the program for a workload if it isn't the native benchmark, and identifies it."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from commtune.kernels.records import read_records
 from commtune.paths import is_file
 from commtune.tuner.ports import Records
 
-#: Bytes of a file that are read to know it again.
+#: The most bytes of a file for a digest of its content.
 _LONGEST_READ = 64 * 2**20
 
-#: Names under which the system's own libraries are found, for an MPI that is part of it.
+#: Names of MPI libraries on the system's default path.
 _SYSTEM_NAMES = {
     model.MpiFlavour.MPICH: ("libmpich.so.12", "libmpi.so.12"),
     model.MpiFlavour.OPENMPI: ("libmpi.so.40",),
@@ -40,7 +40,7 @@ class PythonProgram:
     """The Python benchmark; implements ``tuner.ports.Program``.
 
     Attributes:
-        pattern: a user's pattern, FILE.py:CLASS, with an absolute path; empty for operations.
+        pattern: a user's pattern as FILE.py:CLASS with an absolute path; empty for operations.
     """
 
     libmpi: str
@@ -68,7 +68,7 @@ class PythonProgram:
             "env-names": ",".join(self.env_names),
             "libmpi": self.libmpi,
         }
-        # -P: the folder that it is started in is no place to import from.
+        # -P prevents imports from the working directory.
         command = [sys.executable, "-P", "-m", "commtune.kernels.python_bench"]
         return [*command, *(f"--{name}={value}" for name, value in options.items() if value != "")]
 
@@ -82,24 +82,24 @@ AnyProgram = NativeProgram | PythonProgram | CommandProgram
 def other_program(
     workload: model.Workload, mpi: model.MpiInstallation, watched: Sequence[str], path: str = ""
 ) -> PythonProgram | CommandProgram | None:
-    """The program that measures a workload; ``None`` where that is the native benchmark.
+    """Returns the program that measures a workload; ``None`` for the native benchmark.
 
     Args:
-        watched: variables whose values every rank is to report, as far as it can.
-        path: PATH of a user's own command; empty for that of its launcher.
+        watched: variables whose values ranks report if they can.
+        path: PATH for a user's own command; empty for the launcher's.
 
     Raises:
         MissingComponent: mpi4py is not installed.
-        UserError: the benchmark in Python doesn't know the operation.
+        UserError: the Python benchmark doesn't support the operation.
     """
     own = workload.own or model.OwnBenchmark()
     if own.command:
-        # In jobs, modules and containers bring the MPI; here it would be the first that is found.
+        # In jobs, environment modules and containers provide the MPI, so it is not looked up here.
         libmpi = libmpi_of(mpi) if path else ""
         return CommandProgram(own.command, own.output, Path(own.folder), path, libmpi)
     if model.Backend(workload.backend).is_native:
         return None
-    # Found and not imported: it would load an MPI library into the controller.
+    # It is not imported, as that would load an MPI library into the controller.
     if importlib.util.find_spec("mpi4py") is None:
         raise MissingComponent(
             f"the backend {workload.backend} needs mpi4py",
@@ -114,13 +114,13 @@ def other_program(
 
 
 def watching_program(program: Any, names: Sequence[str]) -> Any:
-    """The same program, with the values of other variables reported, if it can tell them."""
+    """Returns a program that reports the values of other variables, if it supports that."""
     is_ours = isinstance(program, NativeProgram | PythonProgram)
     return replace(program, env_names=tuple(names)) if is_ours else program
 
 
 def sources_of(workload: model.Workload) -> str:
-    """What measures a workload, as a key: results of another one don't compare."""
+    """Returns a digest of the benchmark's sources; results of different ones aren't comparable."""
     own = workload.own or model.OwnBenchmark()
     if own.command or model.Backend(workload.backend).is_native:
         return digest_of_sources()[:16]
@@ -132,12 +132,12 @@ def sources_of(workload: model.Workload) -> str:
 
 
 def files_of(workload: model.Workload) -> dict[str, str]:
-    """Keys of the files that a user's command names: with another key it is another program."""
+    """Returns digests of the files that a user's command names, which identify the program."""
     own = workload.own or model.OwnBenchmark()
     found: dict[str, str] = {}
     for index, word in enumerate(own.command):
-        # --config=FILE names one too. The program itself is a file only by a path: what PATH finds
-        # is the machine's, and changes with every update of it.
+        # --config=FILE names a file too. A program without a path is not included, since what PATH
+        # finds may change with every update of the machine.
         for name in dict.fromkeys((word, word.partition("=")[2])):
             if name and (index > 0 or "/" in name) and (key := _key(Path(own.folder) / name)):
                 found[name] = key
@@ -145,18 +145,18 @@ def files_of(workload: model.Workload) -> dict[str, str]:
 
 
 def _key(file: Path) -> str:
-    """A key of what is in a file; empty where there is none that can be read."""
-    with suppress(OSError, ValueError):  # a name that is too long, or no name of a file
+    """Returns a digest of a file; empty if there is no readable file."""
+    with suppress(OSError, ValueError):  # the name is too long or invalid
         if is_file(file):
             length = file.stat().st_size
-            if length > _LONGEST_READ:  # such as data: its length tells
+            if length > _LONGEST_READ:  # for large files such as data, the length must do
                 return f"{length} bytes"
             return hashlib.sha256(file.read_bytes()).hexdigest()[:16]
     return ""
 
 
 def libmpi_of(mpi: model.MpiInstallation) -> str:
-    """Where mpi4py is to look for the library of an MPI, as MPI4PY_LIBMPI says it."""
-    # An mpi4py that was built for one MPI has its library already, and pays no attention.
+    """Returns the value of MPI4PY_LIBMPI by which mpi4py finds the library of an MPI."""
+    # An mpi4py that was built for one MPI is linked to its library, and ignores this.
     names = _SYSTEM_NAMES.get(mpi.flavour, ())
     return os.pathsep.join(library_folders(mpi.prefix) or names)

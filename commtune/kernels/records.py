@@ -1,4 +1,4 @@
-"""Reading the benchmark's records (JSON Lines, contract version 1), whatever their state."""
+"""Reads the benchmark's records (JSON Lines, contract version 1), even damaged ones."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _Record = Mapping[str, Any]
 
 
 def read_records(path: Path, request: RunRequest | None = None) -> Records:
-    """Reads a record file, whatever its state; a missing file gives empty records.
+    """Reads a record file, even a damaged one; a missing file gives empty records.
 
     Args:
-        request: what was asked for; with it, records that answer something else are problems.
+        request: the request; records that don't match it are reported as problems.
     """
     try:
         content = read_kept(path, _LARGEST_FILE + 1)
@@ -36,7 +36,7 @@ def read_records(path: Path, request: RunRequest | None = None) -> Records:
         return Records()
     except OSError as error:
         return Records(problems=(f"{path} can't be read: {error.strerror}",))
-    # It may come from a run that was killed, ran out of disk, or went mad: the answer is what
+    # The run may have been killed, run out of disk, or written garbage. So the result is what
     # could be read and a list of problems in words, never an exception.
     reader = _Reader(request)
     reader.read(content)
@@ -139,7 +139,7 @@ class _Reader:
         self.measurements.append(measurement)
 
     def _later(self, record: _Record) -> str:
-        """The operation of a measurement, if it is one of ``Workload.then``; else empty."""
+        """Returns the operation of a measurement if it is in ``Workload.then``; else empty."""
         if "operation" not in record:
             return ""
         name = str(record["operation"])[:40]
@@ -197,11 +197,11 @@ def _compare(header: _Record, request: RunRequest) -> None:
     asked: dict[str, object] = {"run_id": request.run_id, "operation": str(workload.operation)}
     asked |= {n: getattr(workload, n) for n in ("backend", "dtype", "reduction", "ranks")}
     _expect(header, asked)
-    if "aggressors" in header:  # as with --aggressors: no time of a quiet network
+    if "aggressors" in header:  # it ran with --aggressors, so times include their traffic
         raise _Invalid("aggressors sent beside it, which were not requested")
     shape = header.get("shape")
     if workload.operation.is_pattern and isinstance(shape, dict):
-        # Only what the operation uses is there.
+        # The header has only what the operation uses.
         _expect(shape, {n: getattr(workload.shape, n) for n in _SHAPE if n in shape})
 
 
@@ -242,7 +242,7 @@ def _time(times: _Record, name: str, size: int) -> float:
 
 
 def beyond_the_run(measurements: Iterable[Measurement], elapsed_s: float) -> Iterator[str]:
-    """A problem for the first time that is longer than its run took; 0 where nobody knows that."""
+    """Yields a problem for the first time longer than its run, which took 0 s if unknown."""
     for one in measurements:
         if elapsed_s and (problem := problem_of_time(one.max_s, one.bytes, elapsed_s)):
             yield f"{one.bytes} bytes: {problem}"
@@ -282,7 +282,7 @@ def _traced(record: _Record) -> SizeTrace:
 def _parse(line: bytes) -> _Record:
     try:
         record = json.loads(line, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:  # ValueError: no JSON, or no UTF-8
+    except (ValueError, RecursionError) as error:  # ValueError: not JSON, or not UTF-8
         raise _Invalid("not JSON") from error
     if not isinstance(record, dict):
         raise _Invalid("not a JSON object")
@@ -290,12 +290,12 @@ def _parse(line: bytes) -> _Record:
 
 
 def _refuse_constant(name: str) -> NoReturn:
-    # Python's JSON knows NaN and Infinity; the contract does not.
+    # Python's json accepts NaN and Infinity, the contract doesn't.
     raise _Invalid(f"{name} is not a number")
 
 
 def _samples(record: _Record) -> tuple[float, ...]:
-    """The samples in seconds."""
+    """Returns the samples in seconds."""
     found = record.get("samples_ns")
     if not isinstance(found, list) or not found or not all(_is_amount(s) for s in found):
         raise _Invalid("samples_ns is not a list of times")
@@ -312,7 +312,7 @@ def _number(record: _Record, name: str) -> float:
 
 
 def _is_amount(value: object) -> TypeGuard[int | float]:
-    # bool is an int to Python; 1e999 is infinity to its JSON; and isfinite(10**400) overflows.
+    # In Python, bool is an int, JSON's 1e999 is infinity, and isfinite(10**400) overflows.
     if not isinstance(value, int | float) or isinstance(value, bool):
         return False
     return 0 <= value < _BEYOND_ANY_AMOUNT
@@ -326,7 +326,7 @@ def _positive(record: _Record, name: str) -> float:
 
 
 def _if_there(record: _Record, name: str, unit: float = 1.0) -> float | None:
-    """A number above 0 in a unit; null where nobody could measure it."""
+    """Returns a positive number, multiplied by a unit; ``None`` if it was not measured."""
     return None if record.get(name) is None else _positive(record, name) * unit
 
 
@@ -345,5 +345,5 @@ def _object(record: _Record, name: str) -> _Record:
 
 
 def _shown(value: object) -> str:
-    """A value of a file that went mad may be long."""
+    """Shortens a value, which may be long in a damaged file."""
     return repr(str(value)[:40])

@@ -1,6 +1,6 @@
-"""Finding what the benchmark's GPU code is built with: CUDA or HIP, and NCCL or RCCL.
+"""Finds the toolchain for the benchmark's GPU code: CUDA or HIP, and NCCL or RCCL.
 
-Everything is looked for in the environment that is given, so what a module system loaded counts.
+The search uses the given environment, including loaded environment modules.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from commtune.model import GpuKind
 from commtune.paths import is_file
 
 _PROBE_LIMIT_S = 30.0
-#: Folders of libraries below a prefix.
+#: Library folders below a prefix.
 _LIBRARY_FOLDERS = ("lib", "lib64", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu")
 
-#: The version of a library whose header says none.
+#: The version of a library whose header doesn't have it.
 UNKNOWN = "unknown"
 _ASK_XCCL = """
 import ctypes, sys
@@ -33,8 +33,7 @@ if ctypes.CDLL(sys.argv[1]).ncclGetVersion(ctypes.byref(version)) == 0:
     print(version.value)
 """
 
-#: Python's packages that make up a CUDA which the driver of CUDA 13.0 runs, and all newer ones;
-#: as they are tested.
+#: The tested Python packages of a CUDA toolkit that runs with drivers of CUDA 13.0 or newer.
 _CUDA_PACKAGES = (
     "nvidia-cuda-nvcc==13.0.88", "nvidia-cuda-crt==13.0.88", "nvidia-nvvm==13.0.88",
     "nvidia-cuda-runtime==13.0.96", "nvidia-cuda-cccl==13.0.85",
@@ -45,10 +44,10 @@ _CUDA_OF_PACKAGES = "13"
 
 @dataclass(frozen=True)
 class Xccl:
-    """NCCL or RCCL, to compile and link with.
+    """An installation of NCCL or RCCL to compile and link with.
 
     Attributes:
-        version: of the header, ``2.28.9``.
+        version: version in the header, such as ``2.28.9``.
         root: the folder above ``include`` and ``lib``.
     """
 
@@ -61,12 +60,13 @@ class Xccl:
 
 @dataclass(frozen=True)
 class Toolchain:
-    """What GPU code is compiled with.
+    """A toolchain for GPU code.
 
     Attributes:
         root: the folder above ``bin`` of CUDA or ROCm.
-        version: of the toolkit, ``13.0``.
-        architectures: to build for: ``90``, ``gfx90a``.
+        version: version of the toolkit, such as ``13.0``.
+        architectures: GPU architectures to build for, such as ``90`` or ``gfx90a``.
+        xccl: NCCL or RCCL; ``None`` if there is none.
     """
 
     kind: GpuKind
@@ -77,7 +77,7 @@ class Toolchain:
     xccl: Xccl | None = None
 
     def plain(self) -> dict[str, object]:
-        """What tells one toolchain from another, as plain data."""
+        """Returns plain data that identifies the toolchain."""
         x = self.xccl
         return {
             "kind": str(self.kind),
@@ -90,7 +90,7 @@ class Toolchain:
 
 @dataclass(frozen=True)
 class _Family:
-    """Where one vendor's things are: toolchains.yaml."""
+    """A vendor's names and paths, from toolchains.yaml."""
 
     words: str
     compiler: str
@@ -113,14 +113,14 @@ def _family(kind: GpuKind) -> _Family:
 def find_toolchain(
     kind: GpuKind, environment: Mapping[str, str], architectures: Sequence[str] = ()
 ) -> Toolchain:
-    """The toolchain of a kind.
+    """Finds the toolchain for a kind of GPU.
 
     Args:
-        architectures: to build for; those of this machine's GPUs where none are given.
+        architectures: GPU architectures to build for; by default those of this machine.
 
     Raises:
-        MissingComponent: there is no compiler; or no GPU, and no architecture was given.
-        UserError: an architecture is none of that kind.
+        MissingComponent: there is no compiler; or there is no GPU and no architecture was given.
+        UserError: an architecture is not one of this kind.
     """
     family = _family(kind)
     named = tuple(_architecture(kind, written) for written in architectures)
@@ -137,7 +137,7 @@ def find_toolchain(
 
 
 def why_no_xccl(toolchain: Toolchain) -> str:
-    """What to say where a toolchain has no NCCL or RCCL, and how to come by one that fits."""
+    """Returns a message on a missing NCCL or RCCL, with ways to get a suitable one."""
     family = _family(toolchain.kind)
     name, (variable, *_) = family.xccl, family.xccl_roots
     ways = [f"module load {name}", f"set {variable}"]
@@ -147,7 +147,7 @@ def why_no_xccl(toolchain: Toolchain) -> str:
 
 
 def _architecture(kind: GpuKind, written: str) -> str:
-    """``90`` for sm_90, 9.0 and 90; AMD's names as they are."""
+    """Normalizes an architecture: ``90`` for sm_90, 9.0 and 90; AMD's names unchanged."""
     word = written.strip().lower().removeprefix("sm_").replace(".", "")
     pattern = r"\d{2,3}[af]?" if kind is GpuKind.CUDA else r"gfx[0-9a-f]+(:[a-z+:-]+)?"
     if not re.fullmatch(pattern, word):
@@ -167,10 +167,10 @@ def _compiler(
             if _is_program(compiler):
                 return compiler.parent.parent, compiler
     if found := shutil.which(family.compiler, path=environment.get("PATH", os.defpath)):
-        # A link in /usr/bin says nothing of where the toolkit is; where it points to does.
+        # A symbolic link in /usr/bin leads to the toolkit.
         compiler = Path(found).resolve()
         return compiler.parent.parent, compiler
-    # Wheels come last: what a site installed fits its driver.
+    # Wheels are last, since what a site installed fits its driver.
     places = [Path(place) for place in family.places]
     for root in (*places, *(folder / name for folder in packages for name in family.packaged)):
         compiler = root / "bin" / family.compiler
@@ -184,12 +184,12 @@ def _compiler(
 def _xccl(
     family: _Family, toolkit: Path, environment: Mapping[str, str], packages: Sequence[Path]
 ) -> Xccl | None:
-    """The first place that has both header and library."""
+    """Returns the first installation with both header and library."""
     named = [Path(environment[name]) for name in family.xccl_roots if environment.get(name)]
-    # Many sites' modules set nothing else that says where a library is.
+    # Environment modules of many sites set no other variable with the prefix of a library.
     loaded = [Path(part) for part in environment.get("CMAKE_PREFIX_PATH", "").split(":") if part]
     wheels = [folder / name for folder in packages for name in family.xccl_packaged]
-    # Beside CUDA in NVIDIA's HPC SDK.
+    # NVIDIA's HPC SDK has NCCL in a folder next to CUDA's.
     bundled = toolkit.parent.parent / "comm_libs" / family.xccl
     for root in (*named, *loaded, toolkit, bundled, Path("/usr"), Path("/usr/local"), *wheels):
         headers = (root / "include" / header for header in family.header)
@@ -202,7 +202,7 @@ def _xccl(
 
 
 def _library(root: Path, name: str) -> Path | None:
-    """The wheels have no libnccl.so without a number behind it."""
+    """Finds a library, also as lib*.so.N only, as in the wheels of NCCL."""
     for folder in _LIBRARY_FOLDERS:
         found = sorted((root / folder).glob(f"lib{name}.so*"))
         if found:
@@ -211,43 +211,43 @@ def _library(root: Path, name: str) -> Path | None:
 
 
 def _parse_xccl_version(header: str) -> str:
-    """The version in nccl.h or rccl.h; ``unknown`` where it isn't said."""
+    """Parses the version in nccl.h or rccl.h; ``unknown`` if it isn't there."""
     macros = dict(re.findall(r"^#define NCCL_(MAJOR|MINOR|PATCH) (\d+)", header, re.MULTILINE))
     parts = [macros.get(part) for part in ("MAJOR", "MINOR", "PATCH")]
     return ".".join(part for part in parts if part) if all(parts) else UNKNOWN
 
 
 def ask_xccl_version(library: Path, environment: Mapping[str, str]) -> str:
-    """The version that NCCL or RCCL says of itself; ``unknown`` where it can't be loaded."""
-    # In a process of its own: what is loaded here stays, and a bad library ends only that one.
+    """Returns the version that a library of NCCL or RCCL reports; ``unknown`` if it can't load."""
+    # A separate process, since a loaded library stays, and a broken one may crash.
     said = _ask([sys.executable, "-c", _ASK_XCCL, str(library)], environment).strip()
     if not said.isdecimal():
         return UNKNOWN
-    # 2.8.4 is 2804, and 2.28.9 is 22809: one more digit since 2.9.
+    # 2.8.4 is 2804, but 2.28.9 is 22809, with one more digit since 2.9.
     major, rest = divmod(int(said), 10_000 if int(said) >= 10_000 else 1000)
     return f"{major}.{rest // 100}.{rest % 100}"
 
 
 def _parse_version(kind: GpuKind, text: str) -> str:
-    """The toolkit's version in what ``nvcc --version`` or ``hipcc --version`` prints."""
+    """Parses the toolkit's version in the output of ``nvcc --version`` or ``hipcc --version``."""
     pattern = r"release [\d.]+, V([\d.]+)" if kind is GpuKind.CUDA else r"HIP version: (\S+)"
     found = re.search(pattern, text)
     return found[1] if found else UNKNOWN
 
 
 def _parse_compute_capabilities(text: str) -> list[str]:
-    """From ``nvidia-smi --query-gpu=compute_cap --format=csv,noheader``: ``9.0`` is 90."""
+    """Parses ``nvidia-smi --query-gpu=compute_cap --format=csv,noheader``: ``9.0`` is 90."""
     found = re.findall(r"^\s*(\d+)\.(\d+)\s*$", text, re.MULTILINE)
     return sorted({major + minor for major, minor in found}, key=int)
 
 
 def _parse_agents(text: str) -> list[str]:
-    """From ``rocm_agent_enumerator`` or ``rocminfo``; gfx000 is the processor."""
+    """Parses ``rocm_agent_enumerator`` or ``rocminfo``, without gfx000, which is the CPU."""
     return sorted(set(re.findall(r"\bgfx[0-9a-f]+\b", text)) - {"gfx000"})
 
 
 def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
-    """Those of this machine's GPUs."""
+    """Returns the architectures of this machine's GPUs."""
     if kind is GpuKind.CUDA:
         query = ["nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"]
         found = _parse_compute_capabilities(_ask(query, environment))
@@ -266,7 +266,7 @@ def _architectures(kind: GpuKind, root: Path, environment: Mapping[str, str]) ->
 
 
 def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What a program prints; nothing where it isn't there or fails."""
+    """Returns the output of a program; empty if it is missing or fails."""
     program = shutil.which(words[0], path=environment.get("PATH", os.defpath))
     if program is None:
         return ""
@@ -280,7 +280,7 @@ def _ask(words: Sequence[str], environment: Mapping[str, str]) -> str:
 
 
 def _package_folders(environment: Mapping[str, str]) -> list[Path]:
-    """Where packages of this Python are, then those of the Pythons below it and on PATH."""
+    """Returns the package folders of this Python, its base Python, and the Python on PATH."""
     code = "import sys; print('\\n'.join(p for p in sys.path if p.endswith('-packages')))"
     folders = [folder for folder in sys.path if folder.endswith("-packages")]
     for program in (str(Path(sys.base_prefix) / "bin" / "python3"), "python3"):
@@ -293,7 +293,7 @@ def _is_program(path: Path) -> bool:
 
 
 def _may(path: Path, mode: int) -> bool:
-    """Whether a file is there that we may read or start; not in folders that are closed to us."""
+    """Whether a file exists that we may access in a mode; false in folders without access."""
     try:
         return is_file(path) and os.access(path, mode)
     except OSError:

@@ -1,6 +1,6 @@
-"""Building the tuner plugin for NCCL, once: a shared library in the cache.
+"""Builds the tuner plugin for NCCL, a shared library, with a cache.
 
-It takes a C++ compiler; neither an MPI nor a GPU nor NCCL.
+It needs a C++ compiler, but no MPI, GPU or NCCL.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from commtune.paths import is_file
 from commtune.private_files import make_private_folder
 from commtune.progress import ON_STEP
 
-#: By which NCCL is told of a plugin.
+#: The environment variable that selects NCCL's plugin.
 PLUGIN_VARIABLE = "NCCL_TUNER_PLUGIN"
-#: What ours calls itself.
+#: The name that our plugin reports.
 OWN_PLUGIN = "commtune"
 _TUNER_LIBRARY = "libnccl-tuner-commtune.so"
-#: What a plugin's tables of functions begin with is its name. NCCL takes the newest that it knows.
+#: A program that prints a plugin's name, which is the first member of its function tables. NCCL
+#: uses the newest table that it knows.
 _ASKING = """\
 import ctypes, sys
 library = ctypes.CDLL(sys.argv[1])
@@ -48,21 +49,21 @@ _ASKING_LIMIT_S = 30.0
 _SOURCES = Path(__file__).parent / "tuner"
 _LOG = "build.log"
 _WORDS = "building the tuner plugin"
-#: By which a user says what CMake compiles with.
+#: Variables by which users select compiler and flags for CMake.
 _VARIABLES = ("CXX", "CXXFLAGS", "LDFLAGS")
 
 
 def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) -> Path:
-    """The plugin's library, built if the cache doesn't have it.
+    """Returns the plugin's library; builds it if the cache doesn't have it.
 
     Args:
-        cache: folder for libraries, made if need be.
+        cache: folder for libraries, made if necessary.
         log: file for the output of CMake and the compiler.
-        again: build it whether the cache has it or not.
+        again: whether to build even if the cache has it.
 
     Raises:
         MissingComponent: there is no CMake or Ninja.
-        BuildFailed: there is no compiler, or it fails; the message ends in its last words.
+        BuildFailed: there is no compiler, or it fails; with the end of its output.
         EnvironmentFault: the cache can't be written, or is full.
         UserError: the log can't be written.
     """
@@ -70,7 +71,7 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
     if is_file(library) and not again:
         require_private(library, "the tuner plugin")
         return library
-    # Several processes may build at once, each in a folder of its own: the last one stays.
+    # Several processes may build at once, each in its own folder; the last build is kept.
     with scratch_folder(cache) as scratch:
         ON_STEP.get()(_WORDS, 0, 0)
         said = BuildLog(log, kept=scratch / _LOG)
@@ -87,17 +88,17 @@ def build_tuner(cache: Path, *, log: Path | None = None, again: bool = False) ->
 
 
 def find_plugin_name(written: str, environment: Mapping[str, str]) -> str:
-    """What the plugin calls itself that NCCL loads; ``commtune`` for ours.
+    """Returns the name that a plugin for NCCL reports; ``commtune`` for ours.
 
     Args:
-        written: the value of NCCL_TUNER_PLUGIN: a path, a library's name, or the end of one.
+        written: the value of NCCL_TUNER_PLUGIN: a path, a library's name, or its suffix.
 
     Raises:
-        UserError: there is no such plugin; with what the loader says.
+        UserError: there is no such plugin; with the loader's message.
     """
     tried = (written,) if "/" in written else (written, f"libnccl-tuner-{written}.so")
     for name in tried:
-        # In a process of its own: a library that is loaded may do anything.
+        # A separate process, since a loaded library may do anything.
         asked = process.run_process(
             [sys.executable, "-I", "-c", _ASKING, name],
             environment=environment,
@@ -116,7 +117,7 @@ def _key() -> str:
         {
             "sources": digest_of(_SOURCES, files),
             "version": commtune.__version__,
-            # A home may be shared by machines of several kinds.
+            # Machines of several kinds may share a home.
             "machine": [platform.machine(), *platform.libc_ver()],
             "variables": {name: os.environ.get(name) for name in _VARIABLES},
         }

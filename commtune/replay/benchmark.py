@@ -1,7 +1,7 @@
-"""Plays recorded grids back through the benchmark port, with a clock of its own.
+"""Plays recorded grids back through the benchmark port, in virtual time.
 
-Nothing is measured: what comes out says something of the recording, and nothing of the machine
-that it is played on. Every result is marked as simulated, and so is every profile made from it.
+Nothing is measured: results are about the recording, not about the machine that plays it back.
+Every result is marked as simulated, and so is every profile made from it.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ from commtune.spaces.space import Space
 
 __all__ = ["Grid", "RecordedRun", "ReplayBenchmark", "VirtualClock", "check_plan", "load_grid"]
 
-#: What a candidate for playback loses, in the units of a difference between log canaries: having
-#: been played lately; and lying half the recording away in time. Two runs at one machine state
-#: differ by about 0.03, at two speeds by 1 or more: neither outweighs another speed.
+#: Penalties of a run that was played recently, and of one that is half the recording away in time,
+#: in units of a difference of log canaries. Two runs in one machine state differ by about 0.03, in
+#: different states by 1 or more, so that neither penalty outweighs another state.
 _RECENT, _FAR = 0.3, 0.1
-#: Runs this much worse than the best one are as good, and one of them is drawn.
+#: One run is drawn among those whose penalty is at most this much above the smallest.
 _AS_GOOD = 0.1
 
 
 @dataclass
 class VirtualClock:
-    """Time that passes only in runs, seconds."""
+    """A clock in seconds that advances only by runs."""
 
     now: float = 0.0
 
@@ -45,29 +45,28 @@ class VirtualClock:
 
 @dataclass
 class ReplayBenchmark:
-    """Implements ``tuner.ports.Benchmark`` over a recording.
+    """A benchmark (``tuner.ports.Benchmark``) that plays back a recording.
 
-    A virtual time, begun at a seeded place of the recording, goes on with every run's wall
-    seconds and starts again at the recording's end. What the machine was like at that time is
-    known from the run that was recorded then, of whatever configuration: its canaries. Of the
-    runs of the asked configuration, one is played that met the machine most alike: by the canaries
-    before and after every size, then by nearness in time; of several about as good ones, one
-    that was not played lately, drawn at random.
+    Virtual time starts at a seeded place of the recording, advances by the wall seconds of every
+    run, and wraps around at the recording's end. The canaries of the run that was recorded at that
+    time, of whatever configuration, tell the state of the machine. Of the requested configuration,
+    the run with the most similar state is played: by the canaries before and after every size,
+    then by nearness in time. Among several similar ones, a run that was not played recently is
+    drawn at random.
 
-    So runs that follow each other share the machine's speed, or see it change, as they did when
-    recorded; speeds last as long, and drift over the recording stays. What this can't keep:
+    So consecutive runs share the machine's state, or see it change, as in the recording; states
+    last as long, and drift is preserved. There are limits:
 
-    - A configuration has only its recorded runs. Asked for more often, the same ones come again:
-      more runs make an interval narrower around the recording's truth (``Grid.truth``), which
-      itself is known no better than from the recorded runs.
-    - What disturbed single runs and left no mark in a canary comes when the run is drawn, not
-      when it happened.
-    - A run takes the recorded wall seconds even if fewer sizes are asked for.
+    - A configuration has only its recorded runs, which repeat. More runs narrow an interval
+      around the recording's truth (``Grid.truth``), which is itself uncertain.
+    - A disturbance of a single run that no canary shows occurs when the run is drawn, not at
+      its time in the recording.
+    - A run takes the recorded wall seconds even if fewer sizes are requested.
 
-    The same seed and the same requests from the same ``clock`` give the same results.
+    Equal seeds, requests and start of ``clock`` give equal results.
 
     Attributes:
-        clock: to be handed to whatever keeps budgets.
+        clock: the virtual clock, which budgets must use.
     """
 
     grid: Grid
@@ -82,13 +81,13 @@ class ReplayBenchmark:
         return self.grid.header.name
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
-        """Plays a recorded run of the request's configuration, in no time at all.
+        """Plays a recorded run of the request's configuration, without waiting.
 
-        A run that took longer than the limit ends as timed out at the limit, without sizes.
+        A run that took longer than the limit is timed out then, without measurements.
 
         Raises:
-            CampaignError: the grid has no such configuration, sizes or operation; see
-                ``check_plan``, which says so before a campaign begins.
+            CampaignError: the grid lacks the configuration, sizes or operation, which
+                ``check_plan`` checks before a campaign begins.
         """
         deck = self._deck(request)
         rng = random.Random(f"{self.seed}/{request.block}/{request.position}/{deck.index}")
@@ -113,12 +112,12 @@ class ReplayBenchmark:
         )
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
-        """Recovers nothing: nothing is ever left of a run."""
+        """Returns ``None``, since an interrupted run leaves nothing to recover."""
         del request
         return None
 
     def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
-        """A recording doesn't tell what the library did."""
+        """Returns ``None``, since a recording has no traces of the library."""
         del request, time_limit_s
         return None
 
@@ -145,7 +144,7 @@ class ReplayBenchmark:
 
 
 class _Timeline:
-    """What the machine was like over the recording: log canaries, one row a run."""
+    """The state of the machine over the recording: log canaries, one row per run."""
 
     def __init__(self, grid: Grid) -> None:
         self.span_s = grid.span_s
@@ -154,7 +153,7 @@ class _Timeline:
         self.states = _filled(np.array([_canaries(run, sizes) for run in grid.runs]))
 
     def state_at(self, at_s: float) -> NDArray[np.float64]:
-        """The state at a time: that of the run which was under way, or had ended last."""
+        """Returns the state at a time, from the run in progress or the last before it."""
         place = max(0, bisect_right(self.starts, at_s) - 1)
         state: NDArray[np.float64] = self.states[place]
         return state
@@ -170,7 +169,7 @@ def _canaries(run: RecordedRun, sizes: Sequence[int]) -> list[float]:
 
 
 def _filled(states: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fills gaps by the last known value before them, the first ones by the next; all by 0."""
+    """Fills gaps by the last value before them, or the first value, or 0 if there is none."""
     flat = states.ravel().copy()
     known = np.flatnonzero(~np.isnan(flat))
     if not known.size:
@@ -181,7 +180,7 @@ def _filled(states: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class _Deck:
-    """The recorded runs of one configuration, to be drawn from."""
+    """The recorded runs of a configuration, from which runs are drawn."""
 
     def __init__(self, grid: Grid, index: int, timeline: _Timeline) -> None:
         places = [i for i, run in enumerate(grid.runs) if run.configuration == index]
@@ -190,11 +189,11 @@ class _Deck:
         self._starts = np.array([run.started_s for run in self._runs])
         self._states = timeline.states[places]
         self._half_s = max(timeline.span_s / 2, 1e-9)
-        # Half of them stay undrawn lately, so that there is always a choice.
+        # At most half of the runs count as recent, so that there is always a choice.
         self._lately: deque[int] = deque(maxlen=min(len(places) // 2, 8))
 
     def draw(self, at_s: float, state: NDArray[np.float64], rng: random.Random) -> RecordedRun:
-        """The run to play at a time of the recording, when the machine was in this state."""
+        """Draws the run to play at a time of the recording, given the state of the machine."""
         badness = np.abs(self._states - state).mean(axis=1)
         away_s = np.abs(self._starts - at_s)
         badness += _FAR * np.minimum(away_s, 2 * self._half_s - away_s) / self._half_s
@@ -207,10 +206,10 @@ class _Deck:
 
 
 def check_plan(grid: Grid, plan: Plan) -> None:
-    """Refuses, before anything starts, a campaign that a recording can't answer.
+    """Refuses a campaign that a recording can't play back.
 
     Raises:
-        CampaignError: what the recording lacks.
+        CampaignError: the recording doesn't fit the plan; with the differences.
     """
     header, pinned = grid.header, plan.space.pinned
     problems = _workload_problems(header.workload, plan)
@@ -264,7 +263,7 @@ def _timing_words(timing: model.Timing) -> str:
 
 
 def _space_problems(grid: Grid, space: Space) -> list[str]:
-    # Counted first: a far too large space isn't gone through for what the grid lacks.
+    # Sizes are compared first, since enumeration of a much larger space takes too long.
     count, there = space.count(), len(grid.index)
     if count > there:
         return [f"space {space.name} has {count:,} configurations, the recording {there:,}"]

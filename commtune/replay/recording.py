@@ -1,16 +1,16 @@
-"""Recorded grids: runs of every configuration of a space, as they were measured, in one file.
+"""Reads and writes recorded grids: measured runs of every configuration of a space, in one file.
 
-A grid is a text file of JSON lines, packed by gzip:
+A grid is a file of JSON Lines, compressed by gzip:
 
-1. the header: what was recorded (``GridHeader``), with ``format`` and ``version``;
-2. ``variables`` and ``configurations``, one row of values a configuration, ``null`` for unset;
-3. and further: one line a run, in the order made. ``c`` is the configuration's row, ``t`` its
-   start in seconds since the recording began, ``w`` its wall seconds, ``m`` a list with, for each
-   size of the header, ``[median, canary before, canary after, min, p95]`` in nanoseconds
-   (``null`` where not measured). Where they say something: ``o`` the outcome (else ``ok``),
-   ``why`` it is not ok, ``load`` the share of the machine that other programs took.
+1. the header (``GridHeader``), with ``format`` and ``version``;
+2. ``variables`` and ``configurations``, a row of values per configuration, ``null`` for unset;
+3. from the third line on, a run per line, in the order made. ``c`` is the configuration's row,
+   ``t`` the start in seconds since the recording began, ``w`` the wall seconds, ``m`` a list of
+   ``[median, canary before, canary after, min, p95]`` in nanoseconds for each size of the header
+   (``null`` if not measured). Optional are ``o`` for the outcome (default ``ok``), ``why`` for its
+   reason, and ``load`` for the share of the machine that other programs used.
 
-Times are kept to four significant digits; noise between runs is at least a hundred times larger.
+Times have four significant digits, as noise between runs is at least a hundred times larger.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 
 _FORMAT, _VERSION = "commtune-grid", 1
 _HEAD_LINES = 2
-_LARGEST_FILE = 2**28  # packed or not; 8 KiB a run make it 32,000 runs
-_PER_SECOND = 1e9  # nanoseconds, so that most times need no exponent
+_LARGEST_FILE = 2**28  # bytes, compressed or not; 32,000 runs of 8 KiB
+_PER_SECOND = 1e9  # times are in nanoseconds, so that most need no exponent
 
 
 @dataclass(frozen=True)
 class GridHeader:
-    """What a grid is a recording of. Holds no names of hosts or people, except in ``campaign``.
+    """The header of a grid. Only ``campaign`` may have names of hosts or people.
 
     Attributes:
-        recorded: day, as YYYY-MM-DD.
-        system: the machine's name for people and its shape.
+        recorded: date as YYYY-MM-DD.
+        system: the machine's display name and its hardware.
         stack: MPI ``flavour`` and ``version``, and the operating system; with GPUs ``nccl`` or
             ``rccl``, ``cuda`` or ``hip``, and ``gpu_drivers``; in ``loaded``, versions of
-            libraries below MPI that the space was cut to.
-        workload: its sizes are the ones that every run measured.
-        pinned: variables that were set in every run.
+            libraries below MPI to which the space was restricted.
+        workload: the workload; every run measured its sizes.
+        pinned: variables set in every run.
         benchmark: version and build of the benchmark program.
         campaign: text of the campaign file that named space, workload and timing.
-        seed: of the order in which the runs were made.
-        bus_factor: bus bandwidth divided by size over time.
-        oversubscribed: the ranks had fewer cores than that.
+        seed: seed of the order of runs.
+        bus_factor: bus bandwidth over algorithm bandwidth (size divided by time).
+        oversubscribed: whether there were fewer cores than ranks.
     """
 
     name: str
@@ -84,10 +84,10 @@ class RecordedRun:
     """One recorded run.
 
     Attributes:
-        configuration: its index in the grid.
-        started_s: seconds since the recording began; time between two sessions is left out.
-        sizes: the sizes that were finished, whatever the outcome.
-        detail: why the outcome is not ok.
+        configuration: index of its configuration in the grid.
+        started_s: seconds since the recording began, without the time between sessions.
+        sizes: the measurements of finished sizes, whatever the outcome.
+        detail: the reason if the outcome is not ok.
         other_load: as in ``model.RunResult``.
     """
 
@@ -127,7 +127,7 @@ class RecordedRun:
 
 @dataclass(frozen=True)
 class Grid:
-    """A recording: ``runs`` in the order made, of ``configurations``.
+    """A recording: configurations, and their runs in the order made.
 
     Attributes:
         digest: SHA-256 of the file, in hexadecimal; empty for a grid that is not from a file.
@@ -140,13 +140,13 @@ class Grid:
 
     @cached_property
     def index(self) -> Mapping[Configuration, int]:
-        """Indices of the configurations that were run at least once."""
+        """The indices of configurations with at least one run."""
         present = {run.configuration for run in self.runs}
         return {c: i for i, c in enumerate(self.configurations) if i in present}
 
     @cached_property
     def span_s(self) -> float:
-        """Seconds from the recording's first run to the end of its last one."""
+        """Seconds from the start of the recording to the end of its last run."""
         return max((run.started_s + run.wall_s for run in self.runs), default=0.0)
 
     @cached_property
@@ -155,12 +155,12 @@ class Grid:
         return fit_states([size.canary_s for size in sizes if size.canary_s is not None])
 
     def runs_of(self, configuration: Configuration) -> tuple[RecordedRun, ...]:
-        """The recorded runs of a configuration, in order."""
+        """Returns the recorded runs of a configuration, in order."""
         wanted = self.index.get(configuration)
         return tuple(run for run in self.runs if run.configuration == wanted)
 
     def truth(self, configuration: Configuration) -> dict[int, float]:
-        """Seconds by size: the median over all good runs, whatever speed the machine had."""
+        """Returns the median seconds over good runs in all machine states, by size (bytes)."""
         found: dict[int, list[float]] = {}
         for size in self._good(configuration):
             found.setdefault(size.bytes, []).append(size.median_s)
@@ -168,10 +168,10 @@ class Grid:
 
     @classmethod
     def parse(cls, text: str, digest: str = "") -> Grid:
-        """Reads a recording's lines.
+        """Parses the lines of a recording.
 
         Raises:
-            ValueError, TypeError, LookupError, AttributeError, RecursionError: it is none.
+            ValueError, TypeError, LookupError, AttributeError, RecursionError: it is invalid.
         """
         lines = text.splitlines()
         header = _header(json.loads(lines[0]))
@@ -196,7 +196,7 @@ class Grid:
         ]
 
     def packed(self) -> bytes:
-        """The recording as a gzip file that depends on nothing else: no name, no time."""
+        """Returns the compressed recording, without a file name and time in the gzip header."""
         return gzip.compress("".join(self.lines()).encode(), compresslevel=9, mtime=0)
 
     def _good(self, configuration: Configuration) -> Iterator[Measurement]:
@@ -206,7 +206,7 @@ class Grid:
 
 
 def _times_ns(size: Measurement) -> list[float | None]:
-    """What a recording keeps of a size, nanoseconds."""
+    """Returns the times of a size that a recording stores, in nanoseconds."""
     times = (size.median_s, size.canary_s, size.canary_after_s, size.min_s, size.p95_s)
     return [None if value is None else _nanoseconds(value) for value in times]
 
@@ -221,17 +221,17 @@ def _line(data: Mapping[str, Any]) -> str:
 
 
 def load_grid(path: Path) -> Grid:
-    """Reads a recording, packed or not.
+    """Reads a recording, compressed or not.
 
     Raises:
-        UserError: there is no such file, or it is no whole recording of this version.
+        UserError: the file can't be read, or is no complete recording of this version.
     """
     try:
         content = read_file(path, _LARGEST_FILE)
         digest = hashlib.sha256(content).hexdigest()
         plain = _unpacked(content) if content[:2] == b"\x1f\x8b" else content
         return Grid.parse(plain.decode(), digest)
-    except OSError as error:  # gzip's own error is one, too
+    except OSError as error:  # includes gzip.BadGzipFile
         raise UserError(f"can't read the recording {path}: {error.strerror or error}") from error
     except (EOFError, zlib.error, UnicodeDecodeError) as error:
         raise UserError(f"{path} is cut short or damaged: {error}") from error
@@ -286,12 +286,12 @@ def _run(data: Mapping[str, Any], header: GridHeader, configurations: int) -> Re
 def parse_size(
     bytes_: int, row: Sequence[float | None], *, wall_s: float, bus_factor: float = 1.0
 ) -> Measurement:
-    """What a run's line says of a size: median, canaries before and after, min, p95, nanoseconds.
+    """Parses the times of a size in a run: median, canaries before and after, min, p95 in ns.
 
-    Mean and longest are not recorded: median and p95 stand in.
+    The mean and maximum are not recorded; median and p95 take their places.
 
     Raises:
-        ValueError: a time is missing, or can't be.
+        ValueError: a time is missing or implausible.
     """
     median_s, canary, after, lowest, p95 = (_seconds(value) for value in row)
     if median_s is None or lowest is None or p95 is None:
@@ -324,12 +324,12 @@ def _seconds(value: float | None) -> float | None:
 
 @dataclass
 class Recorder:
-    """The two files of a recording in progress; the packed one appears when all is recorded.
+    """Writes a recording in progress.
 
-    Lines go to a file beside it, flushed after every run.
+    Lines are appended to a file beside the recording, which is compressed at the end.
 
     Attributes:
-        out: the packed recording.
+        out: path of the compressed recording.
     """
 
     out: Path
@@ -337,19 +337,19 @@ class Recorder:
 
     @property
     def part(self) -> Path:
-        """The file with what was recorded so far."""
+        """The file with the lines that were recorded so far."""
         return self.out.with_name(f"{self.out.name}.part")
 
     @property
     def known(self) -> Path:
-        """The file that earlier sessions left."""
+        """The file with the runs of earlier sessions."""
         return self.part if exists(self.part) else self.out
 
     def load(self) -> Grid | None:
-        """What earlier sessions recorded, if any; a line that was cut short is dropped.
+        """Loads what earlier sessions recorded, if anything; removes a truncated line at the end.
 
         Raises:
-            UserError: there is a file that is no recording.
+            UserError: the file is no recording.
         """
         if not exists(self.part):
             return load_grid(self.out) if exists(self.out) else None
@@ -363,7 +363,7 @@ class Recorder:
         return load_grid(self.part)
 
     def begin(self, grid: Grid) -> None:
-        """Begins with what is known; what earlier sessions left is there until it is replaced."""
+        """Starts the file with a grid; what earlier sessions recorded is replaced atomically."""
         self._sizes = grid.header.workload.sizes
         beside = self.part.with_name(f"{self.part.name}.new")
         with _writing(self.part):
@@ -378,7 +378,7 @@ class Recorder:
             file.write(run.line(self._sizes))
 
     def finish(self) -> None:
-        """Packs the recording, and takes the file beside it away."""
+        """Compresses the recording, and removes the file beside it."""
         packed = load_grid(self.part).packed()
         with _writing(self.out):
             self.out.write_bytes(packed)

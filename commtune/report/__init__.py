@@ -1,1 +1,1 @@
-"""A campaign as one self-contained page and pictures: the answer, the evidence, the method."""
+"""The report of a campaign: a self-contained page and figures with results and method."""

@@ -1,4 +1,4 @@
-"""What came of the configurations that earlier campaigns proposed."""
+"""Describes the outcome of configurations that earlier campaigns proposed."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from commtune.model import Configuration, Profile, Verdict
 
 
 def describe_learned(learned: Mapping[Configuration, str], profiles: Iterable[Profile]) -> str:
-    """Which recommended profiles come from an earlier campaign; empty where none was tried.
+    """Says which recommended profiles come from an earlier campaign; empty if none was tried.
 
     Args:
-        learned: what was tried first, and the name of the campaign that found it best.
+        learned: configurations that were tried first, with the campaign that found each best.
     """
     if not learned:
         return ""

@@ -1,4 +1,4 @@
-"""The page: everything that its template shows, and the template."""
+"""Renders the page of a report from its template."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from commtune.systems.nominal.collectives import Nominal
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
-#: Blocks whose pairs are listed one by one.
+#: The most blocks whose pairs are listed one by one.
 _MOST_BLOCKS = 60
-#: From here on the number of pairs that would decide something is not worth its digits.
+#: From this number on, the number of further pairs needed isn't shown exactly.
 _MANY_PAIRS = 2000
-#: Sizes (bytes) whose variables are described together, from one to below the other: protocols and
-#: algorithms commonly change there.
+#: Half-open ranges of sizes (bytes) for the importance of variables. Protocols and algorithms
+#: commonly change at their borders.
 _IMPORTANCE_RANGES = {
     "small": (0, 16 * 1024),
     "middle": (16 * 1024, 512 * 1024),
@@ -41,18 +41,18 @@ _IMPORTANCE_RANGES = {
 
 
 class Page:
-    """What the template shows.
+    """The data that the template shows.
 
     Attributes:
-        importance: by range of sizes.
-        blocks: numbers of the blocks whose pairs are listed; ``more_blocks`` are not.
-        nominal: what the links could carry; without a number where nothing is known of them.
-        busbw: bus bandwidth at a point from a time; ``None`` where no run was good.
-        steps: of the operation, each by itself.
-        found: what it says of what papers found on its system, heading first.
-        learned: what came of the configurations that earlier campaigns proposed.
-        run_parts: what a run costs, part by part; empty where no run tells it.
-        pictures: by name; absent ones have nothing to show.
+        importance: importance of variables, by range of sizes.
+        blocks: numbers of the blocks whose pairs are listed; ``more_blocks`` counts the rest.
+        nominal: nominal bandwidth of the links; without a number if it is unknown.
+        busbw: computes bus bandwidth from a point and a time; ``None`` without a good run.
+        steps: steps of the operation that were measured separately.
+        found: lines on published findings for its system, heading first.
+        learned: the outcome of configurations that earlier campaigns proposed.
+        run_parts: the cost of a run by part; empty if no run reports it.
+        pictures: figures by name; without those that have nothing to show.
     """
 
     def __init__(self, record: CampaignRecord) -> None:
@@ -83,23 +83,23 @@ class Page:
         self.pictures = {picture.name: picture for picture in self._draw(runs)}
 
     def share(self, point: SizePoint, seconds: float) -> float | None:
-        """The share of the nominal bandwidth that a time comes to."""
+        """Returns the bandwidth at a time (seconds) as a share of the nominal one."""
         return self.nominal.share(self.busbw(point, seconds)) if self.busbw else None
 
     @property
     def detectable(self) -> dict[int, float]:
-        """The gain that would have been found, by size, where there are enough pairs."""
+        """The minimum detectable effect by size, for sizes with enough pairs."""
         judged = {p.bytes for p in self.points if p.is_judged}
         return {s: g for s, g in self.record.conclusion.detectable.items() if s in judged}
 
     @property
     def undetectable(self) -> list[int]:
-        """Sizes with enough pairs at which any gain may be hidden."""
+        """Sizes with enough pairs at which no gain would have been detected."""
         return sorted({p.bytes for p in self.points if p.is_judged} - self.detectable.keys())
 
     @property
     def columns(self) -> tuple[SizePoint, ...]:
-        """The sizes and speeds whose pairs are listed block by block."""
+        """The sizes and machine states whose pairs are listed by block."""
         speeds = {p.evidence.speed for p in self.points} - {ALL}
         return tuple(p for p in self.points if p.evidence.speed != ALL or not speeds)
 
@@ -121,7 +121,7 @@ class Page:
             yield course_figures.draw_time_spent(self.costs, self.outside_s)
 
     def render(self) -> str:
-        """The page as HTML that needs nothing else."""
+        """Returns the page as self-contained HTML."""
         environment = jinja2.Environment(
             loader=jinja2.PackageLoader("commtune.report"),
             autoescape=True,
@@ -150,10 +150,10 @@ class Page:
 
 
 def write_report(record: CampaignRecord, page: Path, png: Path | None) -> list[Path]:
-    """Writes the page, and the pictures where a folder for them is given.
+    """Writes the page, and the figures if a folder for them is given.
 
     Returns:
-        What was written, the page first.
+        The files that were written, the page first.
 
     Raises:
         UserError: a file can't be written.
@@ -181,7 +181,7 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
     system = str(record.campaign.settings.get(DESCRIBED) or "")
     if not system or record.beside or record.emulated:
         return ()
-    # Imported here: of most campaigns' systems nobody published anything.
+    # Imported here, since there are no findings for most systems.
     from commtune.report.replicated_findings import replicate_findings, replication_lines
 
     seen = replicate_findings(
@@ -197,7 +197,7 @@ def _found(record: CampaignRecord) -> tuple[str, ...]:
 
 
 def _picture_banner(record: CampaignRecord) -> str:
-    """What every picture says of a campaign that measured nothing here; else nothing."""
+    """Returns a banner for figures of a campaign that measured nothing here; else empty."""
     if not record.is_unreal:
         site = record.campaign.site
         return f"MEASURED AT {site}, and not here" if site else ""
@@ -207,7 +207,7 @@ def _picture_banner(record: CampaignRecord) -> str:
 
 
 def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
-    """Importance of the variables in the search, by range of sizes."""
+    """Computes the importance of variables in the search, by range of sizes."""
     found = {}
     for label, (low, high) in _IMPORTANCE_RANGES.items():
         logs = record.times.search_logs(low, high)
@@ -218,7 +218,7 @@ def _importance(record: CampaignRecord) -> dict[str, list[Importance]]:
 
 
 def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
-    """Neighbouring sizes that say the same, as one: sizes, the share as text, the share."""
+    """Merges neighbouring sizes with the same text: sizes, the share as text, the share."""
     said = ((size, _capped(share), share) for size, share in sorted(shares.items()))
     found = []
     for percent, group in groupby(said, key=lambda item: item[1]):
@@ -254,13 +254,13 @@ def _verdict(point: SizePoint) -> str:
 
 
 def _limit(nominal: Nominal) -> str:
-    """What no way of doing it exceeds; empty where that is the nominal bandwidth itself."""
+    """Describes the upper limit of the bandwidth; empty if it is the nominal bandwidth."""
     if nominal.limit is None:
         return ""
     return f"{format_bandwidth(nominal.limit)}: {nominal.limit_why}"
 
 
-#: What the parts of the page need of an environment.
+#: Jinja filters that the templates of the page need.
 FILTERS: Mapping[str, Callable[..., Any]] = {
     "size": formatting.format_size, "duration": formatting.format_duration,
     "wall": formatting.format_wall_time,

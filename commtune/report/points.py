@@ -1,4 +1,4 @@
-"""Evidence by size: what the profiles say, with the pairs of runs and the steps behind it."""
+"""Collects the evidence by size: from profiles, pairs of runs, and steps of the operation."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from commtune.tuner.statistics.machine_states import ALL, FAST, MIDDLE, SLOW
 from commtune.tuner.statistics.pairs import pair_by_size
 from commtune.tuner.statistics.tails import Tail, measure_tail
 
-if TYPE_CHECKING:  # who draws stored evidence alone doesn't wait for all that a report reads
+if TYPE_CHECKING:  # slow to import, and not needed to draw stored evidence
     from commtune.report.record import CampaignRecord
 
 #: Key of a system's description that holds its nominal bus bandwidth, bytes per second.
 _SAID = "nominal_bandwidth"
-#: Speeds as they are listed.
+#: The order of machine states in lists.
 _SPEED_ORDER = {name: place for place, name in enumerate((ALL, FAST, MIDDLE, SLOW))}
 
 
 @dataclass(frozen=True)
 class _Pair:
-    """Median seconds of the default's and the candidate's run in one block."""
+    """A pair of runs in one block: the default's and the candidate's median seconds."""
 
     block: int
     default_s: float
@@ -46,7 +46,7 @@ class _Pair:
 
     @property
     def ratio(self) -> float:
-        """The default's time over the candidate's: above 1, the candidate was faster."""
+        """The speedup: the default's time over the candidate's."""
         return self.default_s / self.tuned_s
 
 
@@ -55,13 +55,13 @@ _Pairs = Mapping[tuple[Configuration, Cell], tuple[_Pair, ...]]
 
 @dataclass(frozen=True)
 class SizePoint:
-    """One size at one machine state.
+    """The evidence at one size in one machine state.
 
     Attributes:
-        profile: the profile that holds the size.
-        configuration: whose times these are; ``None`` where the runs don't tell.
-        more_pairs: so many more would decide; 0 where that is not known.
-        detectable: the gain that would have been found here, a share; ``None``: not known.
+        profile: the profile whose range includes the size.
+        configuration: the candidate that was measured; ``None`` if the runs don't tell.
+        more_pairs: number of further pairs that would decide; 0 if unknown.
+        detectable: minimum detectable effect, a share; ``None`` if unknown.
     """
 
     evidence: PointEvidence
@@ -77,27 +77,27 @@ class SizePoint:
 
     @property
     def state_rank(self) -> int:
-        """The place of its machine state where several are listed."""
+        """The position of its machine state in lists."""
         return _SPEED_ORDER.get(self.evidence.speed, len(_SPEED_ORDER))
 
     @property
     def tail(self) -> Tail:
-        """Slow runs among its pairs, of which there are some."""
+        """The tail of slow runs among its pairs; there must be pairs."""
         return measure_tail([[(pair.default_s, pair.tuned_s) for pair in self.pairs]])
 
     @property
     def is_recommended(self) -> bool:
-        """Whether something else than the default is recommended here."""
+        """Whether a configuration other than the default is recommended here."""
         return self.profile.verdict is Verdict.FASTER
 
     @property
     def is_judged(self) -> bool:
-        """Whether there are enough pairs to say anything."""
+        """Whether there are enough pairs for a statement."""
         return self.evidence.gain.pairs >= FEWEST_PAIRS
 
 
 def size_points(record: CampaignRecord) -> tuple[SizePoint, ...]:
-    """Every size and speed that confirmation speaks of, from the smallest size up."""
+    """Returns a point for each confirmed size and machine state, by ascending size."""
     paired = _pairs_of(record)
     found = [
         _size_point(record, profile, point, paired)
@@ -124,7 +124,7 @@ def _size_point(
 
 
 def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configuration | None:
-    # The default's profile doesn't name the candidate that it shows: the pairs tell which it is.
+    # A profile of the default doesn't name the candidate in its evidence, but the pairs do.
     if not profile.configuration.is_default:
         return profile.configuration
     cell = (point.bytes, point.speed)
@@ -137,7 +137,7 @@ def _whose(profile: Profile, point: PointEvidence, paired: _Pairs) -> Configurat
 
 
 def _mean_log(pairs: Iterable[_Pair]) -> float:
-    """Mean of the logarithms of the ratios."""
+    """Returns the mean log ratio of pairs; 0 without any."""
     logs = [log(pair.ratio) for pair in pairs]
     return fsum(logs) / len(logs) if logs else 0.0
 
@@ -152,10 +152,10 @@ def _more_pairs(record: CampaignRecord, configuration: Configuration | None, cel
 
 
 def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[_Pair, ...]]:
-    """Pairs of confirmation by candidate, size and speed, in the order of the blocks.
+    """Returns confirmation pairs by candidate, size and machine state, in order of blocks.
 
-    Those that the intervals are made of: of whole blocks, a re-run counts as it came
-    out last. Pairs of a speed count for their size over all speeds as well.
+    These are the pairs that the intervals use: from complete blocks, with the last result of a
+    re-run. A pair in one machine state also counts for its size over all states.
     """
     fresh = [
         run
@@ -177,14 +177,14 @@ def _pairs_of(record: CampaignRecord) -> dict[tuple[Configuration, Cell], tuple[
 
 @dataclass(frozen=True)
 class _OperationStep:
-    """A step of an operation, measured by itself beside the whole: shown, and not tuned for.
+    """A step of an operation that is measured separately, for information.
 
-    At one size: medians over the confirmation's runs, seconds.
+    Times are medians at one size over confirmation runs, seconds.
 
     Attributes:
-        part: the benchmark's word.
-        configuration: the candidate's; ``None`` where only the default was confirmed.
-        tuned_s: with it; ``None`` where no such run was good.
+        part: name of the step in the benchmark.
+        configuration: the candidate; ``None`` if only the default was confirmed.
+        tuned_s: time with the candidate; ``None`` without a good run.
     """
 
     bytes: int
@@ -197,7 +197,7 @@ class _OperationStep:
 def operation_steps(
     record: CampaignRecord, points: Sequence[SizePoint]
 ) -> tuple[_OperationStep, ...]:
-    """All steps, by size, in the order in which they are measured."""
+    """Returns all steps, by size, in the order in which they are measured."""
     times = _step_times(record)
     candidates = {point.bytes: point.configuration for point in points}
     found = []
@@ -216,7 +216,7 @@ def _step_times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], 
     runs = [run for run in record.runs if run.run_id in record.parts]
     confirmed = [run for run in runs if run.phase is Phase.CONFIRM]
     found: defaultdict[tuple[Configuration, int, str], list[float]] = defaultdict(list)
-    # Without a confirmation, the search's runs of the default are all that there is.
+    # Without a confirmation, only the search's runs of the default are left.
     for run in confirmed or [run for run in runs if run.configuration == DEFAULT]:
         for part in record.parts[run.run_id]:
             key = (run.configuration, int(part["bytes"]), str(part["part"]))
@@ -225,7 +225,7 @@ def _step_times(record: CampaignRecord) -> dict[tuple[Configuration, int, str], 
 
 
 def nominal_of(record: CampaignRecord) -> Nominal:
-    """The nominal bus bandwidth, or why there is none."""
+    """Returns the nominal bus bandwidth, or the reason why it is unknown."""
     said = record.campaign.system.description.get(_SAID)
     if isinstance(said, int | float) and isfinite(said) and said > 0:
         return Nominal(float(said), "the system's description", origin="a number stored with it")
@@ -236,7 +236,8 @@ def nominal_of(record: CampaignRecord) -> Nominal:
 
 
 def busbw_of(record: CampaignRecord) -> Callable[[SizePoint, float], float] | None:
-    """Bus bandwidth from a time: bytes per time, by a factor that only the operation decides."""
+    """Returns a function for the bus bandwidth (bytes/s) at a point, given a time in seconds."""
+    # Bus bandwidth is size over time, multiplied by a factor that the operation determines.
     factors = (
         m.busbw * m.median_s / m.bytes
         for run in record.runs

@@ -1,4 +1,4 @@
-"""The answer: what to use for which sizes, where their ranges part, and how that was decided."""
+"""Writes the recommendations of a report by range of sizes, and the method behind them."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL
 
-#: A gain as large that could still be hidden means that nothing is known.
+#: A minimum detectable effect from which on nothing is known about gains.
 HOPELESS = 9.0
 
 
 @dataclass(frozen=True)
 class _AnswerCard:
-    """One answer.
+    """A recommendation.
 
     Attributes:
-        lead: the answer in a sentence.
-        detail: where its numbers come from.
-        change: whether anything but the default is recommended.
-        command: how to get it; empty where there is nothing to get.
+        lead: the recommendation in a sentence.
+        detail: sentences on its evidence.
+        change: whether a configuration other than the default is recommended.
+        command: the command that applies it; empty if there is none.
     """
 
     title: str
@@ -42,13 +42,13 @@ class _AnswerCard:
 
 
 def answer_cards(record: CampaignRecord, points: Sequence[SizePoint]) -> tuple[_AnswerCard, ...]:
-    """A card for each range of sizes, from the smallest up, then the one for all sizes."""
+    """Returns a card for each range of ascending sizes, then one for all sizes."""
     ranged = [_card(record, profile, points) for profile in _merged(record.ranged)]
     return (*ranged, *([_one(record)] if record.one else []))
 
 
 def _merged(profiles: Sequence[Profile]) -> list[tuple[Profile, ...]]:
-    """Merges neighbouring ranges with the same answer."""
+    """Merges neighbouring ranges with the same configuration."""
     found: list[tuple[Profile, ...]] = []
     for profile in profiles:
         if found and found[-1][-1].configuration == profile.configuration:
@@ -101,9 +101,9 @@ def _one(record: CampaignRecord) -> _AnswerCard:
 
 
 def _gain(points: Sequence[PointEvidence]) -> tuple[str, tuple[str, ...]]:
-    """The mean ratio over the points, and the lowest and highest of them with intervals.
+    """Describes the mean speedup over points, and the lowest and highest with intervals.
 
-    Of the points over all machine states; where there are none, of each state's.
+    Uses the points over all machine states, or if there are none those of single states.
     """
     points = [p for p in points if p.speed == ALL] or points
     if not points:
@@ -124,7 +124,7 @@ def _described(point: PointEvidence) -> str:
 
 
 def _kept(profiles: Sequence[Profile]) -> list[str]:
-    """Why the default stays, and what could still be hidden."""
+    """Returns sentences on why the default is kept, and on undetected gains."""
     notes = dict.fromkeys(profile.note for profile in profiles if profile.note)
     return [f"{_capitalize(note)}." for note in notes]
 
@@ -149,10 +149,10 @@ def _export(record: CampaignRecord, profile: str) -> str:
 
 
 def find_boundaries(profiles: Iterable[Profile]) -> tuple[RangeBoundary, ...]:
-    """The boundaries of size ranges that profiles name, each once, from the smallest up."""
+    """Returns the boundaries between size ranges of profiles, ascending, without duplicates."""
     found: dict[int, RangeBoundary] = {}
     for boundary in (boundary for profile in profiles for boundary in profile.boundaries):
-        # A side with an open interval says nothing.
+        # A side with an unbounded interval has no information.
         telling = [side for side in boundary.sides if math.isfinite(side.high)]
         telling.sort(key=lambda side: (side.configuration.key, side.bytes))
         found.setdefault(boundary.below, replace(boundary, sides=tuple(telling)))
@@ -174,14 +174,14 @@ _UNIT = (
 
 
 def method_paragraphs(record: CampaignRecord) -> list[str]:
-    """The method, one thought a paragraph; only what is stored of this campaign."""
+    """Returns paragraphs on the method, from what is stored about this campaign."""
     parts = (_UNIT, _timing(record), _candidates(record), _intervals(record), _looks(record),
              _again(record), _speeds(record), _threshold(record))  # fmt: skip
     return [part for part in parts if part]
 
 
 def _timing(record: CampaignRecord) -> str:
-    """How operations are timed, where the campaign chose it."""
+    """Describes how operations are timed, if the campaign chose it."""
     chosen = record.campaign.settings.get("timing_choice")
     return f"{_capitalize(chosen['said'])}." if chosen else ""
 
@@ -243,7 +243,7 @@ def _looks(record: CampaignRecord) -> str:
 
 
 def _again(record: CampaignRecord) -> str:
-    """What asking more than once costs."""
+    """Describes the error rate that repeated confirmations may spend."""
     number = record.conclusion.method.confirmations
     if number < 2:
         return ""
@@ -288,7 +288,7 @@ def _threshold(record: CampaignRecord) -> str:
 
 
 def missing_parts(record: CampaignRecord) -> list[str]:
-    """What this report can't show, and why."""
+    """Lists what this report can't show, with reasons."""
     said = []
     if not record.concluded:
         said.append(
@@ -306,5 +306,5 @@ def missing_parts(record: CampaignRecord) -> list[str]:
 
 
 def _format_confidence(level: float) -> str:
-    """A confidence level, never rounded to a certainty: ``95%``, ``99.9%``."""
+    """Formats a confidence level without rounding it to 100 %: ``95%``, ``99.9%``."""
     return f"{100 * level:.6g}%"

@@ -1,4 +1,4 @@
-"""Everything stored of a campaign that its report speaks of, read once."""
+"""Reads the stored data of a campaign that its report needs."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ _Logs = npt.NDArray[np.float64]
 
 
 class TimedRuns:
-    """Runs with their times, as columns: a long campaign has millions of them.
+    """Runs with their times in columns, since a long campaign has millions of times.
 
     Attributes:
-        speeds: the machine's states, as the tuner saw them.
+        speeds: the machine states, as the tuner fitted them.
     """
 
     def __init__(self, runs: Sequence[Run], times: SizeTimes) -> None:
@@ -52,18 +52,18 @@ class TimedRuns:
         return fit_evenly(canaries)
 
     def of_default(self, operation: str) -> Iterator[tuple[Run, int, float, str]]:
-        """Good runs of the default: run, size in bytes, median in seconds, speed."""
-        names = (*self.speeds.names, MIXED)  # the last of them is number -1
+        """Yields good runs of the default: run, size in bytes, median in seconds, state."""
+        names = (*self.speeds.names, MIXED)  # state -1 is the last one
         rows = self._rows(lambda run: run.configuration.is_default and run.operation == operation)
         columns = (self._run, self._bytes, self._median_s, self._state)
         for run, size, median_s, state in zip(*(c[rows].tolist() for c in columns), strict=True):
             yield self.runs[run], size, median_s, names[state]
 
     def search_logs(self, low: int, high: int) -> dict[Configuration, float]:
-        """Mean logarithm of each configuration's times in the search, against the default's.
+        """Returns the mean log time of each configuration in the search, relative to the default.
 
-        A mean over its runs and over sizes from ``low`` to below ``high`` bytes, at each size and
-        speed against the default's median there: repeats are no new evidence.
+        The mean is over runs and sizes from ``low`` to below ``high`` bytes, relative to the
+        default's median at each size and machine state. Repeated runs aren't separate evidence.
         """
         tried, number, size, logs = self._searched
         here = (low <= size) & (size < high)
@@ -73,7 +73,7 @@ class TimedRuns:
 
     @cached_property
     def _searched(self) -> tuple[Sequence[Configuration], _Places, _Places, _Logs]:
-        """All configurations; by time of the search the place among them, size, logarithm."""
+        """All configurations; and for each time of the search, its configuration, size and log."""
         rows = self._rows(lambda run: run.phase is Phase.SEARCH)
         rows = rows[self._state[rows] >= 0]
         runs, cells = self._run[rows], self._bytes[rows] * 4 + self._state[rows]
@@ -90,7 +90,7 @@ class TimedRuns:
         return list(number), chosen, self._bytes[rows][known], logs[known]
 
     def _rows(self, is_meant: Callable[[Run], bool]) -> _Places:
-        """Rows of the good runs that are meant."""
+        """Returns the rows of good runs that meet a condition."""
         chosen = self._flags(lambda run: run.outcome is Outcome.OK and is_meant(run))
         return np.flatnonzero(chosen[self._run])
 
@@ -103,14 +103,14 @@ class CampaignRecord:
     """A campaign with its runs.
 
     Attributes:
-        runs: those of confirmation with their measurements; the others' are ``times``.
-        plans: blocks by number, as they were planned.
-        first_block: blocks before it were run before the last decision what to confirm.
-        traffic: what an aggressor sent beside its runs, least and most, 10^9 bits a second.
-        concluded: whether a conclusion is stored; a campaign that goes on has none.
-        header: what the benchmark said at the beginning of a good run; ``None`` without one.
-        parts: steps of the operation that good runs measured by themselves, by run.
-        run_costs: what good runs cost, part by part, by run.
+        runs: all runs; only those of confirmation have measurements, for others see ``times``.
+        plans: the planned blocks by number.
+        first_block: the first block after the last decision on what to confirm.
+        traffic: least and most traffic of an aggressor during the runs, Gb/s.
+        concluded: whether a conclusion is stored; a campaign in progress has none.
+        header: the benchmark's header of a good run; ``None`` without a good run.
+        parts: steps of the operation that good runs measured separately, by run.
+        run_costs: cost of good runs by part, by run.
     """
 
     campaign: CampaignDescription
@@ -136,33 +136,33 @@ class CampaignRecord:
 
     @property
     def workload(self) -> Mapping[str, Any]:
-        """What was measured, as plain data."""
+        """The workload, as plain data."""
         found: Mapping[str, Any] = self.campaign.what.get("workload") or {}
         return found
 
     def held_against(self, name: str) -> float | None:
-        """A number of the campaign's method; without a conclusion, its settings have it."""
+        """Returns a threshold of the campaign's conclusion, or else of its settings."""
         stored = getattr(self.conclusion.method, name)
         found = self.campaign.settings.get(name) if stored is None else stored
         return None if found is None else float(found)
 
     @property
     def beside(self) -> str:
-        """What its runs stood beside on purpose, for people; empty where nothing was there."""
+        """The aggressor in words; empty if there was none."""
         stored = self.campaign.what.get("aggressor")
         return formatting.describe_aggressor(model.Aggressor.of_plain(stored)) if stored else ""
 
     @property
     def emulated(self) -> str:
-        """That its nodes were emulated, for people; empty where they weren't."""
+        """The number of emulated nodes in words; empty if there were none."""
         nodes = self.workload.get("emulated_nodes")
         return formatting.describe_emulated(int(nodes)) if nodes else ""
 
     @property
     def pattern(self) -> str:
-        """Which messages its operation has, for people; empty where its word says it.
+        """The message pattern in words; empty if the name of the operation says it.
 
-        Profiles know more of it: the name of a matrix's file, which is no part of the question.
+        Profiles have more details, such as the name of a matrix file, than the campaign stores.
         """
         patterns = (profile.conditions.pattern for profile in self.profiles)
         if said := next(filter(None, patterns), ""):
@@ -172,13 +172,13 @@ class CampaignRecord:
 
     @property
     def guards(self) -> Mapping[str, str]:
-        """Variables of its environment that passed unchanged to every run."""
+        """The protected variables, which passed unchanged from its environment to every run."""
         stored = self.campaign.what.get("guards") or {}
         return {name: value for name, value in stored.items() if value is not None}
 
     @property
     def slowed(self) -> tuple[str, int]:
-        """Of good runs in which GPUs were slowed down: what the first one says, and how many."""
+        """The remark of the first good run with throttled GPUs, and the number of such runs."""
         told = [run.detail for run in self.runs if run.outcome is Outcome.OK and run.detail]
         return (told[0], len(told)) if told else ("", 0)
 
@@ -191,18 +191,18 @@ class CampaignRecord:
 
     @property
     def ranged(self) -> tuple[model.Profile, ...]:
-        """The profiles for ranges of sizes, from the smallest up."""
+        """The profiles for ranges of sizes, ascending."""
         found = [p for p in self.profiles if p.name != ALL_SIZES]
         return tuple(sorted(found, key=lambda p: p.bytes_low))
 
     @property
     def one(self) -> model.Profile | None:
-        """The profile for every size, where there is one."""
+        """The profile for all sizes, if there is one."""
         return next((p for p in self.profiles if p.name == ALL_SIZES), None)
 
     @property
     def is_unreal(self) -> bool:
-        """Whether nothing here was measured on the machine that it names."""
+        """Whether the campaign was simulated or replayed rather than measured."""
         return (
             self.campaign.simulated
             or bool(self.conclusion.replayed)
@@ -211,7 +211,7 @@ class CampaignRecord:
 
 
 def read_record(store: Store, url: str, campaign: CampaignDescription) -> CampaignRecord:
-    """Reads a campaign.
+    """Reads the record of a campaign.
 
     Args:
         url: of the store's database, from ``database_url``.
@@ -219,7 +219,7 @@ def read_record(store: Store, url: str, campaign: CampaignDescription) -> Campai
     Raises:
         DatabaseFault: the database can't be read.
     """
-    # Of the search only columns: one that goes on for weeks has millions of measurements.
+    # The search's times are read as columns, since there may be millions.
     every, times = store.timed_runs(campaign.id)
     confirmed = {run.run_id: run for run in store.runs(campaign.id, Phase.CONFIRM)}
     runs = tuple(confirmed.get(run.run_id, run) for run in every)

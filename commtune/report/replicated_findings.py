@@ -1,4 +1,4 @@
-"""What papers found on the system of a campaign: seen again by its own measurements, or not."""
+"""Checks whether a campaign's measurements replicate published findings for its system."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from commtune.wording import format_finding
 
 
 class Replication(StrEnum):
-    """What a campaign's measurements say of a finding."""
+    """The result of the replication of a finding."""
 
     SEEN = "seen again"
     NOT_SEEN = "not seen"
@@ -29,11 +29,11 @@ class Replication(StrEnum):
 
 @dataclass(frozen=True)
 class _Measured:
-    """The gain of a setting at a size.
+    """The measured gain of a setting at a size (bytes).
 
     Attributes:
-        confirmed: against the default, in the confirmation; else what leaving it out of a
-            configuration lost, in the ablation.
+        confirmed: whether it is relative to the default, from confirmation; else it is the loss
+            without the setting in a configuration, from ablation.
     """
 
     bytes: int
@@ -43,7 +43,7 @@ class _Measured:
 
 @dataclass(frozen=True)
 class ReplicatedFinding:
-    """A finding, and what is said of it."""
+    """A finding with the result of its replication."""
 
     named: NamedFinding
     again: Replication
@@ -66,18 +66,18 @@ def replicate_findings(
     nodes: int,
     pinned: Mapping[str, str] | None = None,
 ) -> tuple[ReplicatedFinding, ...]:
-    """All findings with a setting on the campaign's system, with what it says of them.
+    """Returns all findings about settings on the campaign's system, with the results.
 
     Args:
-        library, operation, nodes: what the campaign was about.
-        pinned: what its space sets in every run, the default's too.
+        library, operation, nodes: what the campaign measured.
+        pinned: variables that its space sets in every run, including the default's.
     """
     told = []
     for named in all_findings():
         found = named.finding
         if system not in found.systems or not found.setting:
             continue
-        # Set in the default's runs too, it can't be held against its absence.
+        # A setting that the default's runs have too can't be compared with its absence.
         is_fixed = not found.setting.keys().isdisjoint(pinned or {})
         is_covered = not is_fixed and _is_about(found, library, operation, nodes)
         measured = tuple(_measured(found, conclusion)) if is_covered else ()
@@ -95,7 +95,7 @@ def _is_about(found: Finding, library: str, operation: str, nodes: int) -> bool:
 
 
 def _measured(found: Finding, conclusion: Conclusion) -> Iterator[_Measured]:
-    """The gains at sizes of the finding, from the smallest up; what is confirmed comes first."""
+    """Yields gains at the finding's sizes, ascending; confirmation precedes ablation."""
     by_size: dict[int, _Measured] = {}
     settings = [Configuration(setting) for setting in (found.setting, *found.also)]
     for ablation in conclusion.ablations:
@@ -125,7 +125,7 @@ def _points(
 def _verdict(found: Finding, measured: tuple[_Measured, ...]) -> Replication:
     if not measured:
         return Replication.NOT_COVERED
-    assert found.expected is not None  # it has a setting
+    assert found.expected is not None  # as for all findings with a setting
     helps = found.expected.factor > 1
     above = any(one.gain.low > 1 for one in measured)
     below = any(one.gain.high < 1 for one in measured)
@@ -133,7 +133,7 @@ def _verdict(found: Finding, measured: tuple[_Measured, ...]) -> Replication:
         return Replication.BOTH
     if above or below:
         return Replication.SEEN if above == helps else Replication.OPPOSITE
-    # An interval that holds both nothing and the paper's effect tells neither from the other.
+    # An interval with both no effect and the published effect doesn't decide between them.
     factor = found.expected.factor
     told = all(one.gain.high < factor if helps else one.gain.low > factor for one in measured)
     return Replication.NOT_SEEN if told else Replication.UNDECIDED
@@ -142,10 +142,10 @@ def _verdict(found: Finding, measured: tuple[_Measured, ...]) -> Replication:
 def replication_lines(
     seen: Sequence[ReplicatedFinding], system: str, unreal: str = ""
 ) -> list[str]:
-    """What is said of the findings, heading first; nothing where no measurement is about one.
+    """Returns lines on the findings, heading first; none if no measurement covers one.
 
     Args:
-        unreal: why nothing was measured on the system, for a replay or a simulation.
+        unreal: for a replay or a simulation, why nothing was measured on the system.
     """
     covered = [one for one in seen if one.again is not Replication.NOT_COVERED]
     if not covered:

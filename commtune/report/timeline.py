@@ -1,4 +1,4 @@
-"""The course of a campaign: where time and node-hours went, what failed, what drifted."""
+"""Summarizes the course of a campaign: use of time and node-hours, failures, drift."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class PhaseCost:
-    """What a phase took; ``budget_s`` is 0 where nothing was planned for it.
+    """The cost of a phase; ``budget_s`` is 0 if it had no budget.
 
-    What was lost is not among the failed.
+    Lost runs don't count as failed.
     """
 
     title: str
@@ -48,12 +48,12 @@ class PhaseCost:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Runs that failed, or were lost, in the same way.
+    """A group of runs that failed, or were lost, in the same way.
 
     Attributes:
-        configurations: how many different ones it met.
-        common: settings that all of them share and that no good run had.
-        example: what was said of one of them.
+        configurations: number of different configurations.
+        common: settings that all of these have and no good run had.
+        example: the message of one of the runs.
     """
 
     outcome: Outcome
@@ -65,7 +65,7 @@ class _Failure:
 
 
 class DefaultRun(NamedTuple):
-    """One size of one run of the default; ``at_s`` is since the campaign's first run."""
+    """One size of a run of the default; ``at_s`` is in seconds since the campaign's first run."""
 
     run_id: str
     bytes: int
@@ -76,7 +76,7 @@ class DefaultRun(NamedTuple):
 
 
 def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
-    """Runs and wall time by phase, in the order of a campaign."""
+    """Returns the cost of each phase, in order."""
     return tuple(
         _cost(record, phase, [run for run in record.runs if run.phase is phase])
         for phase in _TITLES
@@ -108,16 +108,16 @@ def _budget(record: CampaignRecord, phase: Phase) -> float:
 
 
 def outside_s(record: CampaignRecord) -> float:
-    """Seconds of the sessions while no run was made: starting, deciding, storing, queueing."""
+    """Returns the seconds of sessions outside of runs: starting, deciding, storing, queueing."""
     sessions: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
     for run in record.runs:
-        if run.wall_s > 0:  # what never started has no place in time
+        if run.wall_s > 0:  # else it never started
             sessions[run.session].append((run.started_at, run.started_at + run.wall_s))
     return math.fsum(_gaps_s(spans) for spans in sessions.values())
 
 
 def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
-    """Seconds between the first start and the last end that no span covers; spans may overlap."""
+    """Returns seconds between first start and last end outside of all spans, which may overlap."""
     gaps, reached = 0.0, math.inf
     for start, end in sorted(spans):
         gaps += max(0.0, start - reached)
@@ -126,12 +126,12 @@ def _gaps_s(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def list_failures(record: CampaignRecord) -> tuple[_Failure, ...]:
-    """Failed runs by how they ended, the most frequent first."""
+    """Groups failed runs by how they ended, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_failure])
 
 
 def list_losses(record: CampaignRecord) -> tuple[_Failure, ...]:
-    """Lost runs by what befell them, the most frequent first."""
+    """Groups lost runs by the cause, the most frequent first."""
     return _by_cause(record, [run for run in record.runs if run.outcome.is_lost])
 
 
@@ -165,7 +165,7 @@ def _common_settings(
 
 
 def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
-    """Every good run of the default in the tuned operation, size by size."""
+    """Returns every good run of the default in the tuned operation, by size."""
     start = min((run.started_at for run in record.runs if run.wall_s > 0), default=0.0)
     return tuple(
         DefaultRun(
@@ -181,7 +181,7 @@ def default_runs(record: CampaignRecord) -> tuple[DefaultRun, ...]:
 
 
 def default_noise(record: CampaignRecord, runs: Sequence[DefaultRun]) -> tuple[DefaultNoise, ...]:
-    """How steady the default was: as the campaign concluded, else from its runs."""
+    """Returns the noise of the default: as in the conclusion, else computed from its runs."""
     if record.conclusion.noise:
         return record.conclusion.noise
     cells: defaultdict[tuple[int, str], list[tuple[float, float]]] = defaultdict(list)
@@ -205,7 +205,7 @@ _MEANT = {
 
 @dataclass(frozen=True)
 class _RunPart:
-    """Seconds that a part of a run took, over the runs that tell it."""
+    """The seconds of a part of a run, over the runs that report it."""
 
     name: str
     meaning: str
@@ -216,9 +216,9 @@ class _RunPart:
 
 
 def run_parts(costs: Mapping[str, RunCost]) -> tuple[_RunPart, ...]:
-    """The parts in their order, then the whole; none where no run tells them.
+    """Returns the parts in order, then the whole run; empty if no run reports them.
 
-    Medians of parts don't add up to the median of the whole.
+    The medians of parts don't add up to the median of the whole.
     """
     found: defaultdict[str, list[float]] = defaultdict(list)
     for cost in costs.values():
@@ -236,13 +236,13 @@ def _part(name: str, meaning: str, seconds: list[float]) -> _RunPart:
 
 @dataclass(frozen=True)
 class _JobGroup:
-    """Jobs of one kind that came to the same.
+    """A group of jobs of one kind with the same outcome.
 
     Attributes:
-        kind: what they are for.
-        came_to: the scheduler's last word, and whether they are still in flight.
-        wait_s: median seconds between writing one down and its start; ``None`` where none started.
-        example: what was said of one of them.
+        kind: their purpose.
+        came_to: the scheduler's last state, and whether they are still in flight.
+        wait_s: median seconds from registration to start; ``None`` if none started.
+        example: the message of one of the jobs.
     """
 
     kind: str
@@ -255,14 +255,14 @@ class _JobGroup:
 
 @dataclass(frozen=True)
 class _Scheduled:
-    """A campaign's share of a machine.
+    """A campaign's use of a machine.
 
     Attributes:
-        budget: node-hours that it may use; ``None`` where nobody set a limit.
-        nodes: how many different ones its runs were made on.
-        placed: runs of which the nodes are known.
-        distances: share of these runs by how far apart their nodes stand, the most frequent first.
-        excluded: nodes that it does without.
+        budget: limit of node-hours; ``None`` for no limit.
+        nodes: number of different nodes of its runs.
+        placed: number of runs whose nodes are known.
+        distances: share of these runs by the distance between their nodes, most frequent first.
+        excluded: nodes that it excludes.
     """
 
     groups: tuple[_JobGroup, ...]
@@ -275,12 +275,12 @@ class _Scheduled:
 
     @property
     def jobs(self) -> int:
-        """All of them."""
+        """The number of all jobs."""
         return sum(group.jobs for group in self.groups)
 
 
 def scheduler_share(record: CampaignRecord) -> _Scheduled | None:
-    """What the record says of jobs and nodes; ``None`` where no scheduler was asked."""
+    """Summarizes the jobs and nodes of a campaign; ``None`` without a scheduler."""
     placed = [run for run in record.runs if run.nodes]
     if not record.jobs and not placed:
         return None
@@ -298,7 +298,7 @@ def scheduler_share(record: CampaignRecord) -> _Scheduled | None:
 
 
 def _groups(jobs: Sequence[JobRecord]) -> tuple[_JobGroup, ...]:
-    """By kind and what they came to, the most frequent first."""
+    """Groups jobs by kind and outcome, the most frequent first."""
     found: defaultdict[tuple[str, str], list[JobRecord]] = defaultdict(list)
     for job in jobs:
         is_over = job.stage is JobStage.OVER

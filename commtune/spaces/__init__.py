@@ -1,1 +1,1 @@
-"""Search spaces: which variables there are, their legal values, conditions and dangers."""
+"""Search spaces: environment variables with their domains, conditions, constraints and risks."""

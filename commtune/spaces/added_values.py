@@ -1,4 +1,4 @@
-"""A space with one more value of a parameter that it has: its rules hold for the new value too."""
+"""Adds a value to the domain of a parameter, and adapts conditions and constraints to it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ def add_value(
     number: int | None,
     restricted: Restricted | None = None,
 ) -> Space:
-    """The space with a further value of a parameter of one variable, searched or left out.
+    """Returns the space with a further value of a parameter that sets one variable.
 
     Args:
-        number: what the value is as a number; ``None`` for a word.
-        restricted: why the value needs an opt-in.
+        number: the value as a number (bytes for sizes); ``None`` for a word.
+        restricted: why the value needs an opt-in, and so isn't searched; ``None`` if it is.
     """
     (name,) = parameter.variables
     numbers = {**parameter.numbers, **({} if number is None else {value: number})}
@@ -48,9 +48,9 @@ def add_value(
     def adapted(old: Parameter) -> Parameter:
         return changed if old.name == changed.name else _dependent(old, changed, value)
 
-    # Rules are stored with the values that they were made for. Of a number, its neighbours
-    # decide; a rule that holds for every value holds for the new one. In doubt, nothing becomes
-    # legal by it.
+    # Conditions and constraints list the values that they were written for. The new value joins a
+    # list that has all other values, or as a number one that has its neighbours: both of them in
+    # conditions, one in constraints. So in doubt, a combination stays illegal.
     return replace(
         space,
         parameters=tuple(adapted(p) for p in space.parameters),
@@ -82,10 +82,10 @@ def _with_value_in_constraint(
 
 
 def _clause(clause: Clause, parameter: Parameter, value: str, *, strict: bool) -> Clause:
-    """A clause with the value where it belongs into it.
+    """Returns a clause that also allows the value, if its other values imply that.
 
     Args:
-        strict: whether one neighbour in it is enough; else all of them must be.
+        strict: whether one neighbour in the clause is enough; otherwise both must be in it.
     """
     allowed = clause.allowed.get(parameter.name)
     if allowed is None or not _belongs(allowed, parameter, value, strict=strict):

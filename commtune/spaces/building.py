@@ -1,4 +1,7 @@
-"""Builds parameters and constraints from a validated document, checking what types can't say."""
+"""Builds parameters and constraints from a validated document.
+
+Checks what the types of the document can't express.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from commtune.spaces.parameter import (
     Value,
 )
 
-#: Words of conditions; no value may be spelled like them.
+#: Keywords of conditions; no value may be spelled like them.
 _SET, UNSET = "set", "unset"
 _MOST_VALUES = 10_000  # of a parameter
 _MOST_BYTES = 128 * 1024  # of NAME=VALUE and a NUL, for Linux to start a program with it
@@ -31,10 +34,10 @@ _Spelled = dict[str, int | None]  # a value as the library reads it, and its num
 
 
 def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
-    """The parameter of a document, with all its values; conditions come later (`resolve_clause`).
+    """Builds a parameter with all its values, but without conditions (see `resolve_clause`).
 
     Raises:
-        DocumentError: empty or doubled values, a bad range, risks without an opt-in.
+        DocumentError: no values or duplicates, an invalid range, or a risk without an opt-in.
     """
     if isinstance(model, schema.GroupParameter):
         settings = _group_settings(model, at)
@@ -64,7 +67,7 @@ def build_parameter(model: schema.ParameterDocument, at: Place) -> Parameter:
 
 
 def refuse_long(setting: Mapping[str, str], at: Place) -> None:
-    """Refuses variables that no program can be started with, as a DocumentError."""
+    """Refuses variables that are too long to start a program with, by a DocumentError."""
     for name, value in setting.items():
         if len(f"{name}={value}".encode()) >= _MOST_BYTES:
             problem = f"{quote_value(name)} and its value have more bytes than Linux takes"
@@ -221,7 +224,7 @@ def illegal_value(parameter: Parameter, value: str, at: Place) -> DocumentError:
 
 
 def nearest_value(parameter: Parameter, value: str) -> str:
-    """A hint: the legal value nearest to a wrong one, by number where both have one."""
+    """Returns a hint with the legal value nearest to a wrong one, by number if both have one."""
     legal = [v for v in parameter.values if v is not None]
     if meant := _read_as(parameter, value):
         return _spelled_otherwise(parameter, value, meant)
@@ -235,8 +238,8 @@ def nearest_value(parameter: Parameter, value: str) -> str:
 
 
 def _read_as(parameter: Parameter, written: str) -> str:
-    """The value that the library takes another spelling for, such as a number of old releases."""
-    # Only here, where something is wrong: catalogues are long.
+    """Returns the value that the library reads a legacy spelling as; empty for other text."""
+    # Imported here, since catalogues are long and only needed where something is wrong.
     from commtune.spaces.catalogue.loading import look_up
 
     if len(parameter.variables) > 1:
@@ -247,7 +250,10 @@ def _read_as(parameter: Parameter, written: str) -> str:
 
 
 def _spelled_otherwise(parameter: Parameter, written: str, meant: str) -> str:
-    """A hint: a value has one spelling in a space, or its results were those of two values."""
+    """Returns a hint with the only spelling of a value in a space.
+
+    With two spellings, the results of one value would be split between two.
+    """
     said = f"the library reads {written} as {meant}"
     if meant in parameter.values:
         return f"write {meant}: {said}"
@@ -272,10 +278,10 @@ def resolve_clause(
     known: Mapping[str, Parameter],
     at: Place,
 ) -> Clause:
-    """A clause with its words `set` and `unset` resolved.
+    """Builds a clause, with the keywords `set` and `unset` replaced by values.
 
     Raises:
-        DocumentError: a parameter that is not in the space, or a value that it does not have.
+        DocumentError: a parameter is not in the space, or doesn't have the value.
     """
     allowed: dict[str, frozenset[Value]] = {}
     for name, words in when.items():
@@ -299,7 +305,7 @@ def _resolve_word(word: str, parameter: Parameter, at: Place) -> set[Value]:
 
 
 def as_value(parameter: Parameter, word: str) -> str | None:
-    """The value that a word means, a size in any spelling; ``None`` where it means none."""
+    """Returns the value that a word stands for, sizes in any spelling; ``None`` for no value."""
     if word in parameter.settings:
         return word
     if parameter.kind is not Kind.BYTES:
@@ -309,7 +315,7 @@ def as_value(parameter: Parameter, word: str) -> str | None:
 
 
 def as_read(parameter: Parameter, word: str) -> str | None:
-    """As ``as_value``; for another spelling, the value that the library takes it for."""
+    """Returns the same as ``as_value``, or for a legacy spelling what the library reads it as."""
     value = as_value(parameter, word)
     meant = "" if value is not None else _read_as(parameter, word)
     return meant if meant and meant in parameter.values else value
@@ -329,10 +335,10 @@ def build_constraints(
     known: Mapping[str, Parameter],
     at: Place,
 ) -> tuple[Constraint, ...]:
-    """The constraints of a document.
+    """Builds the constraints of a document.
 
     Raises:
-        DocumentError: as `resolve_clause`; a relation between parameters without numbers.
+        DocumentError: as `resolve_clause`; or a relation names parameters without numbers.
     """
     built: list[Constraint] = []
     for i, rule in enumerate(forbidden):

@@ -1,4 +1,7 @@
-"""Takes from catalogues what a space leaves unsaid of its variables: values, risks, conditions."""
+"""Fills in what a space file omits about its variables: values, risks and conditions.
+
+These come from the catalogues that the file names under ``facts``.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ _RISKS = {
 }
 _SPELLINGS = ("0/1", "n/y", "no/yes", "false/true", "off/on", "disable/enable")
 _WHERE = {"inside-node": "inside a node", "between-nodes": "between nodes", "both": ""}
-#: Libraries that send messages by themselves for what has no collective of its own.
+#: Libraries that send point-to-point messages for operations that they have no collective for.
 _SENDING = ("nccl", "rccl")
 _TRUE, _FALSE = ("1", "true", "yes", "on", "y"), ("0", "false", "no", "off", "n")
 _MOST_VALUES = 8  # of a range, where the space does not name its values
@@ -38,16 +41,18 @@ _Allowed = dict[str, frozenset[Value]]
 
 
 def facts_of(document: Document) -> dict[str, KnownVariable]:
-    """What the catalogues that a space names under ``facts`` say, by variable; the first wins.
+    """Reads the catalogues that a space names under ``facts``: their facts by variable.
+
+    The first catalogue with a variable takes precedence.
 
     Raises:
-        DocumentError: there is no such catalogue.
+        DocumentError: a catalogue doesn't exist.
     """
     data = document.data if isinstance(document.data, dict) else {}
     named = data.get("facts")
     facts: dict[str, KnownVariable] = {}
     for i, library in enumerate(named if isinstance(named, list) else []):
-        # Read only where a space asks for it: catalogues are long.
+        # Imported here, since catalogues are long and few spaces name one.
         from commtune.spaces.catalogue.loading import KnownVariable, load_catalogue
 
         with document.placing("facts", i):
@@ -58,7 +63,7 @@ def facts_of(document: Document) -> dict[str, KnownVariable]:
 
 
 def complete_document(document: Document, facts: Mapping[str, KnownVariable]) -> Any:
-    """The data of a space file, with what its parameters leave unsaid filled in."""
+    """Returns the data of a space file, with facts filled in where its parameters omit them."""
     data = document.data
     if not facts or not isinstance(data, dict) or not isinstance(data.get("parameters"), list):
         return data
@@ -102,7 +107,7 @@ def _filled(
 
 
 def _values_of(fact: KnownVariable) -> dict[str, Any]:
-    """Kind and values, as the catalogue proposes them; restricted ones included."""
+    """Returns kind and values as the catalogue proposes them, including restricted ones."""
     variable = fact.variable
     words = [*variable.values, *variable.restricted]
     if variable.type == "bool" and not variable.restricted:
@@ -119,7 +124,7 @@ def _values_of(fact: KnownVariable) -> dict[str, Any]:
 
 
 def declare_variable(name: str) -> str:
-    """What declares a variable in ``extend``: with the kind and values that a catalogue knows."""
+    """Writes an ``extend`` entry for a variable, with kind and values from a catalogue."""
     known = look_up(name).known
     said = _values_of(known[0]) if known else {}
     entry = {"name": name, **{key: value for key, value in said.items() if value}}
@@ -138,7 +143,7 @@ def _is_whole(word: str) -> bool:
 
 
 def _steps(range_: Range, *, sizes: bool) -> list[int]:
-    """Numbers from the least to the greatest by a factor: few enough for a search."""
+    """Lists numbers from the least to the greatest by a constant factor, few enough to search."""
     try:
         least, greatest = (
             parse_bytes(text) if sizes else int(text) for text in (range_.least, range_.greatest)
@@ -147,7 +152,7 @@ def _steps(range_: Range, *, sizes: bool) -> list[int]:
         return []
     if least < 0:
         return []
-    # The finest steps that are still few enough to be searched.
+    # The smallest factor that gives few enough numbers to search.
     for factor in (2, 4, 8, 16, 32, 64):
         numbers = [least] if least == 0 else []
         number = least or (1024 if sizes else 1)
@@ -191,7 +196,7 @@ def _applies_to(fact: KnownVariable) -> list[str]:
 
 
 def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
-    """Risks and opting in, as far as the space doesn't say it; ``opt_in: false`` is an answer."""
+    """Returns the keys about risks and opt-ins that the space file omits."""
     risks = list(dict.fromkeys(_RISKS[d] for d in variable.dangers if d in _RISKS))
     found: dict[str, Any] = {}
     values = said.get("values")
@@ -203,7 +208,8 @@ def _risks_of(variable: Variable, said: Mapping[str, Any]) -> dict[str, Any]:
         found["restricted"] = [{"value": v, "risks": grave, "why": why} for v in restricted]
     if "risks" in said:
         return found
-    # Where single values are restricted, the others are safe; `opt_in: false` is an answer too.
+    # Where single values are restricted, the others are safe. An explicit `opt_in: false` in the
+    # space file says that all are.
     spared = bool(variable.restricted) or said.get("opt_in") is False
     grave_ones = [risk for risk in risks if risk.needs_opt_in and not spared]
     found["risks"] = [str(r) for r in risks if r in grave_ones or not r.needs_opt_in]
@@ -219,14 +225,14 @@ def add_conditions(
     space: Space,
     at: Place,
 ) -> Parameter:
-    """The parameter, active only where what it needs holds; one with a condition keeps that.
+    """Returns the parameter with the condition that its catalogue gives, unless it has one.
 
     Args:
-        space: has the parameters and pins that conditions may refer to.
-        at: where the parameter is written.
+        space: the space whose parameters and pins conditions may refer to.
+        at: the place of the parameter in its document.
 
     Raises:
-        DocumentError: it needs what no configuration of the space has.
+        DocumentError: no configuration of the space meets the condition.
     """
     fact = facts.get(parameter.name)
     if parameter.when or fact is None:
@@ -246,9 +252,9 @@ def add_conditions(
 
 
 def idle_under(space: Space, name: str, value: str) -> tuple[str, ...]:
-    """The parameters that have no effect where a variable has a value, by the catalogues.
+    """Lists the parameters that have no effect while a variable has a value, by the catalogues.
 
-    Those that need an opt-in are among them.
+    Includes parameters that need an opt-in.
     """
     from commtune.spaces.catalogue.loading import look_up  # reads files
 
@@ -280,13 +286,14 @@ def _is_idle(variable: Variable | None, name: str, value: str) -> bool:
 def _all(
     needs: Sequence[Need], facts: Mapping[str, KnownVariable], space: Space
 ) -> _Allowed | None:
-    """What must hold for all of some needs; nothing for ever, ``None`` for never."""
+    """Returns the values that all needs together allow: empty for always, ``None`` for never."""
     allowed: _Allowed = {}
     for need in needs:
         fact = facts.get(need.variable)
         default = fact.variable.default if fact is not None else None
         pinned = space.pinned.get(need.variable)
-        # Searched or pinned here: then its values decide, and else what every run has.
+        # A parameter that the space searches or pins decides by its values, any other variable by
+        # the one value that it has in every run.
         target = space.declared.get(need.variable)
         if target is None:
             if not _meets(need, pinned if pinned is not None else default):
@@ -311,7 +318,7 @@ def _joined(always: _Allowed | None, choice: _Allowed) -> _Allowed:
 
 
 def _meets(need: Need, value: str | None) -> bool:
-    """Whether a value of the other variable is what is needed; an unknown default is not."""
+    """Whether a value of the needed variable meets a need; ``None`` is an unknown default."""
     if value is None:
         return need.none_of is not None
     if need.above is not None:

@@ -1,4 +1,4 @@
-"""Assembles a space, and changes one for a campaign: extend, opt in, narrow, pin."""
+"""Customizes a search space for a campaign: extends, opts in, narrows and pins."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from commtune.spaces.catalogue_facts import declare_variable
 from commtune.spaces.parameter import Kind, Parameter, Value
 from commtune.spaces.space import Space
 
-#: What an addition to a parameter that the space has may say.
+#: Keys that an entry of ``extend`` may have if it adds values to a parameter of the space.
 _ABOUT_VALUES = {
     "name",
     "kind",
@@ -40,19 +40,19 @@ def customize_space(
     document: Document | None = None,
     at: Where = (),
 ) -> Space:
-    """The space as a campaign wants it: extended, opted in, narrowed, then pinned.
+    """Returns a space with a campaign's changes: extended, opted in, narrowed, then pinned.
 
     Args:
-        narrow: for a parameter, the only values to search. Unset stays legal where it was.
-        pin: for a parameter, its value in every run, the baseline's too; or ``unset``.
+        narrow: the only values to search, by parameter. Unset stays legal where it was.
+        pin: the value in every run, including the baseline's, by parameter; or ``unset``.
         extend: further parameters, as in a space file.
         opt_in: parameters, or single values as NAME=VALUE, that need an opt-in.
-        document: where this was written, so that errors name file and line.
-        at: the place in the document of the mapping that holds narrow, pin, ...
+        document: the document with these keys, so that errors name file and line.
+        at: the place of the mapping with these keys in the document.
 
     Raises:
-        DocumentError: of the document's class (SpaceError without one): an unknown name or
-            value, with the nearest legal one; or the default would leave the space.
+        DocumentError: of the document's class (SpaceError without one): a name or value is
+            unknown, with the nearest legal one; or the default would not be legal any more.
     """
     work = SpaceEditor(space, Place(document or Document(None, error_class=SpaceError), at))
     work.extend(extend)
@@ -76,7 +76,8 @@ class SpaceEditor:
     def __init__(self, space: Space, at: Place) -> None:
         self.space = space
         self._at = at
-        self._named: dict[str, Parameter] = {}  # left out, and let in by some of their values
+        # Parameters that need an opt-in and got one for some of their values only.
+        self._named: dict[str, Parameter] = {}
 
     def extend(self, additions: Sequence[Mapping[str, Any] | schema.ParameterDocument]) -> None:
         """Adds parameters, and values to those that the space has."""
@@ -93,7 +94,7 @@ class SpaceEditor:
         self.add([model for _, model in new], at, [i for i, _ in new])
 
     def _add_values(self, model: schema.ParameterDocument, at: Place) -> None:
-        """Adds what a parameter lacks; its conditions and risks stay those of the space."""
+        """Adds values to a parameter of the space, which keeps its conditions and risks."""
         name, known = model.name, self.space.declared[model.name]
         added = building.build_parameter(model, at)
         if known.kind is not added.kind and not (known.numbers and added.numbers):
@@ -116,10 +117,10 @@ class SpaceEditor:
     def add(
         self, models: Sequence[schema.ParameterDocument], at: Place, places: Sequence[int] = ()
     ) -> None:
-        """Adds validated parameters that stand in a list at a place; all may name each other.
+        """Adds validated parameters from a list in a document; conditions may name any of them.
 
         Args:
-            places: where in the list they stand; without it, they are the whole list.
+            places: their indices in that list; empty if they are the whole list.
         """
         built: dict[str, Parameter] = {}
         numbered = list(zip(places or range(len(models)), models, strict=True))
@@ -143,7 +144,7 @@ class SpaceEditor:
         )
 
     def opt_in(self, names: Sequence[str]) -> None:
-        """Lets parameters, or single values, into the search that were left out."""
+        """Adds parameters or single values to the search that need an opt-in."""
         for i, written in enumerate(names):
             self._opt_in_one(written, self._at / "opt_in" / i)
 
@@ -167,12 +168,12 @@ class SpaceEditor:
         self._replace(_with_restricted(self._owner(name), wanted), at)
 
     def _opens(self, name: str, value: str) -> bool:
-        """Whether a value is one of a parameter that is left out, or is in by its values only."""
+        """Whether a value's parameter needs an opt-in and has at most one for single values."""
         known = self.space.left_out.get(name) or self._named.get(name)
         return known is not None and value in known.values
 
     def _open(self, name: str, value: str, at: Place) -> None:
-        """Lets a parameter in with one value that the site allows, or with one more."""
+        """Adds an allowed value of a parameter that needs an opt-in, or the parameter with it."""
         whole = self._named.setdefault(name, self.space.left_out.get(name) or self._owner(name))
         current = self.space.by_name.get(name)
         wanted = {value, *(current.values if current is not None else (None,))}
@@ -194,12 +195,12 @@ class SpaceEditor:
         return self.space.by_name.get(name) or self.space.left_out[name]
 
     def narrow(self, wanted: Mapping[str, Sequence[str]]) -> None:
-        """Keeps only some values of parameters; unset stays legal where it was."""
+        """Reduces the domains of parameters to some values; unset stays legal where it was."""
         for name, words in wanted.items():
             at = self._at / "narrow" / name
             parameter = self._searched(name, at)
             kept = {self._value(parameter, w, at / i) for i, w in enumerate(words)}
-            # Narrowing is about values; the default stays in the space.
+            # The default, which leaves the parameter unset, must stay in the space.
             if parameter.unset:
                 kept.add(None)
             values = tuple(value for value in parameter.values if value in kept)
@@ -210,7 +211,7 @@ class SpaceEditor:
             self._replace(replace(parameter, values=values), at)
 
     def pin(self, wanted: Mapping[str, str]) -> None:
-        """Takes parameters out of the search, with one value for every run."""
+        """Takes parameters out of the search and fixes their values for every run."""
         for name, word in wanted.items():
             if self.space.pinned.get(name) == word:
                 continue
@@ -225,7 +226,7 @@ class SpaceEditor:
                 at=at,
                 check=False,
             )
-        # Pins may need each other, so the default is looked at when all are in.
+        # Pins may depend on each other, so the default is checked after the last one.
         if wanted:
             self.require_default(self._at / "pin")
 
@@ -297,7 +298,7 @@ class SpaceEditor:
         """Checks that the empty configuration is in the space.
 
         Raises:
-            DocumentError: it is not; the place is that of the parameter or constraint at fault.
+            DocumentError: it is not. The error names the place of the parameter or constraint.
         """
         space = self.space
         for i, parameter in enumerate(space.parameters):
@@ -315,7 +316,7 @@ class SpaceEditor:
 
 
 def _clause_place(at: Place, number: int) -> Place:
-    # `when` is one mapping, or a list of them.
+    # `when` is a mapping or a list of mappings; a single one has no index.
     listed = at / "when" / number
     return listed if at.document.line_of(listed.where) else at / "when"
 
@@ -328,7 +329,7 @@ def _with_restricted(parameter: Parameter, wanted: set[str]) -> Parameter:
 
 
 def in_order(parameters: Sequence[Parameter], at: Place) -> tuple[Parameter, ...]:
-    """The parameters, each after those that its condition names, else as they were written.
+    """Sorts parameters so that each follows those that its condition names (a stable sort).
 
     Raises:
         DocumentError: conditions are circular.

@@ -1,11 +1,10 @@
-"""Counts, lists and numbers the legal assignments of a space, exactly.
+"""Counts, lists and indexes the legal assignments of a space exactly, by dynamic programming.
 
-The parameters are taken one after the other, each after those that its condition names. What
-the first ones can still mean for the rest is a small state: the values of those that a later
-condition looks at, and how far they go towards breaking each constraint. Completions are counted
-once a state, so a space of 10^15 configurations is counted at once, as long as few parameters hang
-together. The counts number all assignments from 0; drawing a number uniformly draws an assignment
-uniformly.
+The parameters are assigned in an order in which each follows those that its condition names. What
+a partial assignment means for the rest is a small state: the values of parameters that later
+conditions read, and the progress of each constraint. Completions are counted once per state, so a
+space of 10^15 configurations is counted in no time as long as few parameters depend on each other.
+The counts give each assignment an index from 0; a uniform index gives a uniform assignment.
 """
 
 from __future__ import annotations
@@ -19,21 +18,22 @@ from commtune.spaces.parameter import Constraint, Lookup, Parameter, Value
 
 _Assignment = dict[str, Value]
 _State = tuple[object, ...]
-#: The values that a parameter may have in a state, each with its completions and the next state.
+#: The legal values of a parameter in a state, each with its number of completions and next state.
 _Options = tuple[tuple[Value, int, _State], ...]
-#: Values tried in all states, times the names that rules then look up: a second or two.
+#: The most work: values tried over all states, times the parameters that conditions and
+#: constraints look up for each. It takes a second or two.
 _MOST_WORK = 1_500_000
 
 
 class Enumeration:
     """The legal assignments of parameters under constraints.
 
-    Its methods raise `SpaceError` where too many parameters hang together for them to be counted.
+    Its methods raise `SpaceError` if too many parameters depend on each other for an exact count.
 
     Args:
-        parameters: each after all that its condition depends on.
-        constraints: over these parameters and the fixed ones; nothing set breaks none of them.
-        fixed: parameters that conditions and constraints may name but that don't vary.
+        parameters: sorted so that each follows those that its condition names.
+        constraints: over these and the fixed parameters; all unset must meet every constraint.
+        fixed: values of further parameters that conditions and constraints may name.
     """
 
     def __init__(
@@ -50,11 +50,11 @@ class Enumeration:
         self._begun = _begun_constraints(self._checks, place)
 
     def count(self) -> int:
-        """How many legal assignments there are, the one that leaves all unset among them."""
+        """Returns the number of legal assignments, including the one that leaves all unset."""
         return self._table[1]
 
     def nth(self, number: int) -> _Assignment:
-        """The assignment with a number, from 0 to count() - 1; number 0 leaves all unset."""
+        """Returns the assignment with an index from 0, which leaves all unset, to count() - 1."""
         if not 0 <= number < self.count():
             raise IndexError(number)
         chosen: _Assignment = {}
@@ -68,7 +68,7 @@ class Enumeration:
         return chosen
 
     def __iter__(self) -> Iterator[_Assignment]:
-        """All assignments, in the order of their numbers, made as they are asked for."""
+        """Yields all assignments lazily, in the order of their indices."""
         return map(self.nth, range(self.count()))
 
     @cached_property
@@ -77,14 +77,14 @@ class Enumeration:
 
     @cached_property
     def _table(self) -> tuple[list[dict[_State, _Options]], int]:
-        """For each parameter, the options in every state that can be before it; and the count."""
-        # Forward to the states that can be, then back with the completions of each.
+        """The options of each parameter in every reachable state, and the total count."""
+        # A forward pass finds the reachable states, a backward pass counts their completions.
         ways = list(self._reachable())
         completions: dict[_State, int] = {}
         table: list[dict[_State, _Options]] = []
         for found in reversed(ways):
             options = {
-                # Behind the last parameter, all is said.
+                # After the last parameter there is one completion.
                 state: tuple((value, completions.get(after, 1), after) for value, after in each)
                 for state, each in found.items()
             }
@@ -111,7 +111,7 @@ class Enumeration:
     def _ways(
         self, index: int, chosen: _Assignment, after: dict[_State, _Assignment]
     ) -> list[tuple[Value, _State]]:
-        """The legal values in a state, each with the state behind it, which is noted."""
+        """Returns the legal values in a state with the next states, which it adds to ``after``."""
         name = self._parameters[index].name
         live = set(self._needed[index + 1]).union(*(names for _, names in self._begun[index + 1]))
         found: list[tuple[Value, _State]] = []
@@ -124,7 +124,7 @@ class Enumeration:
         return found
 
     def _state(self, index: int, chosen: _Assignment) -> _State:
-        """What the parameters before one mean for it and those behind."""
+        """Returns the state before a parameter: all that it and later ones depend on."""
         lookup = self._lookup(chosen)
         values = [chosen[name] for name in self._needed[index]]
         return (*values, *(c.progress(names, lookup) for c, names in self._begun[index]))
@@ -157,7 +157,8 @@ def _too_entangled(begun: Sequence[_Begun]) -> SpaceError:
 def _by_last_name(
     constraints: Sequence[Constraint], place: Mapping[str, int], size: int
 ) -> list[list[Constraint]]:
-    # Entry i + 1 holds what can be decided once parameter i has a value; entry 0 what is fixed.
+    # Entry i + 1 holds the constraints that can be checked once parameter i has a value; entry 0
+    # those over fixed parameters only.
     checks: list[list[Constraint]] = [[] for _ in range(size + 1)]
     for constraint in constraints:
         last = max((place[name] for name in constraint.names if name in place), default=-1)
@@ -165,12 +166,12 @@ def _by_last_name(
     return checks
 
 
-#: A constraint, and those of its parameters that have their values.
+#: A constraint, and those of its parameters that have a value by now.
 _Begun = tuple[Constraint, frozenset[str]]
 
 
 def _needed_names(parameters: Sequence[Parameter]) -> list[tuple[str, ...]]:
-    # Which earlier parameters the conditions from parameter i on look at.
+    # Entry i holds the earlier parameters that conditions from parameter i on read.
     needed: list[tuple[str, ...]] = [()]
     later: set[str] = set()
     for index in range(len(parameters) - 1, -1, -1):
@@ -182,8 +183,8 @@ def _needed_names(parameters: Sequence[Parameter]) -> list[tuple[str, ...]]:
 def _begun_constraints(
     checks: Sequence[Sequence[Constraint]], place: Mapping[str, int]
 ) -> list[list[_Begun]]:
-    # The constraints that can't be decided yet when parameter i is about to get its value, and
-    # for which one before it counts. What is fixed counts from the beginning.
+    # Entry i holds the constraints that are partly assigned before parameter i gets its value.
+    # Fixed parameters count as assigned from the beginning.
     begun: list[list[_Begun]] = []
     for index in range(len(checks)):
         waiting = [constraint for later in checks[index + 1 :] for constraint in later]

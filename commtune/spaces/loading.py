@@ -1,4 +1,4 @@
-"""Finds and reads search spaces: the shipped presets and people's own files."""
+"""Finds and reads search spaces: the shipped presets and users' own files."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ if TYPE_CHECKING:
     from commtune.spaces.catalogue.loading import KnownVariable
 
 _PRESETS, _PARTS = "spaces/presets", "spaces/presets/parts"
-#: Looked for in the text: most spaces need not be read for it.
+#: Presets that come in sizes are found by their text, which is faster than to parse all files.
 _SIZED = re.compile(r"\bsize: (quick|thorough)\b")
 _INCLUDED = re.compile(r"^include: \[(.*)\]$", re.MULTILINE)
 
 
 def list_presets() -> list[str]:
-    """The names of the shipped spaces, sorted; those in three sizes by three names."""
+    """Returns the sorted names of the shipped spaces; one in three sizes has three names."""
     return sorted(name for family in list_shipped(_PRESETS) for name in _names(family))
 
 
@@ -60,7 +60,7 @@ def _family_of(name: str) -> tuple[str, Size]:
 
 @cache
 def preset_text(name: str) -> str:
-    """The text of a shipped space with its parts; quicker to look a word up in than to read."""
+    """Returns the text of a shipped space and its parts: to search it is faster than to parse."""
     family, _ = _family_of(name)
     text = shipped_file(_folder_of(family), family).read_text(encoding="utf-8")
     parts = [part for listed in _INCLUDED.findall(text) for part in listed.split(",")]
@@ -68,13 +68,13 @@ def preset_text(name: str) -> str:
 
 
 def load_space(name: str | Path) -> Space:
-    """A space, by the name of a preset or by the path of a file.
+    """Loads a space, by the name of a preset or the path of a file.
 
     A word without a slash that doesn't end in .yaml or .yml is the name of a preset.
 
     Raises:
-        UnknownName: no preset of that name.
-        SpaceError: the file can't be read or is wrong, with file, line and hint.
+        UnknownName: no preset has that name.
+        SpaceError: the file can't be read or is invalid, with file, line and hint.
     """
     text = str(name)
     if is_path(name):
@@ -103,7 +103,7 @@ def _shipped(name: str) -> Document:
 
 
 def build_space(document: Document, size: Size = Size.STANDARD) -> Space:
-    """The space that a document describes, with all that it includes, in a size.
+    """Builds the space that a document describes, with the files it includes, in a size.
 
     Raises:
         DocumentError: of the document's class, with file, line and hint.
@@ -118,7 +118,7 @@ def _of_size(whole: Space, size: Size) -> Space:
 
 
 class _Building:
-    """Puts a space together from its file and from those that it includes."""
+    """Builds a space from its file and the files that it includes."""
 
     def __init__(self, document: Document) -> None:
         self._document = document
@@ -128,7 +128,7 @@ class _Building:
         self._read(document, ())
 
     def whole(self) -> Space:
-        """The space with the parameters of all sizes."""
+        """Returns the space with the parameters of all sizes."""
         pinned = {n: v for _, model in self._models for n, v in model.pin.items()}
         own = self._models[-1][1]
         space = Space(
@@ -155,7 +155,7 @@ class _Building:
     def _read(self, document: Document, above: tuple[Path | None, ...]) -> None:
         """Reads a file after those that it includes."""
         if document.data is None:
-            validate_document(document, SpaceDocument)  # which says what to begin with
+            validate_document(document, SpaceDocument)  # its error says what to begin with
         facts = facts_of(document)
         model = validate_part(document, complete_document(document, facts), SpaceDocument)
         for i, name in enumerate(model.include):

@@ -1,4 +1,4 @@
-"""Parameters of a space, their conditions, and the constraints between them."""
+"""Parameters of a space with their domains and conditions, and constraints between them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from commtune.model import content_key
 #: A value of a parameter; ``None`` leaves its variables unset.
 Value = str | None
 
-#: Gives the value of a parameter by name; ``None`` for one that is unset.
+#: A function that returns the value of a parameter by name; ``None`` for unset.
 Lookup = Callable[[str], Value]
 
 
 class Kind(StrEnum):
-    """How a parameter's values are written down in a space."""
+    """The type of a parameter, by which its values are written in a space file."""
 
     BOOL = "bool"
     CHOICE = "choice"
@@ -38,7 +38,7 @@ class Risk(StrEnum):
 
     @property
     def needs_opt_in(self) -> bool:
-        """Whether a benchmark can't be relied on to show it, so that a site must decide."""
+        """Whether a site must allow it, since a benchmark may not reveal that it occurred."""
         return self is not Risk.ABORT
 
 
@@ -50,19 +50,19 @@ class Size(StrEnum):
     THOROUGH = "thorough"
 
     def __lt__(self, other: str) -> bool:
-        """Whether it is searched in less, by the order above and not by letters."""
+        """Whether a size is smaller, by the order above rather than alphabetically."""
         return list(Size).index(self) < list(Size).index(Size(other))
 
 
 @dataclass(frozen=True)
 class Clause:
-    """Parameters that must have one of the named values, all of them at once."""
+    """A conjunction: each named parameter has one of its allowed values."""
 
     allowed: Mapping[str, frozenset[Value]]
 
     def holds(self, lookup: Lookup) -> bool:
-        """Whether every named parameter has one of its values."""
-        # A search asks this a million times: a generator takes twice as long.
+        """Whether every named parameter has one of its allowed values."""
+        # A search calls this a million times, and a generator takes twice as long.
         for name, values in self.allowed.items():  # noqa: SIM110
             if lookup(name) not in values:
                 return False
@@ -70,8 +70,8 @@ class Clause:
 
     @property
     def key(self) -> str:
-        """Equal for two clauses that ask for the same."""
-        # Unset is told apart: sorting needs text, and an empty value is not the same as none.
+        """A key that is equal for equivalent clauses."""
+        # Sorting needs text, so unset sorts as an empty value; a flag tells the two apart.
         return content_key(
             {n: [*sorted(v or "" for v in vs), None in vs] for n, vs in self.allowed.items()}
         )
@@ -79,7 +79,7 @@ class Clause:
 
 @dataclass(frozen=True)
 class Restricted:
-    """A real value that stays out of the search until a site opts in."""
+    """A legal value that isn't searched unless a site opts in."""
 
     value: str
     risks: tuple[Risk, ...]
@@ -88,20 +88,20 @@ class Restricted:
 
 @dataclass(frozen=True)
 class Parameter:
-    """One dimension of a space. Its values are finite and in order, unset first.
+    """One dimension of a space, with a finite, ordered domain.
 
     Attributes:
-        name: the environment variable; for a group, the name of the group.
-        values: the legal values as text; ``None``, where legal, comes first.
-        settings: what each value but ``None`` sets: environment variables with exact text;
-            restricted and narrowed-away values are still in it.
-        numbers: the values that are numbers (bytes for sizes); the others are absent.
-        unset: whether it may be left unset when it is active.
-        when: it is active when any of these clauses holds; always, without clauses.
-        restricted: values that were left out because they need an opt-in.
-        default: what the library does when it is unset, for people; empty where not known.
-        applies_to: operations, transports or hardware on which it has an effect, for people.
-        size: the smallest size of its space that has it.
+        name: the environment variable; or the name of a group of variables.
+        values: the domain, as text; ``None`` (unset) comes first if it is legal.
+        settings: the environment variables, with exact text, of each value but ``None``. It also
+            has values that are restricted or were excluded by narrowing.
+        numbers: the numbers (bytes for sizes) of those values that are numbers.
+        unset: whether it may be left unset while it is active.
+        when: its condition: it is active if any clause holds, or if there is none.
+        restricted: values that need an opt-in and had none.
+        default: what the library does if it is unset, as text for users; empty if unknown.
+        applies_to: operations, transports or hardware on which it has an effect, for users.
+        size: the smallest size of the space that includes it.
     """
 
     name: str
@@ -122,21 +122,21 @@ class Parameter:
 
     @property
     def ordered(self) -> bool:
-        """Whether all values but unset are numbers, ascending."""
+        """Whether all values but unset are numbers, in ascending order."""
         return all(value in self.numbers for value in self.values if value is not None)
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """The environment variables that it may set, in order of first mention."""
+        """The environment variables that it may set, in order of first mention by its values."""
         names = dict.fromkeys(name for setting in self.settings.values() for name in setting)
         return tuple(names)
 
     def environment(self, value: Value) -> dict[str, str]:
-        """What a value sets; nothing for unset."""
+        """Returns the environment variables that a value sets; none for unset."""
         return {} if value is None else dict(self.settings[value])
 
     def active(self, lookup: Lookup) -> bool:
-        """Whether its condition holds, given the parameters that the condition names."""
+        """Whether its condition holds, given values of the parameters that the condition names."""
         for clause in self.when:
             if clause.holds(lookup):
                 return True
@@ -149,7 +149,7 @@ class Parameter:
 
     @property
     def condition(self) -> str:
-        """Its condition in words; empty where it is always active."""
+        """Its condition in words; empty if it is always active."""
         clauses = []
         for clause in self.when:
             parts = []
@@ -175,33 +175,33 @@ class Forbidden:
 
     @property
     def names(self) -> frozenset[str]:
-        """The parameters that it looks at."""
+        """The parameters that the constraint depends on."""
         return frozenset(self.clause.allowed)
 
     @property
     def key(self) -> str:
-        """Equal for two constraints that rule out the same."""
+        """A key that is equal for equivalent constraints."""
         return f"forbidden {self.clause.key}"
 
     def broken(self, lookup: Lookup) -> bool:
-        """Whether an assignment of all named parameters is ruled out."""
+        """Whether the values of all its parameters violate the constraint."""
         return self.clause.holds(lookup)
 
     def progress(self, known: Collection[str], lookup: Lookup) -> object:
-        """What the known ones of its parameters mean for whether the others will break it.
+        """Summarizes what the known parameters mean for whether the others can violate it.
 
-        Equal for values that mean the same.
+        Summaries are equal if the rest of the constraint is.
         """
         return all(lookup(n) in values for n, values in self.clause.allowed.items() if n in known)
 
     def explain(self, lookup: Lookup) -> str:
-        """The rule and the offending values, for a person."""
+        """Returns the constraint and the values that violate it, in words."""
         return f"{_shown(self.clause.allowed, lookup)} is forbidden: {self.why}"
 
 
 @dataclass(frozen=True)
 class AtMost:
-    """The first parameter's number, some times, is at most the second's, where both are set."""
+    """A constraint: ``times`` x lower <= upper, where both are set to numbers."""
 
     lower: str
     upper: str
@@ -236,7 +236,7 @@ class AtMost:
 
 @dataclass(frozen=True)
 class ProductAtMost:
-    """The product of the parameters' numbers has a limit, where all are set to numbers."""
+    """A constraint: the product of some parameters has a limit, where all are set to numbers."""
 
     of: tuple[str, ...]
     limit: int
@@ -272,5 +272,5 @@ class ProductAtMost:
         return f"{shown}: the product must be at most {self.limit}: {self.why}"
 
 
-#: What rules out some assignments.
+#: A constraint, which makes some assignments illegal.
 Constraint = Forbidden | AtMost | ProductAtMost

@@ -1,4 +1,4 @@
-"""Which shipped space goes with what a campaign measures."""
+"""Chooses the shipped space for a campaign, by library, version, memory and operation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Literal
 from commtune.documents.yaml_document import load_shipped
 from commtune.errors import SpaceError
 
-#: Where a library is given its buffers.
+#: The memory that holds the communication buffers.
 Memory = Literal["host", "device"]
 
 
@@ -26,11 +26,11 @@ class _Choice:
 def choose_preset(
     library: str, version: str = "", *, memory: Memory = "host", operation: str = ""
 ) -> str:
-    """The name of the preset for what a campaign measures.
+    """Returns the name of the preset for a campaign.
 
     Args:
-        version: empty where nobody knows it; then the newest fits.
-        memory: where the library is given its buffers.
+        version: of the library; empty if unknown, which selects the preset of the newest.
+        memory: the memory that holds the communication buffers.
 
     Raises:
         KeyError: no preset is for this library.
@@ -49,13 +49,13 @@ def choose_preset(
 
 @cache
 def _load_choices() -> tuple[_Choice, ...]:
-    # A file of ours, without a model: 'commtune init' doesn't wait for pydantic.
+    # The file is shipped, so it is read without a model: 'commtune init' needn't import pydantic.
     document = load_shipped("spaces", "preset_choice", SpaceError)
     return tuple(_Choice(**entry) for entry in document.data["choices"])
 
 
 def is_version_in(version: str, versions: str) -> bool:
-    """Whether a version is in a range such as ``>=5.0,<6``; yes where either can't be read."""
+    """Whether a version is in a range such as ``>=5.0,<6``; true if either can't be parsed."""
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # slow to import
     from packaging.version import InvalidVersion
 

@@ -1,6 +1,6 @@
-"""A campaign's space with what its reference settings need: values that it lacks, and variables.
+"""Adds the variables and values of reference settings to a campaign's space.
 
-Only what a catalogue says is legal comes in; the rules of the space hold for it as for the rest.
+Only values that a catalogue says are legal are added; the constraints of the space apply to them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from commtune.spaces.catalogue.loading import KnownVariable
     from commtune.spaces.catalogue.schema import Variable
 
-#: Libraries whose variables act on what another one does, since it sends its messages by them.
+#: The libraries below each library, by which it sends its messages: their variables affect it.
 _BELOW = {
     "nccl": ("aws-ofi-nccl", "libfabric"),
     "rccl": ("aws-ofi-nccl", "libfabric"),
@@ -38,11 +38,11 @@ _NOWHERE = Place(Document(None, error_class=SpaceError))
 
 @dataclass(frozen=True)
 class LeftOut:
-    """Why a setting that somebody recommends is not tried.
+    """The reason why a recommended setting is not tried.
 
     Attributes:
-        opt_in: what the campaign would have to opt in to; empty for other reasons.
-        matters: whether a run with it would differ from one without.
+        opt_in: the ``opt_in`` entry that the campaign would need; empty for other reasons.
+        matters: whether the setting would have an effect on a run.
     """
 
     why: str
@@ -51,18 +51,18 @@ class LeftOut:
 
     @property
     def words(self) -> str:
-        """The whole reason, for people."""
+        """The reason as users read it."""
         return f"{self.why}, opt_in: [{self.opt_in}]" if self.opt_in else self.why
 
 
 @dataclass(frozen=True)
 class ExtendedSpace:
-    """A space with what sets need.
+    """A space that was extended for reference settings.
 
     Attributes:
-        added: variables with the values that came in.
-        reasons: why a variable with its value did not.
-        meant: for a variable and an old spelling in a set, the value that the library reads.
+        added: the variables with values that were added.
+        reasons: the reason for each variable with a value that was not added.
+        meant: the value that the library reads, by variable and legacy spelling in the settings.
     """
 
     space: Space
@@ -71,7 +71,7 @@ class ExtendedSpace:
     meant: Mapping[tuple[str, str], str] = field(default_factory=dict)
 
     def words(self, final: Space) -> str:
-        """What came in and is in the space as it is searched, for people; empty for nothing."""
+        """Returns a note for users on additions that are in the final space; empty for none."""
         kept = [f"{name}={value}" for name, value in self.added if _has(final, name, value)]
         return (
             f"note: for its reference settings, the search also has {', '.join(kept)}"
@@ -87,11 +87,12 @@ def add_reference_settings(
     *,
     one_node: bool,
 ) -> ExtendedSpace:
-    """The space with what sets need, as far as the catalogues say that it is legal.
+    """Extends the space by the values of reference settings that the catalogues say are legal.
 
     Args:
-        barred: variables that nothing may search here.
-        one_node: that the network between nodes is not used.
+        sets: reference settings: variables with values.
+        barred: variables that must not be searched here.
+        one_node: whether the job has one node, and so doesn't use the network between nodes.
     """
     written = dict.fromkeys(item for one in sets for item in one.items())
     facts = _facts(space.library) if any(n not in barred for n, _ in written) else {}
@@ -106,7 +107,7 @@ def add_reference_settings(
 
 
 class _Additions:
-    """A space that gets settings one by one; what stays out has a reason."""
+    """A space to which settings are added one by one, with reasons for those left out."""
 
     def __init__(
         self, space: Space, facts: Mapping[str, KnownVariable], *, one_node: bool
@@ -120,7 +121,7 @@ class _Additions:
         self._new: dict[str, list[str]] = {}
 
     def add(self, name: str, value: str) -> None:
-        """A value for a variable that the space has, or notes a variable that it lacks."""
+        """Adds a value of a variable; a new variable is only noted for ``add_new_parameters``."""
         owner, fact = self._owners.get(name), _fact(self._facts, name)
         if owner is not None and self._has_or_refuses(owner, value):
             return
@@ -135,7 +136,7 @@ class _Additions:
             self.added.append((name, value))
 
     def _has_or_refuses(self, owner: Parameter, value: str) -> bool:
-        # Choices of a group belong together: no single value can come to them.
+        # A choice of a group sets several variables, so a value of one of them can't be added.
         if owner.kind is Kind.GROUP or owner.name in self.space.retired:
             return True
         return as_value(self.space.declared[owner.name], value) is not None
@@ -155,7 +156,7 @@ class _Additions:
         return LeftOut(illegal) if illegal else None
 
     def add_new_parameters(self) -> None:
-        """The variables that the space lacks, with the conditions that they need."""
+        """Adds the variables that the space lacks, with their conditions."""
         for name, values in self._new.items():
             try:
                 written = _written(name, values, _fact(self._facts, name))
@@ -163,14 +164,15 @@ class _Additions:
                 self.added += [(name, value) for value in values]
             except DocumentError as error:
                 self._leave_out(name, values, error)
-        # All are in before conditions are set, since they may name each other.
-        whole = self.space  # conditions may refer to what never acts and goes
+        # All are added before conditions are set, since conditions may name any of them, even one
+        # that is removed below because it can never be active.
+        whole = self.space
         for name in self._new:
             if name in whole.declared:
                 self._set_conditions(whole.declared[name], whole)
 
     def _set_conditions(self, parameter: Parameter, whole: Space) -> None:
-        """The conditions that the catalogue says; without the parameter if it never acts."""
+        """Sets the catalogue's condition; removes a parameter that is never active."""
         try:
             changed = add_conditions(parameter, self._facts, whole, _NOWHERE)
         except DocumentError as error:
@@ -183,8 +185,8 @@ class _Additions:
 
 
 def _facts(library: str) -> dict[str, KnownVariable]:
-    """What the catalogues of a library, and of what it sends by, say of variables."""
-    # Long files.
+    """Reads the facts on variables of a library and of those below it from the catalogues."""
+    # Imported here, since catalogues are long.
     from commtune.spaces.catalogue.loading import KnownVariable, list_libraries, load_catalogue
 
     facts: dict[str, KnownVariable] = {}
@@ -202,7 +204,7 @@ def _facts(library: str) -> dict[str, KnownVariable]:
 def _meant(
     settings: Iterable[tuple[str, str]], facts: Mapping[str, KnownVariable]
 ) -> dict[tuple[str, str], str]:
-    """What the library takes old spellings for: a search has the value once, by its name."""
+    """Returns the values that the library reads legacy spellings as; a space has only those."""
     known = {item: _fact(facts, item[0]) for item in settings}
     return {
         (name, value): fact.variable.read_as[value]
@@ -212,13 +214,13 @@ def _meant(
 
 
 def _fact(facts: Mapping[str, KnownVariable], name: str) -> KnownVariable | None:
-    """What is said of a variable, also by another of its names."""
+    """Finds the facts on a variable, by its name or by an alias."""
     by_alias = (fact for fact in facts.values() if name in fact.variable.aliases)
     return facts.get(name) or next(by_alias, None)
 
 
 def unread_here(space: Space, name: str) -> LeftOut | None:
-    """Why a variable has no effect in a space that lacks it: only other libraries read it."""
+    """Returns the reason if a variable has no effect since only other libraries read it."""
     if name in space.pinned or any(name in p.variables for p in space.declared.values()):
         return None
     known = _fact(_facts(space.library), name) is not None
@@ -240,7 +242,7 @@ def _unread(name: str, library: str) -> LeftOut:
 
 
 def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
-    """Why a variable that the space lacks stays out, whatever its value."""
+    """Returns the reason if a variable that the space lacks isn't added, whatever its value."""
     from commtune.spaces.catalogue.words import Danger, Level, Role, Scope
 
     if Danger.HARM_TO_OTHERS in variable.dangers or variable.level is Level.FORBIDDEN:
@@ -254,7 +256,7 @@ def _unfit(variable: Variable, *, one_node: bool) -> LeftOut | None:
 
 
 def _illegal(fact: KnownVariable, value: str) -> str:
-    """Why the catalogue doesn't say that a value is legal; empty where it does."""
+    """Returns why a value isn't legal by the catalogue; empty if it is."""
     variable, limits = fact.variable, fact.variable.range
     special = limits.also if limits is not None else []
     if value in (*variable.values, *variable.restricted, *special):
@@ -275,7 +277,7 @@ def _illegal(fact: KnownVariable, value: str) -> str:
 
 
 def _parsed(text: str) -> int:
-    """A whole number, or a size in bytes."""
+    """Parses a whole number, or a size in bytes."""
     return int(text) if text.lstrip("-").isdigit() else parse_bytes(text)
 
 
@@ -290,8 +292,8 @@ def _number(fact: KnownVariable, value: str) -> int | None:
 
 
 def _written(name: str, values: list[str], fact: KnownVariable | None) -> Mapping[str, object]:
-    """A parameter of single values, as a space file with the catalogue's facts has it."""
-    # 007 is no number here: 7 would be written in its place.
+    """Returns the entry of a space file for a parameter with these values."""
+    # Text such as 007 isn't treated as a number, since 7 would be written in its place.
     whole = all(value.lstrip("-").isdigit() and str(int(value)) == value for value in values)
     written: dict[str, object] = {"name": name, "kind": "integer" if whole else "choice"}
     written["values"] = [int(value) for value in values] if whole else values
@@ -307,7 +309,7 @@ def _with_value(space: Space, parameter: Parameter, variable: Variable, value: s
     number = int(value) if value.lstrip("-").isdigit() else None
     if number is None and parameter.kind is Kind.BYTES:
         number = parse_bytes(value)
-    # A set that somebody recommends is no opt-in of this site.
+    # A recommendation by others is not an opt-in of this site.
     why = variable.caution or variable.meaning
     careful = (
         Restricted(value, (Risk.WRONG_RESULT,), why) if value in variable.restricted else None
@@ -316,7 +318,7 @@ def _with_value(space: Space, parameter: Parameter, variable: Variable, value: s
 
 
 def _replaced(space: Space, parameter: Parameter) -> Space:
-    """The space with a parameter changed; without one that has no values."""
+    """Returns the space with a parameter replaced, or removed if it has no values."""
     kept = [parameter] if parameter.values else []
     if parameter.name in space.left_out:
         others = {n: p for n, p in space.left_out.items() if n != parameter.name}

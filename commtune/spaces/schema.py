@@ -1,4 +1,4 @@
-"""The shape of a search-space file, version 1; the JSON Schema for editors comes from here."""
+"""Pydantic models of search-space files, version 1; the JSON Schema is generated from them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ _WORDS: dict[str, Any] = {"type": ["string", "number"]}
 #: Text exactly as written; a number is taken as its text, an unquoted yes or no is refused.
 Text = Annotated[str, BeforeValidator(exact_text), WithJsonSchema(_WORDS)]
 
-#: Numbers: true is none. With limits it stands last, or else editors don't see them.
+#: Refuses truth values as numbers. It must follow limits, or the JSON Schema lacks them.
 IN_DIGITS = BeforeValidator(exact_number)
 Whole = Annotated[int, IN_DIGITS]
-#: Truth values: a number is none.
+#: A truth value; numbers are refused.
 Truth = Annotated[bool, BeforeValidator(exact_truth)]
-#: What a file begins with: the version of its format.
+#: The version of the file format, with which a file begins.
 VersionOne = Annotated[Literal[1], IN_DIGITS]
 
 #: A size in bytes: 4096 or 64KiB.
@@ -39,11 +39,11 @@ def _as_clauses(value: object) -> object:
 
 
 def one_or_list(item: dict[str, Any], least: int = 1) -> dict[str, Any]:
-    """How editors see a list that may be written as its only entry."""
+    """Returns the JSON Schema of a list that may also be written as its only entry."""
     return {"anyOf": [item, {"type": "array", "items": item, "minItems": least}]}
 
 
-#: One value or several: legal values, or the words `set` and `unset`.
+#: One value or several: legal values, or the keywords `set` and `unset`.
 OneOrMore = Annotated[
     list[Text],
     BeforeValidator(as_list),
@@ -60,7 +60,7 @@ _Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_.-]*$")]
 _ChoiceName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*$")]
 VariableName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
-#: A condition: one combination, or a list of which any may hold.
+#: A condition: a combination, or a list of combinations of which any may hold.
 _Condition = Annotated[
     list[_Combination], BeforeValidator(_as_clauses), WithJsonSchema(one_or_list(_COMBINATION))
 ]
@@ -76,7 +76,7 @@ class Model(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         frozen=True,
-        defer_build=True,  # half of the time that importing the models takes
+        defer_build=True,  # halves the import time
         model_title_generator=lambda model: model.__name__.strip("_"),
     )
 

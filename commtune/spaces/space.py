@@ -1,4 +1,4 @@
-"""A search space: which configurations are legal."""
+"""A search space, which defines the legal configurations."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _OPERATIONS = set(Operation)
 
 @dataclass(frozen=True)
 class Space:
-    """Variables with their legal values, conditions and forbidden combinations.
+    """A search space: parameters with domains and conditions, and constraints between them.
 
-    An assignment gives every parameter a value, ``None`` for unset. It is legal when each
-    parameter has one of its values if it is active, and is unset if it is not, and no constraint
-    is broken. Legal assignments and legal configurations correspond one to one; the default,
-    empty configuration is always one of them.
+    An assignment gives every parameter a value, ``None`` for unset. It is legal if each active
+    parameter has a value of its domain, each inactive one is unset, and no constraint is
+    violated. Legal assignments and legal configurations correspond one to one; the default, which
+    is the empty configuration, is always legal.
 
     Attributes:
-        version: the version that the author declared; `key` is the version by content.
-        versions: the library versions for which it holds, as text like ``>=4.3,<6``.
+        version: the version that the author declared; `key` identifies the content.
+        versions: the library versions that it is for, as text like ``>=4.3,<6``.
         operations: the operations for which it is meant; empty for all.
-        pinned: variables set in every run, the baseline's too. Not part of any configuration.
-        parameters: the dimensions, each after all that its condition names.
+        pinned: variables set in every run, including the baseline's; never in a configuration.
+        parameters: the dimensions, sorted so that each follows those that its condition names.
         fixed: parameters that no longer vary, with their values.
-        left_out: parameters that need an opt-in that was not given.
+        left_out: parameters that need an opt-in and had none.
     """
 
     name: str
@@ -56,21 +56,21 @@ class Space:
 
     @cached_property
     def declared(self) -> Mapping[str, Parameter]:
-        """All parameters that conditions may name: searched, left out and pinned ones."""
+        """All parameters that conditions may name: searched, left out and pinned."""
         return {**self.by_name, **self.left_out, **self.retired}
 
     @cached_property
     def variables(self) -> tuple[str, ...]:
-        """Every environment variable that a run may get from this space, pinned ones included."""
+        """All environment variables that this space may set in a run, including pinned ones."""
         names = dict.fromkeys(self.pinned)
         names.update(dict.fromkeys(v for p in self.parameters for v in p.variables))
         return tuple(sorted(names))
 
     @cached_property
     def key(self) -> str:
-        """The content of the space: equal keys mean the same legal configurations and pins.
+        """A hash of the content: spaces with equal keys have equal legal configurations and pins.
 
-        Names, order of parameters, notes and sources don't count.
+        Names, the order of parameters, notes and sources don't affect it.
         """
         return content_key(_content(self))
 
@@ -79,30 +79,30 @@ class Space:
         return Enumeration(self.parameters, self.constraints, self.fixed)
 
     def count(self) -> int:
-        """Number of distinct legal configurations, exact; the default is one of them."""
+        """Returns the exact number of legal configurations, including the default."""
         return self._enumeration.count()
 
     def configurations(self) -> Iterator[Configuration]:
-        """All legal configurations, each once, made as they are asked for; the default first."""
+        """Yields every legal configuration once, lazily, the default first."""
         return (self.configuration(assignment) for assignment in self._enumeration)
 
     def nth(self, number: int) -> Configuration:
-        """The configuration with a number, from 0 (the default) to count() - 1.
+        """Returns the configuration with an index from 0 (the default) to count() - 1.
 
         Raises:
-            IndexError: no such number.
+            IndexError: the index is out of range.
         """
         return self.configuration(self._enumeration.nth(number))
 
     def sample(self, rng: random.Random) -> Configuration:
-        """A configuration drawn uniformly from all legal ones, whatever the conditions."""
+        """Draws a configuration uniformly from all legal ones, whatever the conditions."""
         return self.nth(rng.randrange(self.count()))
 
     def configuration(self, assignment: Mapping[str, Value]) -> Configuration:
-        """What an assignment sets; parameters that it doesn't name are unset.
+        """Returns the configuration of an assignment; parameters that it doesn't name are unset.
 
         Raises:
-            SpaceError: an unknown parameter or value. Conditions are not checked; see `check`.
+            SpaceError: a parameter or value is unknown. Conditions are not checked (see `check`).
         """
         environment: dict[str, str] = {}
         for name, value in assignment.items():
@@ -121,7 +121,7 @@ class Space:
         return Configuration(environment)
 
     def assignment(self, configuration: Mapping[str, str]) -> dict[str, Value]:
-        """The value of every parameter in a legal configuration; inverse of `configuration`.
+        """Returns the assignment of a legal configuration, the inverse of `configuration`.
 
         Raises:
             SpaceError: the configuration is not in the space.
@@ -135,14 +135,14 @@ class Space:
         return assignment
 
     def check(self, configuration: Mapping[str, str]) -> list[str]:
-        """What is wrong with a configuration, in words with the nearest legal value.
+        """Lists the problems of a configuration in words, with the nearest legal values.
 
-        Empty for a configuration of the space.
+        The list is empty for a legal configuration.
         """
         return self._examine(configuration)[1]
 
     def _examine(self, configuration: Mapping[str, str]) -> tuple[dict[str, Value], list[str]]:
-        """The value of every parameter, and what is wrong with it."""
+        """Returns the assignment of a configuration, and its problems."""
         values, problems = dict(configuration), self._unknown(configuration)
         assignment: dict[str, Value] = {}
         for parameter in self.parameters:
@@ -179,15 +179,15 @@ class Space:
         return problems
 
     def active(self, parameter: Parameter, assignment: Mapping[str, Value]) -> bool:
-        """Whether a parameter's condition holds, given at least the parameters before it.
+        """Whether a parameter's condition holds, given values of the parameters before it.
 
-        Go through `parameters` in their order: each stands after all that its condition names.
+        Assign `parameters` in their order, in which each follows those that its condition names.
         An inactive parameter must be left unset.
         """
         return parameter.active(self.lookup(assignment))
 
     def consistent(self, assignment: Mapping[str, Value]) -> dict[str, Value]:
-        """The assignment with those parameters unset whose condition does not hold."""
+        """Returns the assignment with all inactive parameters unset."""
         kept: dict[str, Value] = {}
         lookup = self.lookup(kept)
         for parameter in self.parameters:
@@ -196,16 +196,16 @@ class Space:
         return kept
 
     def is_allowed(self, assignment: Mapping[str, Value]) -> bool:
-        """Whether a whole assignment breaks no forbidden combination and no relation."""
+        """Whether a complete assignment violates no constraint."""
         lookup = self.lookup(assignment)
         return not any(constraint.broken(lookup) for constraint in self.constraints)
 
     def without_effect_on(self, operation: Operation) -> tuple[str, ...]:
-        """Parameters that say of themselves that they are for other operations only."""
-        # Nobody knows what a user's own benchmark calls: all may have an effect on it.
+        """Lists the parameters that are declared to apply to other operations only."""
+        # It is unknown what a user's own benchmark calls, so any parameter may affect it.
         if operation.is_own:
             return ()
-        # Spaces call all that is made of messages between two ranks by the name of the plainest.
+        # Space files name the ping-pong for all operations made of point-to-point messages.
         meant = {operation} if operation.is_collective else {operation, Operation.PING_PONG}
         return tuple(
             p.name
@@ -216,9 +216,9 @@ class Space:
         )
 
     def parameter_units(self, configuration: Configuration) -> dict[str, Configuration]:
-        """Each parameter that the configuration sets, with the configuration that lacks it.
+        """Returns the configuration without each parameter that it sets, by parameter.
 
-        A parameter whose absence is not legal by itself has no entry.
+        A parameter that can't be removed by itself has no entry.
         """
         lacking = {
             name: self.without_parameters(configuration, [name])
@@ -230,7 +230,7 @@ class Space:
     def without_parameters(
         self, configuration: Configuration, names: Sequence[str]
     ) -> Configuration | None:
-        """A configuration without parameters, and without those that need them; if legal."""
+        """Removes parameters and those that depend on them; ``None`` if that isn't legal."""
         kept = self.unset_parameters(self.assignment(configuration), names)
         lacking = configuration if kept is None else self.configuration(kept)
         return lacking if lacking != configuration else None
@@ -238,16 +238,16 @@ class Space:
     def unset_parameters(
         self, assignment: Mapping[str, Value], names: Sequence[str]
     ) -> dict[str, Value] | None:
-        """As ``without_parameters``, of an assignment."""
+        """Does the same as ``without_parameters`` for an assignment."""
         kept = self.consistent({**assignment, **dict.fromkeys(names)})
         unset = (name for name, value in kept.items() if value is None)
         is_legal = self.is_allowed(kept) and all(self.by_name[name].unset for name in unset)
         return kept if is_legal else None
 
     def neighbour_configurations(self, configuration: Configuration) -> list[Configuration]:
-        """The legal configurations with another value of one parameter that is set, nearest first.
+        """Lists legal configurations with another value of one set parameter, nearest first.
 
-        Near is by the order of the values; nothing is unset, for that is what ablation tries.
+        The distance is in positions of the domain. No parameter is unset, as ablation does that.
         """
         whole = self.assignment(configuration)
         found: dict[Configuration, int] = {}
@@ -262,11 +262,11 @@ class Space:
         return sorted(found, key=lambda changed: (found[changed], changed.key))
 
     def values_of(self, configuration: Configuration, name: str) -> dict[str, str]:
-        """The variables that a parameter sets in a configuration."""
+        """Returns the variables that a parameter sets in a configuration, with their values."""
         return self.by_name[name].environment(self.assignment(configuration)[name])
 
     def lookup(self, assignment: Mapping[str, Value]) -> Lookup:
-        """The value of a parameter in an assignment, or the one that it is fixed to."""
+        """Returns a function that looks up a parameter in an assignment, or its fixed value."""
         return lambda name: assignment[name] if name in assignment else self.fixed.get(name)
 
 
@@ -315,7 +315,7 @@ def _misplaced(parameter: Parameter, lookup: Lookup) -> list[str]:
     return []
 
 
-# Stored campaigns are compared by this: in another form, all of them would be another question.
+# The key of stored campaigns depends on this form: with a change, none could be continued.
 def _content(space: Space) -> dict[str, Any]:
     return {
         "library": space.library,

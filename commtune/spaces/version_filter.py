@@ -1,4 +1,4 @@
-"""Takes out of a space what is not wanted or not read, with all that hangs on it."""
+"""Removes parameters and values from a space, such as those a library version doesn't read."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ def remove_parameters(
     names: Collection[str],
     values: Mapping[str, Collection[str]] | None = None,
 ) -> Space:
-    """The space without some parameters, and without some values of others.
+    """Returns the space without some parameters, and without some values of others.
 
-    Those without stay unset for ever: what needs them set goes too, and conditions and rules that
-    hold of themselves then are gone, so that the result is as if it had been written like that.
+    A removed parameter counts as unset: parameters that need it set are removed too. Conditions
+    and constraints are simplified, so the result is as if the space had been written like that.
     """
     gone, without = set(names), dict(values or {})
     everything = {**space.by_name, **space.left_out}
-    # What goes may take others along, so that all are looked at again until none is left.
+    # A removal may make others necessary, so this repeats until there are no further ones.
     while True:
         left: dict[str, Parameter] = {}
         for name, parameter in everything.items():
@@ -55,7 +55,7 @@ def remove_parameters(
 def _changed(
     parameter: Parameter, gone: Collection[str], without: Mapping[str, Collection[str]]
 ) -> Parameter | None:
-    """A parameter as it is then; ``None`` where nothing is left of it."""
+    """Returns a parameter after the removal; ``None`` if it is removed itself."""
     lost = without.get(parameter.name, ())
     values = tuple(value for value in parameter.values if value not in lost)
     if not any(value is not None for value in values):
@@ -79,10 +79,10 @@ def _changed(
 def _clause(
     clause: Clause, gone: Collection[str], without: Mapping[str, Collection[str]]
 ) -> Clause | None:
-    """A condition as it is then, empty where it always holds; ``None`` where it never does."""
+    """Simplifies a clause: empty if it always holds, ``None`` if it never does."""
     allowed = {}
     for name, values in clause.allowed.items():
-        # It is unset for ever: what allows that holds, anything else never does.
+        # A removed parameter is always unset, so the clause holds only if it allows that.
         if name in gone:
             if None not in values:
                 return None
@@ -112,12 +112,12 @@ def _constraints(
 def cut_space_to_versions(
     space: Space, versions: Mapping[str, str]
 ) -> tuple[Space, tuple[str, ...]]:
-    """The space with what the versions of its libraries read, and what is to say of that.
+    """Returns the space with what its libraries' versions read, and notes for the user.
 
     Args:
-        versions: of libraries, by name; without a catalogue or a version, one is passed over.
+        versions: by library. One without a version or a catalogue is ignored.
     """
-    # Read only where a version is known: catalogues are long.
+    # Imported here, since catalogues are long and only needed where a version is known.
     from commtune.spaces.catalogue.loading import list_libraries, load_catalogue
 
     said: list[str] = []
@@ -138,7 +138,7 @@ def _cut_to_version(space: Space, catalogue: Catalogue, version: str, said: list
             why = next(filter(None, (known.lacks_setting(*item) for item in setting.items())), "")
             if why:
                 lost[value] = why
-        # Without any value left, it is the parameter that is unknown.
+        # A parameter with no values left is unknown to this version as a whole.
         if lost and lost.keys() >= parameter.settings.keys():
             names[parameter.name] = next(iter(lost.values()))
         elif lost:
@@ -166,7 +166,7 @@ def _remarks(
     values: Mapping[str, Mapping[str, str]],
     title: str,
 ) -> Iterable[str]:
-    """What a person must know of a cut: only what would have been searched."""
+    """Yields notes for the user on removals of what would have been searched."""
     gone = {name: why for name, why in names.items() if name in space.by_name}
     if gone:
         listed = ", ".join(f"{name} ({why})" for name, why in gone.items())

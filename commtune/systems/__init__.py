@@ -1,1 +1,1 @@
-"""System descriptions: what is known of a machine, and who says so."""
+"""System descriptions: facts about a machine, with their sources."""

@@ -1,4 +1,4 @@
-"""Finds and reads system descriptions: the shipped ones and people's own files."""
+"""Finds and reads system descriptions: the shipped ones and users' own files."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _Where = tuple[str | int, ...]
 
 
 def list_systems() -> list[str]:
-    """The names of the shipped descriptions, sorted."""
+    """Returns the sorted names of the shipped descriptions."""
     return list(yaml_document.list_shipped(_FOLDER))
 
 
 def load_system(name: str | Path) -> System:
-    """A system, by the name of a shipped description or by the path of a file.
+    """Loads a system, by the name of a shipped description or the path of a file.
 
     Raises:
-        UnknownName: none is called so.
-        DocumentError: the file can't be read or is wrong, with file, line and hint.
+        UnknownName: no shipped description has this name.
+        DocumentError: the file can't be read or is invalid, with file, line and hint.
     """
     return build_system(find_description(name))
 
 
 def find_description(name: str | Path) -> yaml_document.Document:
-    """The document that ``load_system`` reads; raises as that does."""
+    """Returns the document that ``load_system`` reads; raises the same errors."""
     text = str(name)
     if yaml_document.is_path(name):
         return yaml_document.load_document(Path(name))
@@ -46,11 +46,11 @@ def find_description(name: str | Path) -> yaml_document.Document:
 
 
 def build_system(document: yaml_document.Document) -> System:
-    """The system that a document describes.
+    """Builds the system that a document describes.
 
     Raises:
-        DocumentError: of the document's class, with file, line and hint: a wrong key or value, a
-            source that isn't listed, a GPU or partition that isn't there.
+        DocumentError: of the document's class, with file, line and hint: a key or value is
+            invalid, or it refers to a source, GPU or partition that the description lacks.
     """
     document.require_kind("system")
     system = validate_document(document, System)
@@ -73,10 +73,10 @@ def _check_spaces(document: yaml_document.Document, system: System) -> None:
 
 
 def check_sources(document: yaml_document.Document, sources: Mapping[str, str]) -> None:
-    """Holds every key ``source`` of a document against its list of sources.
+    """Checks every key ``source`` of a document against its list of sources.
 
     Raises:
-        DocumentError: of the document's class: a source that isn't listed, or isn't used.
+        DocumentError: of the document's class: a source isn't listed, or is never used.
     """
     used = set()
     for where, name in _named_sources(document.data, ()):

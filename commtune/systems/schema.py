@@ -1,6 +1,6 @@
-"""The shape of a system description, version 1; the JSON Schema for editors comes from here.
+"""Pydantic models of system descriptions, version 1; the JSON Schema is generated from them.
 
-Bandwidths are bytes per second in one direction once read; sizes bytes; times seconds.
+Parsed values are in bytes, seconds, and bytes per second (in one direction, for links).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from commtune.spaces import schema
 
 
 def _parse_memory(value: str | int) -> int:
-    """Reads a size with its unit; a bare number was hardly meant in bytes."""
+    """Parses a size in bytes; refuses a bare number, which is unlikely to be meant in bytes."""
     written = str(value).strip()
     if written.isdigit():
         raise QuantityError(f"{quote_value(value)} has no unit", hint=f"nearest: {written}GiB")
@@ -39,7 +39,7 @@ _Index = Annotated[int, Field(ge=0), schema.IN_DIGITS]
 Name = Annotated[str, Field(pattern=_NAME)]
 
 
-#: Names of entries in ``sources``: one, or a list.
+#: The names of one or several entries in ``sources``.
 _Sources = Annotated[
     list[Name],
     BeforeValidator(schema.as_list),
@@ -348,6 +348,6 @@ class System(schema.Model):
 
     @property
     def jobs(self) -> Slurm:
-        """What jobs ask Slurm for; campaigns on systems without it are refused before."""
+        """The options for Slurm; campaigns on systems without it are refused before."""
         assert self.slurm is not None, f"{self.name} has no Slurm"
         return self.slurm

@@ -1,4 +1,4 @@
-"""Files of rules: what a library uses at which size, for switching at run time."""
+"""Exports rule files, by which a library chooses algorithms by message size at run time."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ RULE_FORMATS = {chosen.name: chosen for chosen in _ALL}
 
 
 def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> RuleExport:
-    """A table as the files of a format.
+    """Writes a rule table as the files of a format.
 
     Args:
-        library: where a format copies something of the library that reads it: its folder, or
-            a file of its rules.
+        library: folder of the library, or a file with its own rules, for formats that copy parts
+            of it.
 
     Raises:
-        ExportRefused: the format is another library's, or can't say what the rules do.
-        MissingComponent: the library is not there.
+        ExportRefused: the format is for another library, or can't represent the rules.
+        MissingComponent: the library is not found.
     """
     _refuse_another_library(format, table)
     if format.between_nodes and any(rule.nodes > 1 for rule in table.rules):
@@ -45,8 +45,8 @@ def render_rules(format: RuleFormat, table: RuleTable, library: Path | None) -> 
             hint="export a profile by itself: --format sh",
         )
     expressible = {name for word in table.operations for name in format.expressible(word)}
-    # What all rules set alike holds for the process. What a file can say stays there, so that
-    # sizes that were not measured are left alone.
+    # Settings that all rules share become environment variables of the process. Those that a file
+    # can express stay there, so that other sizes are not affected.
     process = {n: v for n, v in common_settings(table).items() if n not in expressible}
     rules = [replace(rule, settings=_without(rule.settings, process)) for rule in table.rules]
     documents = [replace(one, pinned={**one.pinned, **process}) for one in table.documents]
@@ -68,7 +68,7 @@ def _without(settings: Configuration, names: Collection[str]) -> Configuration:
 
 
 def formats_for(library: str, version: str) -> list[str]:
-    """Names of the formats that a library reads."""
+    """Returns the names of the formats that a version of a library reads."""
     return [
         name
         for name, one in RULE_FORMATS.items()

@@ -1,10 +1,9 @@
-"""Intel MPI's rules in JSON, for I_MPI_TUNING.
+"""Writes rules for Intel MPI as JSON, for I_MPI_TUNING.
 
-Of a collective that is in the file, the file takes the place of Intel MPI's own table: at all
-sizes, for all numbers of ranks. Nothing in a file brings the table back. Algorithm 0 is the
-library's basic logic, which can take twice as long as what the table has. So each measured size
-needs a rule. Numbers of ranks and sizes are upper bounds, and -1 is none. Sizes are those of one
-rank's block. Seen with 2021.18.1.
+For each collective in the file, the file replaces Intel MPI's own table at all sizes and numbers
+of ranks, and can't refer to it. Algorithm 0 is the library's basic logic, which can take twice as
+long as the table's choice. So each measured size needs a rule. Numbers of ranks and sizes are
+upper bounds, -1 means none. Sizes are those of one rank's block. Observed with 2021.18.1.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ def _by_ranks(table: RuleTable, operation: str) -> dict[str, Any]:
     other = {"comm_id=-1": {f"msg_size={_ANY}": _leaf(operation, DEFAULT)}}
     by_size: dict[str, Any] = {}
     for span in table.spans(operation, to_all_sizes=True):
-        # A span between two whole blocks has the bound of the one before.
+        # A span that includes no whole block has the bound of the one before.
         bound = f"msg_size={_bound(span.last, operation, ranks)}"
         by_size.setdefault(bound, _leaf(operation, span.settings))
     ruled = {

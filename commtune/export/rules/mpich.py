@@ -1,8 +1,8 @@
-"""MPICH's selection of algorithms in JSON: the library's own tree, with one subtree replaced.
+"""Writes MPICH's algorithm selection as JSON: the library's own tree with a replaced subtree.
 
-A file takes the place of all that MPICH knows, so what is not tuned is copied from the library
-itself, where its trees are stored as text. Guards keep operations from algorithms that can't do
-them. Which keys there are was read in csel.c and csel_container.c of 5.0.1.
+A file replaces MPICH's whole selection, so the rest is copied from the library, which has its
+trees as text. Conditions exclude calls that an algorithm doesn't support. The keys were taken from
+csel.c and csel_container.c of 5.0.1.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _Tree = dict[str, Any]
 _PREFIX = "MPIR_CVAR_"
 _REDUCTIONS = ("allreduce", "reduce", "reduce-scatter")
 _SHARED = ("allreduce", "broadcast", "reduce")
-#: How an operation is split between shared memory and network: names by number from 1 on, and the
-#: one that is for all communicators. Several leaders a node are for several nodes.
+#: Compositions that split an operation between shared memory and network: names by number from 1
+#: on, and the one for all communicators. Several leaders per node are for several nodes.
 _COMPOSITIONS = {
     "allgather": ("", "beta"),
     "allreduce": ("alpha", "beta", "gamma"),
@@ -32,8 +32,8 @@ _COMPOSITIONS = {
     "reduce": ("alpha", "beta", "gamma"),
 }
 _FLAT = {"broadcast": "gamma", "reduce": "gamma"}
-#: Algorithms with parameters: those in the file, with their variables and what MPICH has without.
-#: A parameter that is not in the file would be whatever memory held.
+#: Parameters of algorithms, each with its variable and MPICH's default. All must be in the file,
+#: as a missing one is read from uninitialized memory.
 _ONCE = ("single_phase_recv", "RECEXCH_SINGLE_PHASE_RECV", "0")
 _PARAMETERS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("allreduce", "recursive_multiplying"): (("k", "RECURSIVE_MULTIPLYING_KVAL", "2"),),
@@ -44,7 +44,7 @@ _PARAMETERS: dict[tuple[str, str], tuple[tuple[str, str, str], ...]] = {
     ("allgather", "recexch_halving"): (("k", "RECEXCH_KVAL", "2"), _ONCE),
     ("alltoall", "k_brucks"): (("k", "BRUCKS_KVAL", "2"),),
 }
-#: Algorithms that need parameters of which the file can't have all that variables set.
+#: Algorithms with parameters that variables can set but a file can't.
 _REFUSED = ("tree", "pipelined_tree", "ccl", "auto", "smp", "noncommutative")
 _TRUTH = {"true": "1", "yes": "1", "on": "1", "false": "0", "no": "0", "off": "0"}
 _PAGE = 4096
@@ -117,7 +117,7 @@ def _refuse_odd_doubling(table: RuleTable, operation: str, ranks: int) -> None:
 
 
 def _for_ranks(tree: _Tree, ranks: int) -> _Tree:
-    """A tree as it is for so many ranks on one node, without conditions on their number."""
+    """Returns a tree for a number of ranks on one node, with its conditions on that resolved."""
     for key, below in tree.items():
         if found := re.fullmatch(r"comm_size(<=|<|=)(\w+)", key):
             sign, word = found.groups()
@@ -164,7 +164,7 @@ def _main_leaf(operation: str, settings: Configuration, usual_tree: _Tree) -> _T
 
 def _reducing(word: str, leaf: _Tree, usual: _Tree) -> _Tree:
     if word in ("reduce_scatter_allgather", "reduce_scatter_gather"):
-        # They part the data among the ranks.
+        # These divide the data among the ranks.
         leaf = {"count<pow2": usual, "count=any": leaf}
         return {"is_op_built_in=no": usual, "is_op_built_in=yes": leaf}
     return {"is_commutative=no": usual, "is_commutative=yes": leaf}
@@ -176,7 +176,7 @@ def _posix_leaf(operation: str, settings: Configuration, usual: _Tree) -> _Tree:
         return usual
     if word != "mpir":
         raise ExportRefused(f"mpich-json can't say {_posix_name(operation)}={word}")
-    # A condition that never holds: then shared memory is left out, and the main file decides.
+    # The condition never holds, so that the main file decides, not the one for shared memory.
     name = f"algorithm=MPIDI_POSIX_mpi_{Operation(operation).mpi_name}_release_gather"
     return {"is_multi_threaded=yes": {"is_multi_threaded=no": {name: {}}}}
 
@@ -217,12 +217,12 @@ _FILES = {
 
 def _file(variable: str, tree: _Tree, remarks: list[str]) -> RuleFile:
     text = commented_json(remarks, tree)
-    # MPICH maps the file and reads on to a zero byte. One that fills its last page has none.
+    # MPICH maps the file and reads up to a zero byte, which is missing if the last page is full.
     return RuleFile(variable, text if len(text.encode()) % _PAGE else text + "\n")
 
 
 def _find_trees(folder: Path | None) -> dict[str, _Tree]:
-    """MPICH's own trees, from the library in a folder."""
+    """Extracts MPICH's own trees from the library in a folder."""
     files = sorted(folder.glob("lib*/libmpi.so.*")) if folder else []
     for file in files:
         with file.open("rb") as opened, mmap.mmap(opened.fileno(), 0, access=1) as content:

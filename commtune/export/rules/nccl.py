@@ -1,7 +1,7 @@
-"""NCCL's rules, for tuner plugins: those of NVIDIA's example, and of commtune's own plugin.
+"""Writes rules for NCCL's tuner plugins: NVIDIA's example, and commtune's own plugin.
 
-A rule says algorithm, protocol and, as a limit, channels of a collective by its size; the first
-one that fits is taken. Sizes are as commtune counts them: of all ranks together for all-gather and
+A rule gives algorithm, protocol and a limit of channels for a collective by size; the first
+matching rule applies. Sizes are as commtune counts them: of all ranks together for all-gather and
 reduce-scatter (``ncclGetAlgoInfo`` of 2.24 to 2.30).
 """
 
@@ -29,15 +29,15 @@ _ALGORITHMS = {
     "tree": "tree",
 }
 _PROTOCOLS = {"ll": "ll", "ll128": "ll128", "simple": "simple"}
-#: Limits on channels, of which the stricter one holds. By lower limits a communicator makes
-#: channels; NCCL makes so many even where an upper limit is below (src/graph/connect.cc).
+#: Upper limits on channels, of which the stricter applies. NCCL makes at least as many channels
+#: as the lower limits say, even if an upper limit is less (src/graph/connect.cc).
 _LIMITS = ("NCCL_MAX_CTAS", "NCCL_MAX_NCHANNELS")
 _LOWER_LIMITS = ("NCCL_MIN_CTAS", "NCCL_MIN_NCHANNELS")
 _MOST_CHANNELS = 64
-#: NCCL's own number; -1 is one channel in NVIDIA's example.
+#: Leaves the number of channels to NCCL; -1 is one channel in NVIDIA's example.
 _ANY_CHANNELS = 0
 _LAST_SIZE = 2**64 - 1
-#: NVIDIA's example reads lines in parts of 255 characters, and takes each for a line.
+#: NVIDIA's example reads at most 255 characters at a time, and takes the rest for another line.
 _COMMENT_WIDTH = 200
 _READERS = [
     "Read by commtune's tuner plugin; 'commtune build --tuner' makes it and prints its path.",
@@ -51,17 +51,17 @@ _LIMITED = [
 
 
 def expressible_variables(operation: str) -> frozenset[str]:
-    """Names of variables that a row of an operation can say."""
+    """Returns the variables that a row of an operation can express."""
     if operation not in _COLLECTIVES:
         return frozenset()
     return frozenset((_ALGORITHM, _PROTOCOL, *_LIMITS))
 
 
 def rows_of(table: RuleTable, any_channels: int) -> list[str]:
-    """A row for each range of sizes that has a rule.
+    """Returns a row for each range of sizes with a rule.
 
     Args:
-        any_channels: what leaves the number of channels to the library.
+        any_channels: the value that leaves the number of channels to the library.
 
     Raises:
         ExportRefused: a rule names no algorithm and protocol, or no number of channels.
@@ -78,7 +78,7 @@ def _write(table: RuleTable, remarks: list[str], _: Path | None) -> list[RuleFil
 
 
 def comment_lines(lines: list[str]) -> Iterator[str]:
-    """Comments that the readers take for one line each."""
+    """Yields comments, wrapped to the readers' line length."""
     for line in lines:
         yield from textwrap.wrap(
             line,
@@ -91,7 +91,7 @@ def comment_lines(lines: list[str]) -> Iterator[str]:
 
 def _rows(operation: str, table: RuleTable, any_channels: int) -> Iterator[str]:
     rule = next(rule for rule in table.rules if rule.operation == operation)
-    # Emulated nodes are different nodes to NCCL.
+    # NCCL counts emulated nodes as nodes.
     emulated = table.documents[0].profile.conditions.emulated_nodes
     where = (emulated or rule.nodes, rule.ranks)
     for span in table.spans(operation):
@@ -105,7 +105,7 @@ def _rows(operation: str, table: RuleTable, any_channels: int) -> Iterator[str]:
 def _choice(
     operation: str, span: Span, pinned: Mapping[str, str], any_channels: int
 ) -> tuple[str, str, int]:
-    """Algorithm, protocol, channels."""
+    """Returns algorithm, protocol and number of channels."""
     algorithm = _one_of(_ALGORITHM, _ALGORITHMS, operation, span, pinned)
     protocol = _one_of(_PROTOCOL, _PROTOCOLS, operation, span, pinned)
     return algorithm, protocol, _channels({**pinned, **span.settings}, any_channels)

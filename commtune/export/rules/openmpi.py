@@ -1,15 +1,14 @@
-"""Open MPI's rules for coll/tuned: the classic form for 4.1 and 5.x, and JSON for 6.
+"""Writes rules for Open MPI's coll/tuned: the classic format for 4.1 and 5.x, and JSON for 6.
 
-The classic form is numbers, by largest communicator size and largest message size that are not
-above those of a call; algorithm 0 leaves the choice to Open MPI. Counts and bytes are as tuned
-counts them, which for the operations here is as commtune does (coll_tuned_decision_dynamic.c of
-4.1.4, 5.0.9). A form with a version in its first line is read from 5.0.7 on, and needed for
-``max_requests`` only.
+The classic format has numbers. A call uses the entry with the largest communicator size and the
+largest message size that don't exceed its own; algorithm 0 leaves the choice to Open MPI. For the
+operations here, coll/tuned counts bytes as commtune does (coll_tuned_decision_dynamic.c of 4.1.4,
+5.0.9). A variant with a version in its first line exists since 5.0.7, only for ``max_requests``.
 
-The reader of JSON was read in coll_tuned_dynamic_file.c of the branch v6.0.x: the first rule that
-fits is taken, and without one Open MPI chooses. It wants ``seg_size``, which the published schema
-does not know, and ``reduce_scatter_block``, which the schema writes in one word. It looks at the
-keys that it knows only, so that remarks can have a key of their own.
+The JSON format follows coll_tuned_dynamic_file.c of the branch v6.0.x: the first matching rule
+applies, and Open MPI chooses if there is none. The reader needs ``seg_size``, which the published
+schema lacks, and ``reduce_scatter_block``, which the schema spells differently. It ignores unknown
+keys, so that remarks can have a key of their own.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from commtune.model import Configuration, Operation
 _SWITCH = "OMPI_MCA_coll_tuned_use_dynamic_rules"
 _PREFIX = "OMPI_MCA_coll_tuned_"
 _FILENAME = f"{_PREFIX}dynamic_rules_filename"
-#: Number in the file, and algorithms from 1 on (5.0.9; 4.1 lacks the last).
+#: The number of each collective, and its algorithms from 1 on (5.0.9; 4.1 lacks the last).
 _COLLECTIVES: dict[str, tuple[int, tuple[str, ...]]] = {
     "allgather": (
         0,
@@ -61,19 +60,19 @@ _COLLECTIVES: dict[str, tuple[int, tuple[str, ...]]] = {
         13, ("basic_linear", "recursive_doubling", "recursive_halving", "butterfly")
     ),
 }  # fmt: skip
-#: What a chain has without its variable; 0 in a file would make it one chain.
+#: The default number of chains; 0 in a file would mean one chain.
 _CHAINS = 4
 _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def _names(operation: str) -> tuple[str, str, str]:
-    """The variables of an operation's algorithm, its segments, and its chains."""
+    """Returns the variables of an operation's algorithm, segment size and chains."""
     base = f"{_PREFIX}{Operation(operation).mpi_name}_algorithm"
     return base, f"{base}_segmentsize", f"{base}_chain_fanout"
 
 
 def _expressible(operation: str) -> frozenset[str]:
-    """Names of variables that a rule of an operation can say."""
+    """Returns the variables that a rule of an operation can express."""
     if operation not in _COLLECTIVES:
         return frozenset()
     return frozenset((_SWITCH, *_names(operation)))
@@ -112,10 +111,10 @@ def _sizes(operation: str, spans: Sequence[Span]) -> Iterator[str]:
 def _choose_algorithm(
     operation: str, settings: Configuration, algorithms: Sequence[str]
 ) -> tuple[int, int, int]:
-    """Algorithm, chains and segment size (bytes), as the variables would set them.
+    """Returns algorithm, chains and segment size (bytes), as the variables would set them.
 
     Args:
-        algorithms: of the operation, by number from 1 on; 0 leaves the choice to Open MPI.
+        algorithms: algorithms of the operation from 1 on; 0 leaves the choice to Open MPI.
 
     Raises:
         ExportRefused: the settings name no algorithm, or one that is not among these.
@@ -140,7 +139,7 @@ def _choose_algorithm(
 
 
 def _number(word: str) -> int | None:
-    """A whole number of Open MPI's variables, which may end in k, m or g."""
+    """Parses a whole number as in Open MPI's variables, which may end in k, m or g."""
     factor = _SUFFIXES.get(word[-1:].lower(), 1)
     digits = word if factor == 1 else word[:-1]
     return int(digits) * factor if digits.isascii() and digits.isdigit() else None
@@ -156,7 +155,7 @@ OPENMPI = RuleFormat(
     "Open MPI asks han before tuned",
 )
 
-#: Those that are not as in 5.x, from 1 on.
+#: Algorithms of collectives that differ from 5.x, from 1 on.
 _JSON_ALGORITHMS = {
     "allgather": (
         "linear", "bruck-k-fanout", "recursive_doubling", "ring", "neighbor", "two_proc",

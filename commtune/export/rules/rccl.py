@@ -1,9 +1,9 @@
-"""RCCL's table for the tuner that it brings: rows as NCCL's, and AMD's own below them.
+"""Writes the table of RCCL's built-in tuner: rows as for NCCL, followed by AMD's own.
 
-RCCL looks for one table: a file that the variable names takes the place of AMD's. The first row
-that fits is taken, so AMD's rows, copied below, hold for all that was not tuned. The reader was
-read in src/plugin/tuner/csv_tuner.cc of rocm-systems (2026); -1 leaves channels to RCCL, and 0 is
-warned of.
+RCCL reads one table: the file in the variable replaces AMD's. The first matching row applies, so
+AMD's rows, which are copied to the end, apply to all that was not tuned. The format follows
+src/plugin/tuner/csv_tuner.cc of rocm-systems (2026); -1 leaves channels to RCCL, and 0 gives a
+warning.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from commtune.export.rules.table import RuleTable
 _ANY_CHANNELS = -1
 _ORIGIN = "# RCCL's own rows, of "
 _FIELDS = range(8, 11)
-#: RCCL reads lines in parts of 255 characters, and takes each for a line.
+#: RCCL reads at most 255 characters at a time, and takes the rest for another line.
 _LINE_LENGTH = 255
 _WHERE = (
     "name RCCL's own: --library-rules /opt/rocm/share/rccl/tuner/rccl_tuner_ARCHITECTURE.csv\n"
@@ -28,7 +28,7 @@ _WHERE = (
 
 
 def copied_from(text: str) -> Path | None:
-    """The file whose rows a table copies; ``None`` for a table that copies none."""
+    """Returns the file from which a table copies rows; ``None`` if it copies none."""
     found = re.search(rf"^{_ORIGIN}(.+)$", text, flags=re.M)
     return Path(found[1]) if found else None
 

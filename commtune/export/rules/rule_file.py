@@ -1,4 +1,4 @@
-"""What every format of rules is made of: files, the variables that load them, and remarks."""
+"""The parts of all rule formats: files, the variables that load them, and remarks."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from commtune.export.rules.table import RuleTable
 from commtune.model import Configuration, Verdict
 from commtune.tuner.outcome.displayed_points import overall_points
 
-#: How our files begin: the campaign, and the format.
+#: The first line of a rule file, with campaign and format.
 FIRST_LINE = re.compile(r"\W*commtune rules of campaign (\S+) \(([\w-]+)\): .*")
 
 
 @dataclass(frozen=True)
 class RuleFile:
-    """A file, and the variable that its path is the value of."""
+    """The text of a file, and the variable that gets its path."""
 
     variable: str
     text: str
@@ -30,20 +30,20 @@ class RuleFile:
 
 @dataclass(frozen=True)
 class RuleFormat:
-    """A form that a table of rules can be written in.
+    """A format of rule files.
 
     Attributes:
-        library, versions: whose files these are, such as ``mpich`` and ``>=5.0,<5.1``.
-        expressible: names of variables that a file can say for an operation, by its word.
-        write: the files, the main one first; gets the table, remarks, and the library's folder.
-        switches: variables that make the library read files at all.
-        between_nodes: why no file can be made for several nodes; empty where it can.
-        release_bound: what in the files is of one version of the library, with words that its name
-            follows: ``the file copies``; empty where they are for all versions.
-        untried: why no library was seen to read such a file, and what was tried in its place;
-            empty where one was.
-        replaces_table: what the files say of an operation takes the place of the library's own
-            table, at all sizes and for all numbers of ranks.
+        library, versions: the library that reads it, such as ``mpich`` and ``>=5.0,<5.1``.
+        expressible: returns the variables that a file can express for an operation.
+        write: returns the files, the main one first, from table, remarks and the library's folder.
+        switches: variables that make the library read rule files.
+        between_nodes: why it doesn't support several nodes; empty if it does.
+        release_bound: what ties files to a version of the library, in words that precede its
+            name: ``the file copies``; empty if they are for all versions.
+        untried: why it was not tested with a library that reads it, and what was tested instead;
+            empty if it was.
+        replaces_table: whether an operation's rules replace the library's own table, at all sizes
+            and numbers of ranks.
     """
 
     name: str
@@ -60,31 +60,31 @@ class RuleFormat:
 
 @dataclass(frozen=True)
 class RuleExport:
-    """What a table became.
+    """An exported rule table.
 
     Attributes:
-        files: the main one first.
-        environment: variables to set beside those that name the files.
+        files: the rule files, the main one first.
+        environment: variables to set besides those with the paths of files.
     """
 
     files: tuple[RuleFile, ...]
     environment: Mapping[str, str]
 
     def paths(self, file: Path) -> list[Path]:
-        """Where the files go: further ones beside the first, with a number in their names."""
+        """Returns the paths of the files: further ones are beside the first, and numbered."""
         return [
             file if number == 0 else file.with_name(f"{file.stem}-{number + 1}{file.suffix}")
             for number in range(len(self.files))
         ]
 
     def load(self, file: Path) -> dict[str, str]:
-        """All variables that load the files from where they are."""
+        """Returns all variables to set, given the path of the main file."""
         named = zip(self.files, self.paths(file), strict=True)
         return {**self.environment, **{one.variable: str(path) for one, path in named}}
 
 
 def commented_json(remarks: list[str], tree: Mapping[str, Any]) -> str:
-    """JSON with comments, for readers that leave out lines which begin with two slashes."""
+    """Returns JSON with comments, for readers that skip lines with two slashes in front."""
     return comment_lines(remarks, "//") + json.dumps(tree, indent=1) + "\n"
 
 
@@ -96,7 +96,7 @@ _NOT_PROVEN = [
 
 
 def common_settings(table: RuleTable) -> Configuration:
-    """What all rules set alike: the same for the whole process, and so no matter of size."""
+    """Returns the settings that all rules share, which can be set for the whole process."""
     first, *others = [rule.settings for rule in table.rules]
     return Configuration(
         {n: v for n, v in first.items() if all(other.get(n) == v for other in others)}
@@ -106,7 +106,7 @@ def common_settings(table: RuleTable) -> Configuration:
 def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
     """
     Raises:
-        ExportRefused: a rule sets what no rule of the format can say, or no rule sets anything.
+        ExportRefused: the format can't express a rule's settings, or no rule sets anything.
     """
     for rule in table.rules:
         left = sorted(set(rule.settings) - format.expressible(rule.operation))
@@ -120,14 +120,14 @@ def refuse_inexpressible(table: RuleTable, format: RuleFormat) -> None:
 
 
 def rule_remarks(table: RuleTable, format: RuleFormat, load: Mapping[str, str]) -> list[str]:
-    """Origin, rules with their speedups, and how to load, verify and undo them."""
+    """Returns remarks on origin, rules, speedups, and how to load, verify and undo them."""
     settings = [one_line(f"  export {name}={value}") for name, value in load.items()]
     verify = ["Verify: commtune verify --export FILE", "Undo: start without these variables"]
     return [*describe_rules(table, format), "Load:", *settings, *verify]
 
 
 def describe_rules(table: RuleTable, format: RuleFormat) -> list[str]:
-    """Origin, rules, and their speedups; what they are and what for in the first two lines."""
+    """Returns lines on rules, origin and speedups; the first two are title and purpose."""
     first = table.documents[0]
     rule = table.rules[0]
     where = text.format_ranks(rule.ranks, rule.nodes)

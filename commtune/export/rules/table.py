@@ -1,4 +1,4 @@
-"""What a campaign recommends at each size: the table that files of rules are written from."""
+"""Makes the rule table of a campaign: its recommendations by operation and size."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _USABLE = (Verdict.FASTER, Verdict.LIKELY)
 
 @dataclass(frozen=True)
 class Rule:
-    """What one operation uses between two sizes.
+    """The settings of an operation for a range of sizes.
 
     Attributes:
-        operation: commtune's word; sizes are what it calls bytes (docs/benchmark.md).
-        ranks, nodes: of the communicator that was measured.
-        bytes_low, bytes_high: the measured ends, both inclusive, as asked for and as sent.
-        settings: variables and their values; the empty ones leave the choice to the library.
-        profile: name of the profile that says so.
+        operation: name of the operation, which defines the meaning of sizes (docs/benchmark.md).
+        ranks, nodes: size of the measured communicator.
+        bytes_low, bytes_high: the closed range of measured sizes, as requested and as sent.
+        settings: variables with values; if empty, the library chooses.
+        profile: name of the profile that the rule is from.
     """
 
     operation: str
@@ -37,7 +37,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Span:
-    """A rule's part of all sizes: ``first`` to ``last`` bytes, both inclusive.
+    """The sizes that a rule applies to, from ``first`` to ``last`` bytes inclusive.
 
     Attributes:
         last: ``None`` for no end.
@@ -54,9 +54,9 @@ class RuleTable:
 
     Attributes:
         library: ``openmpi``, ``mpich``, ``intel-mpi``, ``nccl`` or ``rccl``.
-        version: of the library that was measured.
-        rules: of each operation by size, not overlapping.
-        documents: the profiles behind the rules, with their evidence and origin.
+        version: version of the measured library.
+        rules: rules of each operation by size, without overlaps.
+        documents: the profiles that the rules are from, with evidence and origin.
     """
 
     library: str
@@ -74,15 +74,15 @@ class RuleTable:
         unit: int = 1,
         accept_likely: bool = False,
     ) -> RuleTable:
-        """The table of a campaign's profiles.
+        """Makes the table of a campaign's profiles.
 
         Args:
-            unit: bytes of which the benchmark sent whole numbers
-                (``Workload.bytes_of_one_more``): of 2 KiB among 3 ranks, 2040 B.
-            accept_likely: use speedups that are likely and not proven, too.
+            unit: bytes of which the benchmark sends multiples
+                (``Workload.bytes_of_one_more``): 2040 B for 2 KiB among 3 ranks.
+            accept_likely: whether to use speedups that are likely but not proven.
 
         Raises:
-            ExportRefused: they are simulated, or none of them is faster than the default.
+            ExportRefused: they are simulated, or none is faster than the default.
         """
         asked = [d for d in documents if accept_likely or d.profile.verdict is not Verdict.LIKELY]
         rules = _make_rules([document.profile for document in asked], unit)
@@ -93,21 +93,21 @@ class RuleTable:
 
     @property
     def operations(self) -> tuple[str, ...]:
-        """Those that have rules which set something."""
+        """The operations with rules that set something."""
         return tuple(dict.fromkeys(rule.operation for rule in self.rules if rule.settings))
 
     def ranks(self, operation: str) -> int:
-        """The ranks of the communicator that an operation was measured on."""
+        """Returns the ranks of the communicator on which an operation was measured."""
         return next(rule.ranks for rule in self.rules if rule.operation == operation)
 
     def spans(self, operation: str, *, to_all_sizes: bool = False) -> tuple[Span, ...]:
-        """An operation's rules over all sizes, without gaps.
+        """Returns the rules of an operation over all sizes, without gaps.
 
-        Between two measured sizes the nearer one decides, by ratio.
+        Between two measured sizes the nearer one by ratio applies.
 
         Args:
-            to_all_sizes: below and above what was measured the nearest rule holds; otherwise the
-                library chooses there.
+            to_all_sizes: whether the nearest rule applies below and above the measured sizes;
+                otherwise the library chooses there.
         """
         own = [rule for rule in self.rules if rule.operation == operation]
         if not own:
@@ -132,7 +132,7 @@ def _make_rules(profiles: Sequence[Profile], unit: int) -> tuple[Rule, ...]:
 
 
 def _rules_of(profiles: Sequence[Profile], unit: int) -> list[Rule]:
-    """Neighbouring measured sizes with one profile make a rule."""
+    """Makes a rule of neighbouring measured sizes with the same profile."""
     chosen = [(size, _profile_at(size, profiles)) for size in _measured_sizes(profiles)]
     rules = []
     for profile, group in groupby(chosen, key=lambda one: one[1]):
@@ -156,19 +156,19 @@ def _measured_sizes(profiles: Sequence[Profile]) -> list[int]:
 
 
 def _profile_at(size: int, profiles: Sequence[Profile]) -> Profile:
-    """The profile with the narrowest range around a size: one for all sizes comes last."""
+    """Returns the profile with the narrowest range around a size; likely ones come first."""
     covering = [p for p in profiles if p.bytes_low <= size <= p.bytes_high]
     likely = Verdict.LIKELY
     return min(covering, key=lambda p: (p.verdict is not likely, p.bytes_high - p.bytes_low))
 
 
 def _border(below: int, above: int) -> int:
-    """The last size that belongs to the lower of two measured ones, as ``best`` answers."""
+    """Returns the last size that the lower of two measured ones stands for, as in ``best``."""
     return max(below, math.isqrt(below * above))
 
 
 def _joined(spans: Sequence[Span]) -> tuple[Span, ...]:
-    """Joins neighbouring spans that say the same."""
+    """Joins neighbouring spans with equal settings."""
     groups = [list(group) for _, group in groupby(spans, key=lambda span: span.settings)]
     return tuple(Span(group[0].first, group[-1].last, group[0].settings) for group in groups)
 

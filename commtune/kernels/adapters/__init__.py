@@ -1,1 +1,1 @@
-"""A user's own command as the benchmark: what it prints becomes measurements."""
+"""Users' own commands as benchmarks, with measurements from their output."""

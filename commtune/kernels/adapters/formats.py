@@ -1,4 +1,4 @@
-"""What other programs print, read as measurements: nccl-tests, OSU, IMB, lines of JSON."""
+"""Parses measurements from the output of nccl-tests, OSU, IMB, and from JSON Lines."""
 
 from __future__ import annotations
 
@@ -14,19 +14,18 @@ from commtune.kernels.python_bench.sampling import summarise_samples
 from commtune.model import Measurement
 from commtune.model.plausible import problem_of_time
 
-#: What mpirun --tag-output and srun --label put in front of a line.
+#: The prefix of lines by mpirun --tag-output and srun --label.
 _LABEL = re.compile(r"^(?:\[\d+,\d+\]<std(?:out|err)>:\s?|\d+: )")
 _MOST_DIGITS = 15
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What a program's output says: each size once, in the order printed.
+    """The measurements in a program's output: each size once, in the order printed.
 
     Attributes:
-        ended: whether the output says of itself that it is whole; ``None`` where its format has
-            no such mark.
-        is_wrong: it says that results were wrong, if not at which size.
+        ended: whether the output has the mark of a complete run; ``None`` if its format has none.
+        is_wrong: whether it reports wrong results, maybe without their sizes.
     """
 
     measurements: tuple[Measurement, ...] = ()
@@ -35,21 +34,21 @@ class Reading:
     is_wrong: bool = False
 
 
-#: Sizes in bytes; all where ``None``.
+#: Requested sizes in bytes; ``None`` for all.
 _Asked = Container[int] | None
 
 
 @dataclass
 class _Found:
-    """What a reader finds. Of sizes that nobody asked for there may be very many."""
+    """The results of a parser, which skips sizes that were not requested, as there may be many."""
 
     asked: _Asked
     measurements: list[Measurement] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
-    is_there: bool = False  # any size, asked for or not
+    is_there: bool = False  # whether there was any size, requested or not
 
     def wants(self, size: Any, wrong: Any) -> bool:
-        """Whether a size becomes a measurement: others do only where results were wrong."""
+        """Whether to keep a size: if it was requested, or results were wrong."""
         self.is_there = True
         return self.asked is None or bool(wrong) or type(size) is not int or size in self.asked
 
@@ -57,7 +56,7 @@ class _Found:
 def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> Reading:
     """Reads the table of nccl-tests or rccl-tests: out of place, or in place.
 
-    Where the output has no times of the one kind, those of the other are taken.
+    If the output has no times of one kind, the other kind is used.
     """
     columns: list[str] = []
     found = _Found(asked)
@@ -66,8 +65,8 @@ def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> R
     for line in (line.strip() for line in _lines(text)):
         words = line.lstrip("#").split()
         if line.startswith("#"):
-            # Versions differ: ``root`` is missing in old ones, ``#wrong`` was ``error``, and
-            # ``-I`` adds columns of single iterations. So the header says what they are.
+            # Columns come from the header, since versions differ: ``root`` is missing in old ones,
+            # ``#wrong`` was ``error``, and ``-I`` adds columns of single iterations.
             if words[:2] == ["size", "count"]:
                 columns = words
             elif bounds := _OUT_OF_BOUNDS.match(line):
@@ -83,7 +82,7 @@ def _read_table(text: str, asked: _Asked = None, *, in_place: bool = False) -> R
                 found.measurements.append(one)
             else:
                 found.problems.append(_not_understood(line))
-    # Small sizes print bandwidths that are rounded to nothing, so large ones say the factor.
+    # Bandwidths of small sizes are rounded to 0, so the factor is from large ones.
     found.measurements = [replace(m, busbw=m.algbw * factor) for m in found.measurements]
     reading = _reading(found, "there is no table of nccl-tests in the output")
     return replace(reading, ended=out_of_bounds is not None, is_wrong=bool(out_of_bounds))
@@ -96,10 +95,10 @@ _OUT_OF_BOUNDS = re.compile(r"^#\s*Out of bounds values\s*:\s*(\d+)")
 def _table_row(
     columns: Sequence[str], words: Sequence[str], *, in_place: bool
 ) -> dict[str, Any] | None:
-    """The columns of one placement by name, and ``wrong`` of both; nothing if they don't fit."""
+    """Returns a placement's columns by name, and ``wrong`` of both; ``None`` for other lines."""
     starts = [at for at, name in enumerate(columns) if name in _TIMES]
     ends = [*starts[1:], len(columns)]
-    # A timestamp, the last column of -S, is of two words.
+    # A timestamp, the last column with -S, has two words.
     if not starts or not 0 <= len(words) - len(columns) <= 1:
         return None
     blocks = [
@@ -115,19 +114,19 @@ def _table_row(
 
 
 def _bus_factor(row: Mapping[str, Any]) -> float | None:
-    """Bus bandwidth / algorithm bandwidth, where both are printed with some digits."""
+    """Returns bus bandwidth / algorithm bandwidth, if both are printed precisely enough."""
     algorithm, bus = _number(row.get("algbw", "")), _number(row.get("busbw", ""))
     return bus / algorithm if algorithm and bus and min(algorithm, bus) >= 1 else None
 
 
-#: Whatever a program of others writes as JSON.
+#: Errors by unexpected JSON of other programs.
 _NOT_UNDERSTOOD = (
     ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
 
 
 def read_json(text: str, asked: _Asked = None, *, in_place: bool = False) -> Reading:
-    """Reads what ``-J`` of nccl-tests writes."""
+    """Reads the JSON that nccl-tests writes with ``-J``."""
     found = _Found(asked)
     try:
         report = json.loads(text)
@@ -179,7 +178,7 @@ def _read_osu(text: str, asked: _Asked = None) -> Reading:
             row = dict(zip(columns, line.split(), strict=False))
             size = _whole(row.get("Size", ""))
             wrong = int(row.get("Validation", "").casefold() == "fail")
-            # A message of nothing has no bandwidth, and no size of a campaign is 0.
+            # An empty message has no bandwidth, and a campaign has no size 0.
             if size == 0 or not found.wants(size, wrong):
                 continue
             time_us = _osu_time_us(row, size, both_ways="Bi-Directional" in title) if size else 0
@@ -191,7 +190,7 @@ def _read_osu(text: str, asked: _Asked = None) -> Reading:
     return _reading(found, "there is no table of OSU's in the output")
 
 
-#: Names of columns have single blanks inside, and two or more between them.
+#: Names of columns have single spaces inside, and two or more between them.
 _OSU_COLUMNS = re.compile(r"\s{2,}")
 _LATENCIES = ("Avg Latency(us)", "Latency (us)")
 _BANDWIDTHS = ("Bandwidth (MB/s)", "MB/s")
@@ -209,7 +208,7 @@ def _osu_time_us(row: Mapping[str, str], size: int, *, both_ways: bool) -> float
 
 
 def _read_imb(text: str, asked: _Asked = None) -> Reading:
-    """Reads a table of IMB-MPI1 or its kin.
+    """Reads a table of IMB-MPI1 or a similar Intel MPI benchmark.
 
     The time is that of the slowest rank, from which IMB gets its bandwidths.
     """
@@ -239,7 +238,7 @@ def _read_imb(text: str, asked: _Asked = None) -> Reading:
 
 
 def _read_json_lines(text: str, asked: _Asked = None) -> Reading:
-    """Reads a line of JSON for each size (line.schema.json); all others are the program's own.
+    """Reads a line of JSON for each size (line.schema.json), and ignores other lines.
 
     ``{"bytes": 65536, "time_s": 1.2e-5}`` or ``{"bytes": 65536, "times_s": [1.2e-5, 1.3e-5]}``,
     with ``"wrong": 3`` where they were wrong.
@@ -310,7 +309,7 @@ def _is_number(value: object) -> bool:
 
 
 def _lines(text: str) -> list[str]:
-    """The lines, without what a launcher put in front of them."""
+    """Returns the lines without prefixes by a launcher."""
     return [_LABEL.sub("", line.rstrip()) for line in text.splitlines()]
 
 
@@ -323,7 +322,7 @@ def _number(word: str) -> float | None:
 
 
 def _whole(word: str) -> int | None:
-    """A whole number from 0 that a size can be, or nothing."""
+    """Parses a non-negative integer; ``None`` if it isn't one or is too large for a size."""
     return int(word) if word.isdecimal() and len(word) <= _MOST_DIGITS else None
 
 
@@ -334,7 +333,7 @@ def _not_understood(line: str) -> str:
 def _of_range(
     size: int, time_us: float, row: Mapping[str, str], low: str, high: str, wrong: int
 ) -> Measurement:
-    """A row of a table: its time, with the shortest and the longest where it has them."""
+    """Returns the measurement of a row: its time, with minimum and maximum if given."""
     measurement = _of_one_time(size, time_us * 1e-6, wrong=wrong)
     low_us, high_us = _number(row.get(low, "")), _number(row.get(high, ""))
     low_s, high_s = (low_us or time_us) * 1e-6, (high_us or time_us) * 1e-6
@@ -344,7 +343,7 @@ def _of_range(
 def _of_one_time(
     size: int, time_s: float, *, bus_factor: float = 1.0, wrong: int = 0
 ) -> Measurement:
-    """A size of which a program says one time, an average as a rule; samples are not known."""
+    """Returns the measurement of a single time, usually an average, without samples."""
     measurement = _of_samples(size, [time_s], bus_factor=bus_factor, wrong=wrong)
     return replace(measurement, samples_s=())
 
@@ -352,9 +351,9 @@ def _of_one_time(
 def _of_samples(
     size: int, samples_s: Sequence[float], *, bus_factor: float = 1.0, wrong: int = 0
 ) -> Measurement:
-    """A size of which a program says the time of every iteration."""
+    """Returns the measurement of the times of all iterations."""
     times = summarise_samples(samples_s).times
-    # A time of nothing, by a printed one that is too small for a float, is refused later on.
+    # A printed time may be too small for a float, and becomes 0. It is refused later.
     bandwidth = size / times["median"] if times["median"] else 0.0
     return Measurement(
         bytes=size,
@@ -371,7 +370,7 @@ def _of_samples(
 
 
 def _reading(found: _Found, nothing: str = "") -> Reading:
-    """Each size once: of several, nobody knows which is meant. ``nothing``: there was none."""
+    """Makes the result, with problems such as repeated sizes, or ``nothing`` without sizes."""
     by_size: dict[int, Measurement] = {}
     counts: Counter[int] = Counter()
     said = list(found.problems)
@@ -390,7 +389,7 @@ def _reading(found: _Found, nothing: str = "") -> Reading:
     return Reading(tuple(by_size.values()), tuple(said))
 
 
-#: Words of ``benchmark: output:``, and what reads them: a text, and the sizes that are asked for.
+#: Parsers by the values of ``benchmark: output:``, called with text and requested sizes.
 OUTPUTS: Mapping[str, Callable[..., Reading]] = {
     "nccl-tests": _read_table,
     "nccl-tests-in-place": partial(_read_table, in_place=True),

@@ -1,4 +1,4 @@
-"""A user's command as a program that the tuner can use."""
+"""Runs a user's command as a program for the tuner."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from commtune.tuner.ports import Records
 
 _LARGEST_FILE = 64 * 2**20
 _END = re.compile(r"^#commtune: ended (\d+) after (\S*) (\S*)$", re.MULTILINE)
-#: What rank 0 prints is kept in the run's record file and read from there. Shell sees to that, so
-#: that no process is added to those of the ranks; at the end it notes how the command ended.
-#: Status 3 means wrong results where the native benchmark is meant, and anything here.
+#: A shell script that writes the output of rank 0 to the run's record file, and at the end how the
+#: command ended. It adds no process to those of the ranks. Status 3 is changed, since that is the
+#: native benchmark's status for wrong results.
 _CAPTURE = """\
 folder=$1 records=$2
 [ -z "$3" ] || PATH=$3
@@ -46,15 +46,15 @@ exit $status
 
 @dataclass(frozen=True)
 class CommandProgram:
-    """The command; implements ``tuner.ports.Program``.
+    """A user's command; implements ``tuner.ports.Program``.
 
     Attributes:
-        command: its words; ``{sizes}`` and the like in them are replaced.
+        command: its words, with placeholders such as ``{sizes}``.
         output: one of ``OUTPUTS``.
-        path: PATH of the command, in the place of its launcher's; empty to leave that.
-        libmpi: where mpi4py is to find the launcher's MPI, unless a protected variable says it;
-            empty leaves it to mpi4py.
-        env_names: none: such a program doesn't say what its ranks see.
+        path: PATH for the command; empty for the launcher's.
+        libmpi: where mpi4py finds the launcher's MPI, unless a protected variable says it; empty
+            to leave that to mpi4py.
+        env_names: empty, since such a program can't report its ranks' variables.
     """
 
     command: Sequence[str]
@@ -69,7 +69,7 @@ class CommandProgram:
         return ["/bin/sh", "-c", _CAPTURE, "commtune", *kept, *self.words(request, records)]
 
     def words(self, request: RunRequest, records: Path) -> list[str]:
-        """The command itself, with what is replaced in it."""
+        """Returns the command with its placeholders replaced."""
         workload = request.workload
         values = {
             "{sizes}": ",".join(str(size) for size in workload.sizes),
@@ -83,7 +83,7 @@ class CommandProgram:
         return [placeholder.sub(lambda match: values[match[0]], word) for word in self.command]
 
     def read(self, records: Path, request: RunRequest) -> Records:
-        """Reads what the command printed; sizes that nobody asked for are left out."""
+        """Reads the output of the command, without sizes that were not requested."""
         text = _text(records)
         if text is None:
             return Records()
@@ -94,8 +94,8 @@ class CommandProgram:
         measurements = tuple(m for m in reading.measurements if m.bytes in asked)
         wrong = reading.is_wrong or any(m.wrong for m in reading.measurements)
         footer = None
-        # Without the last line it was cut short; with another status than 0 it failed, whatever
-        # the output says, unless that explains it.
+        # Without the last line the output is truncated. A status other than 0 is a failure,
+        # unless it is explained by wrong results.
         if ended and (status == 0 or wrong) and reading.ended is not False:
             footer = _footer(len(measurements), ended, wrong=wrong)
         problems = reading.problems if status == 0 else ()
@@ -135,7 +135,7 @@ def _text(path: Path) -> str | None:
 def _footer(measurements: int, ended: re.Match[str], *, wrong: bool) -> dict[str, Any]:
     try:
         elapsed_s = max(0.0, float(ended[3]) - float(ended[2]))
-    except ValueError:  # a date that knows no nanoseconds
+    except ValueError:  # this date(1) has no nanoseconds
         elapsed_s = 0.0
     return {
         "record": "footer",

@@ -1,1 +1,1 @@
-"""The report's pictures: what each shows, and how it becomes SVG for the page or a PNG."""
+"""The figures of a report, as SVG for the page or as files such as PNG."""

@@ -1,4 +1,4 @@
-"""What was measured by size: default against recommended, the runs behind it, each variable."""
+"""Draws figures of the evidence: speedups by size, pairs of runs, effects of variables."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _Points = Sequence[SizePoint]
-#: Dots of a size that are drawn at most: a cloud of more looks the same.
+#: The most dots of a size; with more, a cloud looks the same.
 _MOST_DOTS = 150
 #: Half the width of a cloud of dots, in factors of two.
 _CLOUD = 0.16
-#: How far beside it the interval stands.
+#: Distance of the interval from the cloud's centre, in factors of two.
 _BESIDE = 0.34
 
 
@@ -65,7 +65,7 @@ def draw_speedups(points: _Points, minimum_gain: float) -> style.Picture:
 
 
 def draw_pairs(points: _Points) -> style.Picture:
-    """Draws every pair of runs as a dot, with the interval that was made of them."""
+    """Draws every pair of runs as a dot, with their confidence interval."""
     sound = [p for p in points if p.pairs and p.is_judged]
     speeds = _speeds(sound)
 
@@ -99,11 +99,11 @@ def draw_pairs(points: _Points) -> style.Picture:
 
 def draw_bandwidth(points: _Points, busbw: Callable[[SizePoint, float], float], nominal: Nominal
               ) -> style.Picture:  # fmt: skip
-    """Draws the bus bandwidth of both by size, with what the machine is built for.
+    """Draws the bus bandwidth of default and candidate by size, with the nominal bandwidth.
 
     Args:
-        busbw: bytes per second at a point, from a time in seconds.
-        nominal: with a number.
+        busbw: returns bytes per second at a point, given a time in seconds.
+        nominal: the nominal bandwidth, which must be known.
     """
     sound = [p for p in points if p.is_judged]
     speeds = _speeds(sound)
@@ -142,7 +142,7 @@ def _speed_title(speed: str, speeds: int) -> str:
 
 
 def _ratio_axis(axes: Axes) -> None:
-    """A vertical axis of ratios on which twice and half are as far from 1."""
+    """Makes the vertical axis logarithmic for ratios, so that 2 and 1/2 are symmetric."""
     from matplotlib.ticker import FixedLocator, FuncFormatter
 
     axes.set_yscale("log", base=2)
@@ -154,7 +154,7 @@ def _ratio_axis(axes: Axes) -> None:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Round ratios inside an axis, not too close: the roundest first, 1 before all."""
+    """Chooses round ratios as ticks, not too close, in the order of ``_TICKS``."""
     apart = math.log(high / low) / 8
     chosen: list[float] = []
     for tick in _TICKS:
@@ -164,7 +164,7 @@ def _ticks(low: float, high: float) -> list[float]:
     return sorted(chosen)
 
 
-#: Ratios that may be labelled, the roundest first.
+#: Ratios for ticks, the roundest first.
 _TICKS = (1, 2, 0.5, 4, 0.25, 8, 0.125, 16, 1.5, 1.2, 0.8, 1.1, 0.9, 3, 0.33, 6, 1.3, 1.4, 1.6,
           1.8, 0.7, 0.6, 2.5, 0.4, 1.05, 0.95, 1.02, 0.98, 1.01, 0.99)  # fmt: skip
 
@@ -221,7 +221,7 @@ def _intervals(axes: Axes, x: Sequence[float], points: _Points, **look: Any) -> 
 
 
 def _limit_ratios(axes: Sequence[Axes], gains: Sequence[Interval]) -> None:
-    """Limits axes of ratios: wild intervals are cut off rather than flatten the others."""
+    """Sets limits of ratio axes; very wide intervals are cut off, not to flatten the others."""
     low = min([1.0, *(max(g.low, g.ratio / 1.5) for g in gains)])
     high = max([1.0, *(min(g.high, g.ratio * 1.5) for g in gains)])
     for axis in axes:
@@ -234,7 +234,7 @@ def _clouds(axes: Axes, points: _Points) -> None:
         ratios = [pair.ratio for pair in point.pairs]
         every = 1 + (len(ratios) - 1) // _MOST_DOTS
         shown = ratios[::every]
-        # Evenly spread between -1 and 1; steps of the golden ratio don't look like rows.
+        # Spread evenly between -1 and 1 by the golden ratio, so that no rows are visible.
         spread = [2 * (i * 0.6180339887 % 1) - 1 for i in range(len(shown))]
         x = [point.bytes * 2 ** (_CLOUD * one) for one in spread]
         _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
@@ -243,7 +243,7 @@ def _clouds(axes: Axes, points: _Points) -> None:
 
 
 def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
-    # One path of points: a tenth of the size that a marker each would take.
+    # A single path of points has a tenth of the size of separate markers.
     xs = [part for value in x for part in (value, value * 1.0001, math.nan)]
     ys = [part for value in y for part in (value, value, math.nan)]
     axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2,
@@ -251,7 +251,7 @@ def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> No
 
 
 def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:
-    """All dots but far outliers, and all intervals but wild ones."""
+    """Sets limits to show all dots but far outliers, and all intervals but very wide ones."""
     low, high = style.outlier_limits([pair.ratio for pair in p.pairs] for p in points)
     low = min([0.98, low, *(max(p.evidence.gain.low, low / 1.2) for p in points)])
     high = max([1.02, high, *(min(p.evidence.gain.high, high * 1.2) for p in points)])
@@ -263,12 +263,12 @@ def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:
 _MOST_VARIABLES = 12
 _SERIES = (style.BLUE, style.VERMILION, style.GREEN, style.PURPLE, style.ORANGE, style.SKY)
 _LONGEST = 44
-#: A spread up to which the axis goes where every time is the same.
+#: The least length of the axis, in case all times are equal.
 _SHORTEST_AXIS = 0.01
 
 
 def draw_ablation(number: int, found: Ablation) -> style.Picture:
-    """Draws a small picture for each variable: the ratio without/with it, by size."""
+    """Draws a panel for each variable: the ratio of times without and with it, by size."""
     shown = [v for v in found.variables if v.effects][:_MOST_VARIABLES]
     columns = 1 if len(shown) == 1 else 2
     rows = math.ceil(len(shown) / columns)
@@ -297,7 +297,7 @@ def draw_ablation(number: int, found: Ablation) -> style.Picture:
 
 
 def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
-    """Draws the spread of times between values: a row a variable, a colour a range."""
+    """Draws the spread of times between values: a row per variable, a colour per size range."""
     names = rank_variables(found)[:_MOST_VARIABLES]
 
     def draw(figure: Figure) -> None:
@@ -326,7 +326,7 @@ def draw_importance(found: Mapping[str, Sequence[Importance]]) -> style.Picture:
 
 
 def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
-    """Draws the legend: full colours, whatever the first bars look like, and what ticks mean."""
+    """Draws the legend, with full colours even if the first bars are faint, and the ticks."""
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
@@ -338,14 +338,14 @@ def _legend(figure: Figure, found: Mapping[str, Sequence[Importance]]) -> None:
 
 
 def _reach(found: Mapping[str, Sequence[Importance]]) -> float:
-    """How far bars are drawn: what noise alone would show may be far outside."""
+    """Returns the length of the axis; the spread by noise alone may be far beyond it."""
     items = [item for group in found.values() for item in group]
     telling = [max(item.spread, item.noise) for item in items if item.stands_out]
     return max(_SHORTEST_AXIS, *(telling or [item.spread for item in items]))
 
 
 def rank_variables(found: Mapping[str, Sequence[Importance]]) -> list[str]:
-    """Variables by how far they stand out of the noise in any range."""
+    """Sorts variables by how far they exceed the noise in any size range."""
     best: dict[str, float] = {}
     for items in found.values():
         for item in items:
@@ -394,5 +394,5 @@ def _bars(
 
 
 def _short(label: str) -> str:
-    """The end of a long name tells it from its neighbours."""
+    """Shortens a long name to its end, which differs from similar names."""
     return label if len(label) <= _LONGEST else f"…{label[1 - _LONGEST :]}"

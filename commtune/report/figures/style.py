@@ -1,4 +1,4 @@
-"""One look for all pictures, as SVG that follows the page's colours, and as PNG."""
+"""The common style of figures, as SVG in the page's colours or as files such as PNG."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# Okabe and Ito's colours, told apart by colour-blind people. In the page they are CSS variables,
-# so that a picture is readable on dark paper as well as on white.
-# Each occurs in no other role, so that its text in an SVG stands for the role.
+# The palette of Okabe and Ito, which is suitable for colour-blind readers. In the page they become
+# CSS variables, for light and dark themes. Each colour has one role only, so that its code in an
+# SVG identifies the role.
 INK, FAINT, PAPER = "#1a1b1e", "#c3c6cc", "#fdfdfe"
 BLUE, VERMILION, GREEN = "#0072b2", "#d55e00", "#009e73"
 SKY, PURPLE, ORANGE = "#56b4e9", "#cc79a7", "#e69f00"
@@ -39,17 +39,17 @@ _LOOK: dict[Any, Any] = {
     "font.size": 10, "axes.titlesize": 10.5, "axes.labelsize": 10, "legend.fontsize": 9,
     "legend.frameon": False, "figure.titlesize": 11,
     "font.family": ["DejaVu Sans"], "svg.fonttype": "path", "svg.hashsalt": "commtune",
-    "text.parse_math": False,  # a dollar sign in a name is a dollar sign
-    "path.simplify": False,  # dots are drawn as the shortest of lines, and would be left out
+    "text.parse_math": False,  # names may have dollar signs
+    "path.simplify": False,  # it would remove dots, which are drawn as very short lines
     "axes.axisbelow": True,
 }  # fmt: skip
 _DPI = 150
-#: A wider range of times than this, as a factor, wants a logarithmic axis.
+#: The ratio of longest to shortest time from which an axis is logarithmic.
 _WIDE = 5.0
 _FEWEST_FENCED = 4
-#: Letters of a title that fit into one line.
+#: The most characters in a line of a title.
 _WIDEST = 88
-#: Where coordinates stand; scales of glyphs stand elsewhere, and need all their digits.
+#: Attributes with coordinates. Others have scales of glyphs, which need all their digits.
 _COORDINATES = re.compile(r"(?<=[\s\"])(d|x|y|points)=\"[^\"]*\"|translate\([^)]*\)", re.DOTALL)
 _DIGITS = re.compile(r"(\.\d\d)\d+")
 _NOISE = re.compile(r"<!--.*?-->|<metadata>.*?</metadata>|<style.*?</style>|<\?xml.*?\?>"
@@ -59,12 +59,12 @@ _OPENING = re.compile(r"<svg\b[^>]*?(viewBox=\"[^\"]*\")[^>]*>", re.DOTALL)
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture, not yet drawn.
+    """A figure that can be drawn.
 
     Attributes:
-        name: for the file and the anchor.
-        title: what it shows; alone, the picture carries it, in the page a heading does.
-        alt: what is to be seen in it, for those who can't see it.
+        name: name of the file and the anchor.
+        title: its title, drawn in files; in the page it is a heading.
+        alt: alternative text that describes the content.
         width, height: inches.
     """
 
@@ -76,14 +76,14 @@ class Picture:
     height: float = 4.0
 
     def svg(self, banner: str) -> str:
-        """An SVG element for a page; the page's style sheet gives the colours."""
+        """Returns an SVG element for the page, with colours from the page's style sheet."""
         with _drawn(self, heading="", banner=banner) as figure:
             file = io.StringIO()
             _print(figure, "svg", file, metadata={"Date": None})
         return _inline(file.getvalue(), self)
 
     def write(self, path: Path, *, heading: str, banner: str) -> None:
-        """Writes the picture by itself, on white, with its title; of the kind that the path says.
+        """Writes the figure with its title on white, in the format of the path's suffix.
 
         Raises:
             UserError: the file can't be written.
@@ -95,7 +95,7 @@ class Picture:
 
 
 def _print(figure: Figure, kind: str, file: Path | io.StringIO, **options: Any) -> None:
-    """Draws once, where ``savefig`` draws everything twice; kinds are svg, png and pdf."""
+    """Writes svg, png or pdf; ``savefig`` would draw everything twice."""
     from matplotlib.backend_bases import get_registered_canvas_class
 
     canvas: Any = get_registered_canvas_class(kind)(figure)
@@ -108,7 +108,7 @@ def _drawn(picture: Picture, *, heading: str, banner: str) -> Iterator[Figure]:
     from matplotlib.figure import Figure
 
     with matplotlib.rc_context(_LOOK), warnings.catch_warnings():
-        # Names from the database may hold letters that the font lacks: they become boxes.
+        # Names from the database may have characters that the font lacks, shown as boxes.
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         extra = 0.25 * (bool(banner) + heading.count("\n") + bool(heading))
         figure = Figure(figsize=(picture.width, picture.height + extra), layout="constrained")
@@ -125,13 +125,13 @@ def _titled(heading: str, title: str) -> str:
 
 
 def _wrapped(heading: str) -> str:
-    # A name can be long; a picture is not wider for it.
+    # Long names must not make the figure wider.
     lines = heading.splitlines()
     return "\n".join(line if len(line) < _WIDEST else f"{line[: _WIDEST - 2]}…" for line in lines)
 
 
 def _inline(whole: str, picture: Picture) -> str:
-    """An SVG document as an element: small, with ids of its own, in the page's colours."""
+    """Turns an SVG document into a small element, with unique ids and the page's colours."""
     bare = _NOISE.sub("", whole)
     bare = _OPENING.sub(r'<svg \1 aria-hidden="true" focusable="false" '
                         r'xmlns="http://www.w3.org/2000/svg" '
@@ -144,10 +144,10 @@ def _inline(whole: str, picture: Picture) -> str:
 
 
 def outlier_limits(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
-    """Limits that hold all values but far outliers (three quartile ranges out, by logarithm)."""
+    """Returns limits without far outliers, three interquartile ranges out in log scale."""
     lows, highs = [], []
     every = list(groups)
-    # A few values have no quartiles worth the name.
+    # Quartiles of only a few values are not meaningful.
     for group in [g for g in every if len(g) >= _FEWEST_FENCED] or every:
         logs = sorted(math.log(value) for value in group)
         first, third = logs[len(logs) // 4], logs[(3 * len(logs) - 1) // 4]
@@ -159,7 +159,7 @@ def outlier_limits(groups: Iterable[Sequence[float]]) -> tuple[float, float]:
 
 
 def pin_outliers(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
-    """Marks what is outside a vertical axis by triangles at its ends."""
+    """Marks points outside the vertical axis by triangles at its ends."""
     low, high = axes.get_ylim()
     below = [place for place, value in zip(x, y, strict=True) if value < low]
     above = [place for place, value in zip(x, y, strict=True) if value > high]
@@ -171,7 +171,7 @@ def pin_outliers(axes: Axes, x: Sequence[float], y: Sequence[float]) -> None:
 
 
 def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") -> None:
-    """A logarithmic axis with the sizes as ticks; of many, every second or third."""
+    """Makes the horizontal axis logarithmic, with some or all sizes as ticks."""
     every = 1 + (len(sizes) - 1) // 12
     shown = list(sizes)[::-1][::every][::-1]
     axes.set_xscale("log", base=2)
@@ -185,10 +185,10 @@ def size_axis(axes: Axes, sizes: Sequence[int], *, label: str = "message size") 
 
 
 def duration_axis(axes: Axes, limits: tuple[float, float] | None = None) -> None:
-    """A vertical axis of seconds, in units for people; logarithmic where the range is wide.
+    """Formats the vertical axis for seconds; logarithmic if the range is wide.
 
     Args:
-        limits: what it has to hold; everything that is drawn, where ``None``.
+        limits: the range to show; ``None`` for all data.
     """
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 

@@ -1,4 +1,4 @@
-"""The campaign over time: noise and drift of the default, and where the time went."""
+"""Draws the course of a campaign: noise and drift of the default, and use of time."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: Sizes of which the default's course is drawn.
+#: The most sizes for which the default's times are drawn.
 _DRAWN_SIZES = 4
-#: Runs of one size that are drawn at most.
+#: The most runs of a size that are drawn.
 _MOST_DOTS = 600
 _MARKS = {"mixed": style.FAINT, **style.SPEED_COLOURS}
 
@@ -49,7 +49,7 @@ def draw_noise(runs: Sequence[DefaultRun]) -> style.Picture:
 
 
 def draw_time_spent(phases: Sequence[PhaseCost], outside_s: float) -> style.Picture:
-    """Draws wall time by phase: runs that count, failed, lost; outside runs; the budget."""
+    """Draws wall time by phase (good, failed and lost runs) and outside runs, with budgets."""
 
     def draw(figure: Figure) -> None:
         from matplotlib.ticker import MaxNLocator
@@ -127,7 +127,7 @@ def _speed_label(speed: str) -> str:
 
 
 def _legend(axes: Iterable[Axes]) -> dict[str, Artist]:
-    """Each mark once, whichever of the rows has it."""
+    """Returns legend handles of all rows, by label without duplicates."""
     found: dict[str, Artist] = {}
     for axis in axes:
         handles, labels = axis.get_legend_handles_labels()

@@ -1,1 +1,1 @@
-"""The catalogue: what the environment variables of communication libraries are."""
+"""Catalogues that describe the environment variables of communication libraries."""

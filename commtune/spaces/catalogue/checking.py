@@ -1,7 +1,7 @@
-"""Holds the variables that are set against the catalogue: what is wrong with them, what to do.
+"""Checks set environment variables against the catalogues, with advice on problems.
 
-Only variables that begin as those of a library do are looked at, and of these only names that the
-catalogue knows, or that are a letter away from one.
+Only variables with a prefix of a library are checked, and of these only names that a catalogue
+has, or that are most likely misspellings of one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Variable
 
 _SUFFIXED = re.compile(r"(\d+)[kKmMgG]i?[bB]?\Z")
-#: What the launcher sets by itself.
+#: The default in catalogues of variables that launchers set.
 _BY_LAUNCHER = "launcher"
 
 
@@ -29,8 +29,8 @@ class EnvironmentSetting:
     """A variable with its value, from the environment or from a settings file.
 
     Attributes:
-        file: where it stands; empty for the environment.
-        of_site: whether the site set it, and not the user.
+        file: the file with the setting; empty for the environment.
+        of_site: whether the site rather than the user set it.
     """
 
     name: str
@@ -40,24 +40,23 @@ class EnvironmentSetting:
 
     @property
     def place(self) -> str:
-        """Where it stands, behind a name in a sentence."""
+        """The file in words, to follow a name; empty for the environment."""
         return f" in {self.file}" if self.file else ""
 
     @property
     def removal(self) -> Changes:
-        """What takes it away; what stands in a file is mended in an editor, by hand."""
+        """Returns the change that removes it; empty for a file, which the user must edit."""
         return Changes() if self.file else Changes({self.name: None})
 
 
 @dataclass(frozen=True)
 class SettingRemark:
-    """What is wrong with a setting.
+    """A problem with a setting.
 
     Attributes:
-        what: one line for a person, with what to do.
-        mend: what does it in a shell; empty where nothing is known that does.
-        alike: ``what`` without the name of the library that reads the variable; empty where it
-            names none.
+        what: the problem and what to do, in one line.
+        mend: changes of the environment that solve it; empty if unknown.
+        alike: ``what`` without the name of the library; empty if it names none.
     """
 
     what: str
@@ -66,17 +65,17 @@ class SettingRemark:
 
     @property
     def key(self) -> str:
-        """Equal for two libraries that say the same of one setting."""
+        """A key that is equal for equal remarks from different libraries."""
         return self.alike or self.what
 
 
 def check_settings(
     settings: Sequence[EnvironmentSetting], found: Mapping[str, str]
 ) -> Iterator[SettingRemark]:
-    """What is wrong with settings: first with their names, then with words of their values.
+    """Yields problems with settings: first with names, then with words of values.
 
     Args:
-        found: versions of the libraries that are here, by their names in the catalogue.
+        found: versions of the libraries on this system, by catalogue.
     """
     every = loading.all_prefixes()
     of_libraries = [setting for setting in settings if setting.name.startswith(every)]
@@ -86,7 +85,7 @@ def check_settings(
 
 
 def list_misspelled_names(names: Iterable[str]) -> list[str]:
-    """What to say of each name that is most likely a known one, misspelled."""
+    """Returns a remark for each name that is most likely misspelled."""
     unknown = (EnvironmentSetting(name, "") for name in names if not loading.look_up(name))
     return [remark.what for setting in unknown for remark in _of_unknown(setting)]
 
@@ -106,8 +105,8 @@ def _of_setting(setting: EnvironmentSetting, found: Mapping[str, str]) -> Iterat
 
 
 def _here(answer: loading.LookupResult, found: Mapping[str, str]) -> list[loading.KnownVariable]:
-    """The entries of the libraries that are here; all where none of them is."""
-    # NCCL and RCCL share names: of two that know one, the one that is here counts.
+    """Returns the entries of libraries on this system; all if there is none."""
+    # NCCL and RCCL share names, so the entry of the one on this system counts.
     here = [entry for entry in answer.known if entry.catalogue.library in found]
     of_others = {entry.catalogue.library for entry in answer.not_read} & set(found)
     return here or ([] if of_others else list(answer.known))
@@ -139,7 +138,7 @@ def _of_known(
 
 
 def _not_in(entry: loading.KnownVariable, version: str) -> str:
-    """Why a version doesn't have a variable; empty if it does, as far as known."""
+    """Returns why a version doesn't have a variable; empty if it does or that is unknown."""
     title, variable = entry.catalogue.title, entry.variable
     if loading.is_of_vendor(entry.catalogue, variable, version):
         return ""
@@ -151,10 +150,10 @@ def _not_in(entry: loading.KnownVariable, version: str) -> str:
 
 
 def _danger(setting: EnvironmentSetting, variable: Variable, by: str) -> str:
-    """What is dangerous about a value; empty if nothing is known.
+    """Returns what is dangerous about a value; empty if nothing is known.
 
     Args:
-        by: in which library, behind "dangerous"; empty where only one is spoken of.
+        by: the library in words, to follow "dangerous"; empty if there is only one.
     """
     if setting.of_site or not _is_dangerous(setting.value, variable):
         return ""
@@ -175,7 +174,7 @@ def _is_dangerous(value: str, variable: Variable) -> bool:
     words = [word.strip().casefold() for word in re.split("[,;:]", value.removeprefix("^"))]
     restricted = {word.casefold() for word in variable.restricted}
     if restricted:
-        # A list of exclusions keeps what it doesn't name.
+        # A list of exclusions (^) selects what it doesn't name.
         kept = restricted - set(words) if value.startswith("^") else restricted & set(words)
         return bool(kept)
     if variable.level not in (Level.DANGER, Level.FORBIDDEN):
@@ -197,7 +196,7 @@ def _inside(value: str, variable: Variable) -> bool:
 
 
 def _wrong(answer: loading.LookupResult, found: Mapping[str, str]) -> loading.NotRead | None:
-    """Why nobody here reads a name; ``None`` where something does that is in no catalogue."""
+    """Returns why no library here reads a name; ``None`` if software without catalogue does."""
     of_others = bool(answer.known)  # the libraries of these are not here
     wrong = [w for w in answer.not_read if of_others or w.entry.what is not Wrong.ELSEWHERE]
     wrong.sort(key=lambda w: w.catalogue.library not in found)
@@ -245,13 +244,13 @@ _BETWEEN = re.compile(r"[,;:|@=\s]+")
 def _misspelled_values(
     settings: Sequence[EnvironmentSetting], found: Mapping[str, str]
 ) -> Iterator[SettingRemark]:
-    # Nothing is said of a word that is like none: many lists of values have the useful ones only.
+    # Only misspelled words are reported, as many lists of values are incomplete.
     for setting in settings:
         known = loading.look_up(setting.name).known
         entries = [entry for entry in known if entry.catalogue.library in found] or known
         wrong = [_misspelled_word(setting.value, entry) for entry in entries]
         pairs = [pair for pair in wrong if pair is not None]
-        # Several libraries may read it: what one of them takes is right.
+        # If several libraries read a variable, a value of any of them is legal.
         if pairs and len(pairs) == len(wrong):
             yield _remark(setting, *pairs[0])
 
@@ -291,9 +290,8 @@ _LEAST = 4  # letters: RX and TX, MIN and MAX, D2H and H2D are words of their ow
 def _is_misspelling(name: str, known: str) -> bool:
     """Whether a name is most likely a known one, misspelled.
 
-    Either the two differ in underscores and capitals only, or in one word of at least four
-    letters: by one letter, by two letters that changed places, or by an end of three or more
-    letters (THRESHOLD).
+    Either the two differ only in underscores and case, or in one word of at least four letters:
+    by one letter, by two swapped letters, or by a suffix of three or more letters (THRESHOLD).
     """
     if name == known:
         return False
@@ -320,12 +318,12 @@ def _alike(a: str, b: str) -> bool:
 
 
 def _one_slip(a: str, b: str) -> bool:
-    """Whether one letter more, less or other, or two that changed places, make b of a."""
+    """Whether one inserted, deleted or replaced letter, or a swap of two, turns a into b."""
     start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), len(a))
     rest_a, rest_b = a[start:], b[start:]
     swapped = rest_a[:2] == rest_b[1::-1] and rest_a[2:] == rest_b[2:]
-    # The first letter is never the slip, but for two that changed places: ALLREDUCE and
-    # IALLREDUCE, BCOPY and ZCOPY are two things.
+    # The first letter counts only for swaps: ALLREDUCE and IALLREDUCE, or BCOPY and ZCOPY, are
+    # different words.
     if start == 0:
         return swapped
     return rest_a[1:] in (rest_b[1:], rest_b) or rest_a == rest_b[1:] or swapped
@@ -334,7 +332,7 @@ def _one_slip(a: str, b: str) -> bool:
 def _is_misspelled_word(word: str, known: str) -> bool:
     """Whether a word of a value is most likely a known one, misspelled by one letter."""
     ours, theirs = word.upper(), known.upper()
-    # Words with digits never are: LL and LL128, sm80 and sm90 are two things.
+    # Words with digits never are: LL and LL128, or sm80 and sm90, are different words.
     if not f"{ours}{theirs}".replace("_", "").isalpha() or min(len(ours), len(theirs)) < _LEAST:
         return False
     if abs(len(ours) - len(theirs)) > 1 or f"{ours}V" == theirs or f"{theirs}V" == ours:

@@ -1,4 +1,4 @@
-"""Finds catalogue files, reads as few of them as can hold a name, and compares versions."""
+"""Reads the catalogues that may have a name, and compares versions of libraries."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     from commtune.spaces.catalogue.schema import Catalogue, Interaction, NotVariable, Variable
 
 _FOLDER = "spaces/catalogue"
-_CUTOFF = 0.75  # how like a known name a wrong one is, to be named
+_CUTOFF = 0.75  # the least similarity of suggested names
 _MOST_NEAR = 3
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
 def list_libraries() -> list[str]:
-    """The libraries that have a catalogue, sorted."""
+    """Returns the sorted names of libraries with a catalogue."""
     return list(list_shipped(_FOLDER))
 
 
 @cache
 def _catalogue_text(library: str) -> str:
-    """The text of a shipped file; looking a name up in it is much quicker than reading it."""
+    """Returns the text of a shipped file, which is much faster to search than to parse."""
     return shipped_file(_FOLDER, library).read_text(encoding="utf-8")
 
 
 @cache
 def load_catalogue(library: str) -> Catalogue:
-    """The shipped catalogue of a library.
+    """Loads the shipped catalogue of a library.
 
     Raises:
         UnknownName: there is none.
     """
-    # Not at the top: `doctor` without a variable of any library reads no catalogue.
+    # Imported here, since `doctor` needs no catalogue if no variable of a library is set.
     from commtune.documents.validation import validate_document
     from commtune.spaces.catalogue.schema import Catalogue
 
@@ -55,7 +55,7 @@ def load_catalogue(library: str) -> Catalogue:
             f"no library of the catalogue is called {quote_value(library)}",
             hint=suggest(library, list_libraries()),
         )
-    # What types can't say of these files, their tests check: it would cost each look-up time.
+    # Tests of the shipped files check what the types can't express, to save time here.
     return validate_document(load_shipped(_FOLDER, library), Catalogue)
 
 
@@ -65,19 +65,19 @@ def _matches_pattern(name: str, pattern: str) -> bool:
 
 @cache
 def names_in(library: str) -> tuple[str, ...]:
-    """The variables that a shipped file describes, found without reading all of it."""
+    """Returns the variables that a shipped file describes, without parsing all of it."""
     _, _, after = _catalogue_text(library).partition("\nvariables:\n")
-    # Descriptions are indented by two blanks, up to the next key of the file itself.
+    # Variables are indented by two spaces, up to the next key at the top level.
     inside = re.split(r"^(?=[a-z])", after, maxsplit=1, flags=re.MULTILINE)[0]
     return tuple(re.findall(r"^  ([A-Za-z_]\w*):", inside, flags=re.MULTILINE))
 
 
 @dataclass(frozen=True)
 class KnownVariable:
-    """A variable of a library.
+    """A variable in a catalogue.
 
     Attributes:
-        name: what the catalogue calls it; the asked-for name may be an alias of it.
+        name: its name in the catalogue, of which the requested name may be an alias.
     """
 
     catalogue: Catalogue
@@ -86,13 +86,13 @@ class KnownVariable:
 
     @property
     def interactions(self) -> dict[str, Interaction]:
-        """What holds between it and others."""
+        """Its interactions with other variables."""
         return _interactions_of(self.catalogue, self.name)
 
 
 @dataclass(frozen=True)
 class NotRead:
-    """A name that a library doesn't read, or not any more, with the truth about it."""
+    """A name that a library doesn't read, or no longer reads, with its entry."""
 
     catalogue: Catalogue
     entry: NotVariable
@@ -100,13 +100,13 @@ class NotRead:
 
 @dataclass(frozen=True)
 class LookupResult:
-    """What all catalogues say of a name.
+    """The entries of all catalogues for a name.
 
     Attributes:
-        known: entries of that name, one for each library that reads it.
-        not_read: what libraries say that don't.
-        undescribed: libraries that read it, but have no entry for it.
-        elsewhere: interactions that name it in catalogues that don't describe it.
+        known: an entry for each library that reads it.
+        not_read: entries of libraries that don't read it.
+        undescribed: libraries that read it but have no entry for it.
+        elsewhere: interactions with it in catalogues that have no entry for it.
     """
 
     name: str
@@ -120,7 +120,7 @@ class LookupResult:
 
 
 def look_up(name: str) -> LookupResult:
-    """What the shipped catalogues say of a name."""
+    """Looks up a name in the shipped catalogues."""
     files = [load_catalogue(library) for library in list_libraries() if _may_hold(library, name)]
     known = tuple(entry for file in files for entry in _known(file, name))
     not_read = tuple(
@@ -148,7 +148,7 @@ def _known(file: Catalogue, name: str) -> Iterator[KnownVariable]:
 
 
 def _own_spelling(file: Catalogue, name: str) -> str:
-    """The name with the prefix that the catalogue uses, where the library takes others too."""
+    """Returns the name with the catalogue's prefix, if the library accepts others too."""
     for prefix, others in file.other_prefixes.items():
         for other in others:
             if name.startswith(other) and f"{prefix}{name.removeprefix(other)}" in file.variables:
@@ -165,7 +165,7 @@ def _interactions_of(file: Catalogue, name: str) -> dict[str, Interaction]:
 
 
 def nearest_names(name: str) -> list[str]:
-    """Known names like a name, the likest first; those of its family, or of all libraries."""
+    """Returns similar names in libraries with its prefix, or in all; most similar first."""
     family = [
         library
         for library in list_libraries()
@@ -174,7 +174,7 @@ def nearest_names(name: str) -> list[str]:
     folded = {
         known.casefold(): known for lib in family or list_libraries() for known in names_in(lib)
     }
-    # Tools of a library name its variables without their beginning: btl, RNDV_SCHEME.
+    # Tools of a library name its variables without the prefix: btl, RNDV_SCHEME.
     ends = [known for known in folded if name and known.endswith(f"_{name.casefold()}")]
     found = difflib.get_close_matches(name.casefold(), folded, n=_MOST_NEAR, cutoff=_CUTOFF)
     near = [*sorted(ends, key=len), *found]
@@ -185,32 +185,32 @@ def _may_hold(library: str, name: str) -> bool:
     if name.startswith((*variable_prefixes(library), *_before_stars(library))):
         return True
     text = _catalogue_text(library)
-    # The plain search is a hundred times as quick, and mostly says no.
+    # The plain search is a hundred times faster, and mostly fails.
     return name in text and bool(re.search(rf"\b{re.escape(name)}\b", text))
 
 
 @cache
 def _before_stars(library: str) -> tuple[str, ...]:
-    """What stands before the star of names that mean many: OMP_MCA_*."""
+    """Returns the prefixes of wildcard names such as OMP_MCA_*."""
     return tuple(set(re.findall(r"\b([A-Za-z]\w*_)\*", _catalogue_text(library))))
 
 
 @cache
 def variable_prefixes(library: str) -> tuple[str, ...]:
-    """What the variables of a library begin with, in every spelling that it takes."""
-    # The head of a file is enough: variables are nearly all of it.
+    """Returns all prefixes of a library's variables."""
+    # Only the head of the file is parsed, since nearly all of it are variables.
     head = parse_document(_catalogue_text(library).partition("\nvariables:\n")[0], quick=True).data
     others = head.get("other_prefixes", {}).values()
     return (*head["prefixes"], *(prefix for listed in others for prefix in listed))
 
 
 def all_prefixes() -> tuple[str, ...]:
-    """The same of all libraries together."""
+    """Returns the prefixes of the variables of all libraries."""
     return tuple(prefix for one in list_libraries() for prefix in variable_prefixes(one))
 
 
 def _as_numbers(version: str) -> tuple[int, ...]:
-    """The leading numbers of a version: (2, 30, 7) for 2.30.7-1."""
+    """Returns the leading numbers of a version: (2, 30, 7) for 2.30.7-1."""
     found = _VERSION.match(version)
     return tuple(int(part) for part in found[0].split(".")) if found else ()
 
@@ -228,11 +228,11 @@ def is_after_version(version: str, bound: str) -> bool:
 
 
 def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
-    """Whether who has a variable in a version has it from a vendor, whose numbers differ.
+    """Whether a version with a variable must be a vendor's, with different version numbers.
 
-    A whole part may come with one vendor's libraries before it is in anybody's releases: HPE's
-    libfabric 1.15 has the provider cxi, the releases have it from 1.21 on. What such a version
-    reads of that part isn't known.
+    A vendor may ship a part of a library before a release has it: HPE's libfabric 1.15 has the
+    provider cxi, releases have it since 1.21. It is unknown which of its variables such a version
+    reads.
     """
     if variable.part is None:
         return False
@@ -241,9 +241,9 @@ def is_of_vendor(found: Catalogue, variable: Variable, version: str) -> bool:
 
 
 class KnownVersion:
-    """What a version of a library reads, by its catalogue.
+    """The variables and values that a version of a library reads, by its catalogue.
 
-    Variables of a part with versions of its own, or of a vendor's, are taken to be read.
+    Variables of a part with its own versions, or from a vendor, are assumed to be read.
     """
 
     def __init__(self, catalogue: Catalogue, version: str) -> None:
@@ -252,12 +252,12 @@ class KnownVersion:
 
     @property
     def is_newer(self) -> bool:
-        """Whether it is a newer series than any that was looked at."""
+        """Whether its release series is newer than the newest that the catalogue covers."""
         series = ".".join(self._catalogue.checked.newest.split(".")[:2])
         return is_after_version(self._version, series)
 
     def lacks_name(self, name: str) -> str:
-        """Why the version doesn't read a variable; empty where it does."""
+        """Returns why the version doesn't read a variable; empty if it does."""
         variable = self._described(name)
         if variable is None:
             return ""
@@ -269,7 +269,7 @@ class KnownVersion:
         return ""
 
     def lacks_setting(self, name: str, value: str) -> str:
-        """Why the version doesn't take a value of a variable; empty where it does."""
+        """Returns why the version doesn't accept a value of a variable; empty if it does."""
         variable, why = self._described(name), self.lacks_name(name)
         if variable is None or why:
             return why

@@ -1,7 +1,7 @@
-"""The files from which NCCL and RCCL take settings, read as they read them.
+"""Reads the configuration files of NCCL and RCCL, as these libraries do.
 
-The environment wins over all files. The user's file is ~/.nccl.conf, or the one that
-NCCL_CONF_FILE names; it wins over /etc/nccl.conf. RCCL has the same under its own name, but no
+The environment overrides all files. The user's file is ~/.nccl.conf, or the one that
+NCCL_CONF_FILE names; it overrides /etc/nccl.conf. RCCL has the same under its own name, but no
 NCCL_CONF_FILE.
 """
 
@@ -18,9 +18,10 @@ from commtune.spaces.catalogue.loading import all_prefixes
 def read_settings_files(
     library: str, environment: Mapping[str, str], etc: Path = Path("/etc")
 ) -> tuple[list[EnvironmentSetting], ...]:
-    """The settings of each file that a library (``nccl`` or ``rccl``) reads, the winner first.
+    """Returns the settings of each file that a library (``nccl`` or ``rccl``) reads.
 
-    Lines are NAME=VALUE; nothing is trimmed, and # begins a comment only as the first letter.
+    The file with the highest precedence is first. Lines are NAME=VALUE; nothing is trimmed, and #
+    begins a comment only as the first character.
     """
     named = environment.get("NCCL_CONF_FILE") if library == "nccl" else None
     home = environment.get("HOME")
@@ -42,10 +43,10 @@ def _read_settings(file: Path, *, of_site: bool) -> list[EnvironmentSetting]:
 def overridden_settings(
     environment: Mapping[str, str], files: tuple[list[EnvironmentSetting], ...]
 ) -> Iterator[SettingRemark]:
-    """Settings of which another one wins, and those whose spaces make them void.
+    """Yields remarks on settings that are overridden, or have no effect because of spaces.
 
     Args:
-        files: the settings of each file, the file that wins first.
+        files: the settings of each file, the highest precedence first.
     """
     winners: dict[str, EnvironmentSetting] = {
         name: EnvironmentSetting(name, value) for name, value in environment.items()
@@ -77,7 +78,7 @@ def _beaten(setting: EnvironmentSetting, winner: EnvironmentSetting) -> SettingR
     return SettingRemark(what)
 
 
-#: Lines of module files, in Lua and in Tcl; values that a module computes are passed over.
+#: Lines of module files, in Lua and in Tcl; values that a module computes are ignored.
 _LUA = re.compile(r"""^\s*(?:setenv|pushenv)\s*[({]\s*(["'])(\w+)\1\s*,\s*(["'])(.*?)\3\s*[)}]""")
 _TCL = re.compile(
     r"""^\s*(?:setenv|pushenv)\s+(\w+)\s+(?:"([^"$\[]*)"|\{([^}]*)\}|([^\s"{$\[]+))\s*$"""
@@ -85,11 +86,11 @@ _TCL = re.compile(
 
 
 def differing_settings(environment: Mapping[str, str]) -> Iterator[SettingRemark]:
-    """Variables of communication libraries that a module set, and that are otherwise by now."""
+    """Yields remarks on communication variables that differ from what a module set."""
     files = [Path(file) for file in environment.get("_LMFILES_", "").split(":") if file]
     settings = [setting for file in files for setting in _module_settings(file)]
     every = all_prefixes()
-    # Of modules that set the same, the one that was loaded last counts.
+    # If several modules set a variable, the last one counts.
     last = {setting.name: setting for setting in settings if setting.name.startswith(every)}
     for name, setting in last.items():
         here = environment.get(name)

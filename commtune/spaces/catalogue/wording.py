@@ -1,4 +1,4 @@
-"""What the catalogue says, in words for people: for the command and for the documentation."""
+"""Words the entries of catalogues, for commands and documentation."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from commtune.spaces.catalogue.schema import Catalogue, Range, Variable
 from commtune.spaces.catalogue.words import Level, Role
 
 _SENTENCE = re.compile(r".*?\.(?=\s|$)")
-_BRIEF = 100  # letters of a sentence that a table takes whole
+_BRIEF = 100  # the most characters of a sentence that a table shows as it is
 
 
 def describe_variable(variable: Variable, catalogue: Catalogue) -> Iterator[tuple[str, str]]:
-    """What is known of a variable besides its meaning: labels with texts, none of them empty."""
+    """Yields facts about a variable besides its meaning: labels with non-empty texts."""
     return ((label, text) for label, text in _facts(variable, catalogue) if text)
 
 
@@ -69,7 +69,7 @@ def _describe_versions(variable: Variable, catalogue: Catalogue) -> str:
 
 
 def list_values(values: Iterable[str]) -> str:
-    """Values in a row; one that has commas itself is quoted."""
+    """Joins values with commas; a value that is empty or has commas is quoted."""
     return ", ".join(f'"{value}"' if "," in value or not value else value for value in values)
 
 
@@ -86,16 +86,16 @@ def _describe_sources(variable: Variable, catalogue: Catalogue) -> str:
 
 
 def summarize_meaning(variable: Variable) -> str:
-    """What it does: a sentence; of a long one what stands before its first colon or semicolon."""
+    """Returns the first sentence of the meaning; a long one ends at a colon or semicolon."""
     words = " ".join(variable.meaning.split())
     found = _SENTENCE.match(words)
     sentence = found[0] if found else words
-    # A colon near the beginning ends a title, not a thought.
+    # A colon near the beginning ends a title rather than a clause.
     return sentence if len(sentence) <= _BRIEF else re.split(r"(?<=.{27})[:;] ", sentence)[0]
 
 
 def summarize_care(variable: Variable) -> str:
-    """In a word or two what to know before it is set; nothing of what is safe to search."""
+    """Returns a few words on the care that a variable needs; empty if it is safe to search."""
     level = "" if variable.level is Level.SAFE else str(variable.level)
     role = "" if variable.role is Role.TUNE else str(variable.role)
     until = f"last in {variable.until}" if variable.until is not None else ""
