@@ -129,7 +129,7 @@ def _campaign(
         asked=_NOT_ZOOMED | dict(query),
         may_cancel=may_cancel,
     )
-    # With "no-referrer", browsers don't send the Origin of a form, which refuse_control checks.
+    # With "no-referrer", browsers hide the Origin of a form, which refuse_control checks.
     return replace(page, headers={"referrer-policy": "same-origin"}) if may_cancel else page
 
 
