@@ -1,4 +1,4 @@
-"""How use cases tell what they do: plain lines, which logs and programs take."""
+"""Reports the progress of use cases as plain lines, for logs and programs."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from commtune.model import Outcome
 from commtune.tuner.ports import Progress
 
 _LINE_EVERY_S = 10.0
-#: Below it, the best single run is hardly worth a word.
+#: The ratio from which on the best single run is reported.
 _WORTH_SAYING = 1.005
 
 
 @dataclass
 class LineReporter:
-    """A plain line at the start of a phase and every ten seconds.
+    """A reporter that writes a line at the start of a phase and every ten seconds.
 
     Args:
-        write: takes each line, without its end.
+        write: called with each line, without a newline.
     """
 
     write: Callable[[str], object]
@@ -42,16 +42,16 @@ class LineReporter:
 
 
 def describe_progress(progress: Progress, time: str) -> str:
-    """``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.
+    """Formats progress: ``9 runs, best 1.31x (single unconfirmed run), 12 s of 50 s``.
 
-    From the confirmation on with the surest confirmed speedup, its interval and its size.
+    From the confirmation on, it has the best confirmed speedup with its interval and size.
 
     Args:
-        time: how the time is worded.
+        time: the text about the time.
     """
     parts = [format_count(progress.runs, "run")]
     if progress.best_gain > _WORTH_SAYING:
-        # The best that the search saw is a lucky run as likely as not, and called so.
+        # The search's best is often just a lucky run, so it is labelled as unconfirmed.
         parts.append(f"best {progress.best_gain:.2f}x (single unconfirmed run)")
     if (point := progress.confirmed) is not None:
         parts.append(f"confirmed {describe_speedup(point.gain, point.bytes)}")

@@ -1,4 +1,4 @@
-"""Described systems and this machine: which one it is, and a first description of it."""
+"""Finds the described system that this machine is, and drafts a description of it."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Detection:
-    """Which described system a machine is.
+    """The described systems that a machine may be.
 
     Attributes:
-        certain: what it is; several where descriptions name the same things.
-        alike: what only has the same shape, where nothing is certain.
-        files: descriptions of the user's own, as they were named, by the system's name.
+        certain: certain matches; several if descriptions have the same clues.
+        alike: systems of the same shape, if there is no certain match.
+        files: the user's own descriptions, as they were named, by the system's name.
         known: number of descriptions.
     """
 
@@ -44,8 +44,8 @@ def detect_system(names: Sequence[str] = (), seen: SeenMachine | None = None) ->
     """Finds the described system that a machine is.
 
     Args:
-        names: descriptions of the user's own, by path, which go before shipped ones.
-        seen: another machine than this one.
+        names: paths of the user's own descriptions, which take precedence over shipped ones.
+        seen: another machine; this one by default.
     """
     seen = seen or inspect_machine(os.environ)
     systems = {name: load_system(name) for name in list_systems()}
@@ -61,7 +61,7 @@ def detect_system(names: Sequence[str] = (), seen: SeenMachine | None = None) ->
 
 def draft_system(name: str, partition: str = "") -> Draft:
     """Describes this machine as far as it shows itself (see ``draft_description``)."""
-    # Imported here: who only detects a system doesn't wait for templates.
+    # Imported here, because the detection of a system doesn't need templates.
     from commtune.systems.drafting.description import draft_description
 
     today = datetime.now(UTC).date()

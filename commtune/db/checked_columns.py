@@ -1,4 +1,4 @@
-"""Column types that check what they read, for all tables."""
+"""Column types of all tables, and the checks of rows that are read."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from commtune.db.codec import to_json_value
 from commtune.db.damage import Damage, column_reader, name_row, refuse_damage, share_documents
 from commtune.db.shapes import kind_of
 
-#: Texts of a column whose meaning is kept while rows are read.
+#: The number of parsed documents of a column that are cached while rows are read.
 _MOST_SEEN = 1000
 
 
 class _Checked(sa.types.TypeDecorator[Any]):
-    """A type whose values stay as the driver says them: ``sound_rows`` reads and checks them.
+    """A type that leaves results as the driver returns them, for ``check_rows`` to decode.
 
-    What is written becomes text, or JSON, that every database takes.
+    Values that are written are converted to text or JSON that every database accepts.
 
     Args:
-        kind: what the values are, as ``check_of`` takes it.
+        kind: the type of the values, as for ``check_of``.
         column: ``table.column``.
     """
 
@@ -33,7 +33,7 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
     def __init__(self, inner: sa.types.TypeEngine[Any], kind: Any, column: str) -> None:
         super().__init__()
-        self.impl = inner  # type: ignore[assignment]  # of the instance, as its own __init__
+        self.impl = inner  # type: ignore[assignment]  # per instance, as TypeDecorator does it
         self.kind, self.column = kind, column
 
     def coerce_compared_value(self, op: Any, value: Any) -> Any:
@@ -55,14 +55,14 @@ class _Checked(sa.types.TypeDecorator[Any]):
 
 
 class is_json(FunctionElement[bool]):
-    """Whether a column is empty or holds JSON; SQLite fails where a path goes into other text."""
+    """Whether a column is null or valid JSON; SQLite fails on a JSON path into other text."""
 
     type = sa.Boolean()
     inherit_cache = True
 
 
 class is_number(FunctionElement[bool]):
-    """Whether a column holds a number; SQLite adds up text as 0."""
+    """Whether a column holds a number; SQLite may store text in it, which it sums as 0."""
 
     type = sa.Boolean()
     inherit_cache = True
@@ -70,7 +70,7 @@ class is_number(FunctionElement[bool]):
 
 @compiles(is_json)
 def _any_json(_element: is_json, _compiler: Any, **_: Any) -> str:
-    return "true"  # servers have a type for it
+    return "true"  # a server's JSON type holds nothing else
 
 
 @compiles(is_json, "sqlite")
@@ -89,10 +89,10 @@ def _stored_number(element: is_number, compiler: Any, **given: Any) -> str:
 
 
 def check_columns(metadata: sa.MetaData) -> None:
-    """Makes every column of these tables check what it reads."""
+    """Replaces the type of every column of these tables by one whose values are checked."""
     for table in metadata.tables.values():
         for column in table.columns:
-            # SQLite has numbers only in such a column.
+            # An INTEGER PRIMARY KEY is the one column in which SQLite stores only integers.
             if column.name == "id":
                 continue
             name = f"{table.name}.{column.name}"
@@ -103,10 +103,12 @@ def check_columns(metadata: sa.MetaData) -> None:
 def check_rows(
     columns: Iterable[Any], rows: Sequence[Any]
 ) -> tuple[Sequence[Any], Mapping[int, list[tuple[str, str]]]]:
-    """Rows with what their documents mean; by place, what is damaged in some.
+    """Decodes and checks rows.
 
-    That is columns, as ``table.column``, each with what is wrong. Documents with the same text are
-    one object, which nobody may change.
+    Returns:
+        The rows with their documents parsed, and the problems of damaged rows by index: pairs of
+        a column (``table.column``) and what is wrong. Documents with the same text are one shared
+        object, which must not be changed.
     """
     damaged: defaultdict[int, list[tuple[str, str]]] = defaultdict(list)
     found: list[Sequence[Any]] = list(zip(*rows, strict=True))
@@ -132,7 +134,7 @@ def sound_rows(
     key: str = "id",
     tell: Callable[[Damage], None] = refuse_damage,
 ) -> Sequence[Any]:
-    """The rows of a statement without damaged ones, of which somebody is told."""
+    """Returns the undamaged rows of a statement, and reports each damaged one to ``tell``."""
     stored = connection.execute(statement).all()
     rows, damaged = check_rows(statement.selected_columns, stored)
     for place in sorted(damaged):

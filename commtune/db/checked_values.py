@@ -1,6 +1,6 @@
-"""Whether a stored value is what commtune writes: a database file can be damaged, or edited.
+"""Checks that stored values are such as commtune writes: a file can be damaged, or edited.
 
-Standard library only: the command that answers from the shell waits for it.
+Imports only the standard library, because the start of ``commtune best`` waits for it.
 """
 
 from __future__ import annotations
@@ -14,24 +14,24 @@ from enum import Enum
 from functools import cache
 from typing import Any, Union, get_args, get_origin, get_type_hints, is_typeddict
 
-#: Says what is wrong with a value; empty where nothing is.
+#: Returns what is wrong with a value; empty if nothing is.
 Check = Callable[[Any], str]
 
 
 class Moment(float):
-    """Seconds since 1970, within the years that a calendar has."""
+    """Seconds since 1970, up to the year 9999, in which ``datetime`` ends."""
 
     least, most = 0.0, 253402300800.0
 
 
 class Seconds(float):
-    """A duration that a run can have."""
+    """The duration of a run or of a part of it, seconds."""
 
     least, most = 0.0, 1e9
 
 
 class Time(float):
-    """What an operation took, seconds: more than a clock can't tell from nothing."""
+    """The time of an operation, seconds; greater than zero by what a clock can resolve."""
 
     least, most = 1e-10, 1e9
 
@@ -44,11 +44,11 @@ _MOST_SHOWN = 40
 
 @cache
 def check_of(hint: Any) -> Check:
-    """The check for a type as annotations write it.
+    """Returns the check for a type annotation.
 
-    Scalars, enums, unions, lists and tuples of one type, mappings with text keys, and dataclasses
-    and typed dictionaries as they are in JSON. A dataclass has no other keys, and lacks none
-    without a default; a typed dictionary may have and lack any.
+    Supports scalars, enums, unions, lists and tuples of one type, mappings with text keys, and
+    dataclasses and typed dictionaries in their JSON form. A dataclass must have no unknown keys
+    and all keys without a default; a typed dictionary may have unknown keys and lack any.
     """
     if hint is Any:
         return lambda _: ""
@@ -72,9 +72,9 @@ def check_of(hint: Any) -> Check:
 
 @cache
 def column_check_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
-    """A quick check of all values of a column at once; most columns pass, and need no other.
+    """Returns a fast check of all values of a column at once, which most columns pass.
 
-    ``False`` says that some may be wrong: ``check_of`` tells which.
+    The check returns false where some values may be wrong; ``check_of`` then tells which.
     """
     if get_origin(hint) in (Union, types.UnionType):
         inner = [column_check_of(one) for one in get_args(hint) if one is not type(None)]
@@ -94,7 +94,7 @@ def column_check_of(hint: Any) -> Callable[[Sequence[Any]], bool]:
                 set(map(type, values)) <= {float, int}
                 and least <= min(values)
                 and max(values) <= most
-                and not math.isnan(sum(values))  # which the two before may not have seen
+                and not math.isnan(sum(values))  # min and max may miss NaN
             )
         )
     if isinstance(hint, type) and issubclass(hint, Enum):
@@ -108,7 +108,7 @@ def _is_empty(values: Sequence[Any]) -> bool:
 
 
 def interval_problem(row: Mapping[str, Any]) -> str:
-    """What is wrong with an interval whose columns are numbers; above, it may be open."""
+    """Returns what is wrong with an interval of numbers; its upper end may be infinite."""
     low, ratio, high = row["low"], row["ratio"], row["high"]
     if 0 <= low <= ratio <= high and 0 < ratio < math.inf:
         return ""
@@ -116,10 +116,10 @@ def interval_problem(row: Mapping[str, Any]) -> str:
 
 
 def parse_json(stored: Any) -> Any:
-    """What a JSON column holds: SQLite hands out its text, other drivers what it means.
+    """Returns the value of a JSON column: SQLite's driver returns text, others parsed JSON.
 
     Raises:
-        ValueError: it is broken, or nested too deeply.
+        ValueError: the text is no valid JSON, or nested too deeply.
     """
     if not isinstance(stored, str | bytes):
         return stored
@@ -130,7 +130,7 @@ def parse_json(stored: Any) -> Any:
 
 
 def check_document(stored: Any, hint: Any) -> tuple[Any, str]:
-    """What a JSON column holds, and what is wrong with it."""
+    """Returns the value of a JSON column, and what is wrong with it (empty if nothing is)."""
     if problem := isinstance(stored, str) and _undecodable(stored):
         return None, problem
     try:
@@ -141,7 +141,7 @@ def check_document(stored: Any, hint: Any) -> tuple[Any, str]:
 
 
 def shown(value: Any) -> str:
-    """A damaged value for people, cut short."""
+    """Returns a damaged value for messages: in ASCII, and cut short."""
     found = ascii(value)
     return found if len(found) <= _MOST_SHOWN else f"{found[:_MOST_SHOWN]}..."
 
@@ -159,7 +159,7 @@ def _scalar(kind: type) -> Check:
 
     def check(value: Any) -> str:
         if not isinstance(value, allowed) or (isinstance(value, bool) and kind is not bool):
-            # SQLite has no booleans of its own.
+            # SQLite stores booleans as 0 and 1.
             if kind is bool and type(value) is int and value in (0, 1):
                 return ""
             return f"{shown(value)} is not {_WORDS[kind]}"
@@ -203,7 +203,7 @@ def is_document(hint: Any) -> bool:
 
 
 def _any_of(checks: list[Check]) -> Check:
-    """None passes, too: JSON says so what is unknown."""
+    """Returns a check that passes if one of these does, or for ``None``."""
 
     def check(value: Any) -> str:
         found = [] if value is None else [one(value) for one in checks]
@@ -251,7 +251,7 @@ def _keys(kind: Any, *, closed: bool) -> Check:
                 if closed:
                     return f"unknown key {shown(key)}"
                 continue
-            # Whatever a typed dictionary may lack may be null as well.
+            # A key that a typed dictionary may lack may also be null.
             if problem := "" if one is None and not closed else check_of(hints[key])(one):
                 return _below(key, problem)
         missing = needed - value.keys()

@@ -1,4 +1,4 @@
-"""How values are written into columns and read back."""
+"""Encodes values for columns, and decodes them."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-#: Making one takes milliseconds.
+#: A cache, because creating an adapter takes milliseconds.
 _ADAPTERS: dict[type, TypeAdapter[Any]] = {}
 
 
 def pack_samples(samples_s: Sequence[float]) -> bytes:
-    """Samples (seconds) as zlib over little-endian 32-bit IEEE floats.
+    """Packs samples (seconds) as zlib-compressed little-endian 32-bit floats.
 
-    The format keeps seven digits; a clock's resolution on such times is worse.
+    These keep seven digits, which is more than the resolution of clocks on such times.
     """
     values = array("f", samples_s)
     if sys.byteorder == "big":
@@ -34,7 +34,7 @@ def pack_samples(samples_s: Sequence[float]) -> bytes:
 
 
 def unpack_samples(blob: bytes) -> tuple[float, ...]:
-    """Undoes ``pack_samples``, to seven digits; nothing is no samples: they were pruned."""
+    """Unpacks the samples (seconds) of ``pack_samples``; no bytes mean that they were pruned."""
     values = array("f")
     values.frombytes(zlib.decompress(blob) if blob else b"")
     if sys.byteorder == "big":
@@ -43,10 +43,10 @@ def unpack_samples(blob: bytes) -> tuple[float, ...]:
 
 
 def to_json_value(value: Any) -> Any:
-    """A value as every database's JSON takes it.
+    """Returns a value as JSON data that every database accepts.
 
-    Mappings become objects with text keys, sequences lists, paths text; numbers that JSON doesn't
-    know (NaN, infinities) null; NUL characters, which PostgreSQL refuses, the replacement sign.
+    Mappings become objects with text keys, sequences lists, and paths text. NaN and infinities
+    become null. NUL characters, which PostgreSQL refuses, become U+FFFD.
     """
     if isinstance(value, str):
         return _clean_text(str(value))
@@ -62,22 +62,22 @@ def to_json_value(value: Any) -> Any:
 
 
 def _clean_text(text: str) -> str:
-    """Text that every database takes: no NUL, nothing that UTF-8 can't say."""
+    """Returns text that every database accepts: without NUL and surrogates."""
     return text.replace("\0", "\ufffd").encode("utf-8", "replace").decode("utf-8")
 
 
 def dump_model(value: Any) -> dict[str, Any]:
-    """A frozen dataclass of the model as every database's JSON takes it."""
+    """Returns a dataclass of the model as JSON data that every database accepts."""
     plain = _adapter(type(value)).dump_python(value, mode="json", by_alias=True)
     found: dict[str, Any] = to_json_value(plain)
     return found
 
 
 def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
-    """Undoes ``dump_model``; what is not stored has its default.
+    """Restores a dataclass from the data of ``dump_model``; fields not stored get their default.
 
     Raises:
-        DatabaseFault: what is stored is no such thing.
+        DatabaseFault: the data doesn't fit the dataclass.
     """
     from pydantic import ValidationError
 
@@ -88,23 +88,23 @@ def load_model(kind: type[_T], stored: Mapping[str, Any]) -> _T:
 
 
 def load_plain(kind: type[_T], plain: Any) -> _T:
-    """Undoes ``dataclasses.asdict``; what is unknown in it is left out.
+    """Restores a dataclass from the data of ``dataclasses.asdict``; unknown keys are ignored.
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: the data doesn't fit the dataclass.
     """
     return _adapter(kind).validate_python(plain, by_name=True)
 
 
 def _without_nulls(value: Any) -> Any:
-    """Without the keys whose value is unknown, which JSON says by null."""
+    """Returns data without the keys whose value is null, so that they get their default."""
     if isinstance(value, Mapping):
         return {key: _without_nulls(one) for key, one in value.items() if one is not None}
     return [_without_nulls(one) for one in value] if isinstance(value, list) else value
 
 
 def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
-    # Not at the top: reading the best configuration starts without pydantic.
+    # Imported here, because reading the best configuration must start without pydantic.
     from pydantic import TypeAdapter
 
     if kind not in _ADAPTERS:
@@ -112,12 +112,12 @@ def _adapter(kind: type[_T]) -> TypeAdapter[_T]:
     return _ADAPTERS[kind]
 
 
-#: Stands for a key that one side lacks.
+#: A sentinel for a key that one side lacks.
 _ABSENT = object()
 
 
 def list_differences(stored: Any, now: Any, prefix: str = "") -> list[str]:
-    """What changed between two plain values, as ``dotted.key: stored -> now`` lines."""
+    """Returns the differences between two plain values, as ``dotted.key: stored -> now`` lines."""
     if isinstance(stored, Mapping) and isinstance(now, Mapping):
         lines = []
         for name in sorted({*stored, *now}):

@@ -1,6 +1,6 @@
-"""Damaged rows: named when they are read, and left out of what is answered.
+"""Reports damaged rows when they are read, and leaves them out of the answers.
 
-Who only reads (``status``, ``best``, reports) goes on without them. Who writes is refused.
+Readers (``status``, ``best``, reports) continue without them. Writers are refused.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from commtune.db.checked_values import (
 )
 from commtune.errors import DatabaseFault
 
-#: What to type about damage.
+#: The hint of messages about damage.
 WHAT_TO_DO = "'commtune db check' lists all damage, 'commtune db repair' rebuilds without it"
 
 
 @dataclass(frozen=True)
 class Damage:
-    """What is wrong with a row.
+    """A problem of a row.
 
     Attributes:
-        row: its key; empty where a whole table is meant.
-        column: with its table in front, if it is another one's.
+        row: the key of the row; empty for a whole table.
+        column: the column, prefixed by its table if that is another one.
     """
 
     table: str
@@ -45,30 +45,30 @@ class Damage:
 
 
 class DamagedRowWarning(UserWarning):
-    """Rows of the database are damaged, and left out."""
+    """A warning that damaged rows of the database are left out."""
 
 
 def _warn(damage: Damage) -> None:
     warnings.warn(f"left out as damaged: {damage}; {WHAT_TO_DO}", DamagedRowWarning, stacklevel=4)
 
 
-#: Told of each damaged row that a reader leaves out. The command line prints it.
+#: Called for each damaged row that a reader leaves out. The command line prints them.
 ON_DAMAGE: ContextVar[Callable[[Damage], None]] = ContextVar("ON_DAMAGE", default=_warn)
 
 
 class DamagedRows(DatabaseFault):
-    """What was asked for can't be read; the rest of the database may be sound."""
+    """The requested rows are damaged; the rest of the database may be intact."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"the database is damaged: {what}", hint=WHAT_TO_DO)
 
 
 def ignore_damage(damage: Damage) -> None:
-    """Ignores damage, for readers that tell of it otherwise."""
+    """Ignores damage, for readers that report it in another way."""
 
 
 def refuse_damage(damage: Damage) -> None:
-    """Refuses damage, for writers: they must not go on from a part of what is stored.
+    """Refuses damage, for writers, which must not continue from a part of the rows.
 
     Raises:
         DamagedRows: always.
@@ -76,37 +76,37 @@ def refuse_damage(damage: Damage) -> None:
     raise DamagedRows(str(damage))
 
 
-#: What a document means, and what is wrong with it, of what the driver says and its type.
+#: Takes a document as the driver returns it and its type; returns its value and what is wrong.
 Read = Callable[[Any, Any], tuple[Any, str]]
 ReadColumn = Callable[[Sequence[Any]], tuple[Sequence[Any], Mapping[int, str]]]
 
 
 def name_row(*keys: Any) -> str:
-    """A row's name by its keys, which may be damaged themselves."""
+    """Returns the name of a row for messages; its keys may be damaged, too."""
     return ", ".join(str(key).encode("utf-8", "backslashreplace").decode() for key in keys)
 
 
 def share_documents(most: int) -> Read:
-    """A reader to which documents with the same text are one object, which nobody may change.
+    """Returns a reader for which documents with the same text are one object, not to be changed.
 
     Args:
-        most: so many texts are remembered.
+        most: the size of its cache, in documents.
     """
     remembered = lru_cache(most)(check_document)
-    # Drivers that hand out what JSON means leave nothing to remember.
+    # Some drivers return parsed JSON, which can't be a key of the cache.
     return lambda stored, hint: (remembered if isinstance(stored, str) else check_document)(
         stored, hint
     )
 
 
-#: For who asks all day: campaigns and their spaces, some kilobytes each.
+#: For a server that runs for days: the documents are some kilobytes each.
 _read_shared = share_documents(2048)
 
 
 def column_reader(kind: Any, read: Read = check_document) -> ReadColumn:
-    """What reads the columns of a type: what values mean, and by place what is wrong with some.
+    """Returns a reader of columns of a type: decoded values, and problems of some by index.
 
-    Whole columns are checked first: of millions of rows, each value by itself would take minutes.
+    Whole columns are checked first, because single values of millions of rows take minutes.
     """
     if is_document(kind):
         return lambda values: _unzip([read(value, kind) for value in values])
@@ -115,7 +115,7 @@ def column_reader(kind: Any, read: Read = check_document) -> ReadColumn:
     def read_values(values: Sequence[Any]) -> tuple[Sequence[Any], Mapping[int, str]]:
         if not are_sound(values):
             return values, _named(map(check, values))
-        # SQLite has no booleans of its own.
+        # SQLite stores booleans as 0 and 1.
         return list(map(bool, values)) if kind is bool else values, {}
 
     return read_values
@@ -131,7 +131,7 @@ def _named(problems: Iterable[str]) -> Mapping[int, str]:
 
 @cache
 def _reader(table: str, column: str, are_shared: bool) -> ReadColumn:
-    # Not at the top: the command line imports this module, and most commands read no row.
+    # Imported here: the command line imports this module, and most commands read no rows.
     from commtune.db.shapes import kind_of
 
     return column_reader(kind_of(table, column), _read_shared if are_shared else check_document)
@@ -145,13 +145,13 @@ def read_rows(
     are_shared: bool = False,
     tell: Callable[[Damage], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """The rows that are sound, as plain values; damaged ones are told and left out.
+    """Returns the undamaged rows, decoded; damaged ones are reported and left out.
 
     Args:
-        table: the one that rows are named after.
-        key: the column that names a row.
-        are_shared: documents with the same text are one object, which nobody may change.
-        tell: in the place of ``ON_DAMAGE``; ``refuse_damage`` for rows without which there is
+        table: the table that reports name.
+        key: the column that identifies a row in reports.
+        are_shared: whether documents with the same text are one object, not to be changed.
+        tell: called instead of ``ON_DAMAGE``; ``refuse_damage`` for rows without which there is
             no answer.
     """
     stored = [dict(row) for row in rows]

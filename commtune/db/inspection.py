@@ -1,4 +1,4 @@
-"""Looks at every value of a database, and says what is damaged."""
+"""Checks every value of a database for damage."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ _Step = Callable[[sa.Connection], list[Damage]]
 
 
 def find_damage(database: Database) -> list[Damage]:
-    """Everything that is damaged: of an SQLite file its structure, then table by table.
+    """Returns all damage: of the structure of an SQLite file, then of rows, table by table.
 
-    Reads all of the database once, in one transaction.
+    Reads the whole database once, in one transaction.
     """
     is_file = database.engine.dialect.name == "sqlite"
     steps: list[tuple[str, _Step]] = [("file", _damage_of_file)] if is_file else []
@@ -54,7 +54,7 @@ def find_damage(database: Database) -> list[Damage]:
 
 
 def campaigns_with(connection: sa.Connection, damage: Damage) -> set[int]:
-    """Numbers of the campaigns that a damaged row belongs to."""
+    """Returns the numbers of the campaigns that use a damaged row."""
     table, given = damage.table, {"row": damage.row.partition(", ")[0]}
     statement = {
         "campaigns": "SELECT :row AS id",
@@ -90,7 +90,7 @@ def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]
     for page in stored.partitions():
         rows, damaged = check_rows(table.columns, page)
         for place, row in enumerate(rows):
-            values = dict(zip(names, row, strict=True))  # _asdict is a third of the time
+            values = dict(zip(names, row, strict=True))  # faster than _asdict
             wrong = damaged.get(place) or unreadable_columns(table.name, values)
             for column, problem in wrong:
                 name = name_row(*(getattr(row, key) for key in keys))
@@ -101,7 +101,7 @@ def _damage_of_table(table: sa.Table, connection: sa.Connection) -> list[Damage]
 
 
 def unreadable_columns(table: str, values: Mapping[Any, Any]) -> Iterator[tuple[str, str]]:
-    """Columns that no reader could make into what they stand for, and why."""
+    """Yields the columns whose values can't be turned into objects of the model, and why."""
     if table == PROFILE_POINTS.name and (problem := interval_problem(values)):
         yield "ratio", problem
     for column, read in _READERS.get(table, {}).items():

@@ -1,4 +1,4 @@
-"""Who holds a campaign, and whether that one still lives."""
+"""Identifies the process that holds a campaign's lock, and tells whether it still lives."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _PROC = Path("/proc")
 
 @dataclass(frozen=True)
 class LockOwner:
-    """A controller process, told apart from every other one.
+    """The unique identity of a controller process.
 
     Attributes:
-        boot_id: changes with every start of the kernel; empty where the system doesn't say.
-        pid_start: when the process started, in clock ticks since boot: numbers are used again.
-        pid_namespace: inode of the namespace that the number counts in; 0 where unknown.
+        boot_id: changes with every boot of the kernel; empty if unknown.
+        pid_start: start of the process, clock ticks since boot, because PIDs are reused.
+        pid_namespace: inode of the PID namespace; 0 if unknown.
     """
 
     host: str
@@ -45,12 +45,12 @@ class LockOwner:
         )
 
     def describe(self) -> str:
-        """For people."""
+        """Returns a description for messages."""
         return f"process {self.pid} on {self.host}"
 
     @property
     def lives_here(self) -> bool:
-        """Whether it lives, and its number means the same process to us."""
+        """Whether it lives, in this boot and PID namespace."""
         us = LockOwner.current()
         here = self.boot_id == us.boot_id and self.pid_namespace == us.pid_namespace
         return bool(us.boot_id) and here and start_of(self.pid) == self.pid_start
@@ -61,15 +61,15 @@ class LockOwner:
 
 
 def start_of(pid: int, proc: Path = _PROC) -> int | None:
-    """When a process started, clock ticks since boot; ``None`` if it doesn't live (zombies too).
+    """Returns the start of a process, clock ticks since boot; ``None`` if dead or a zombie.
 
-    Where the system has no ``/proc``, a living process says 0.
+    Without ``/proc``, it is 0 for every living process.
     """
     if not exists(proc / "self"):
-        import psutil  # others don't wait for it
+        import psutil  # imported here, to start faster on Linux
 
         return 0 if psutil.pid_exists(pid) else None
-    # The name, second field, may hold blanks and parentheses; nothing after it does.
+    # The second field, the name, may contain blanks and parentheses; the others do not.
     state, *fields = _read(proc / str(pid) / "stat").rpartition(")")[2].split() or ["X"]
     return None if state in "ZX" else int(fields[18])
 
@@ -77,11 +77,11 @@ def start_of(pid: int, proc: Path = _PROC) -> int | None:
 def death_of(
     holder: LockOwner, asker: LockOwner, silent_s: float, stale_after_s: float, proc: Path = _PROC
 ) -> str:
-    """Why the holder of a lock is taken for dead; empty if it may live.
+    """Returns why the holder of a lock is considered dead; empty if it may live.
 
     Args:
         silent_s: seconds since its last heartbeat.
-        stale_after_s: silence after which a controller that we can't look at is given up.
+        stale_after_s: seconds of silence after which a holder on another machine is given up.
     """
     same_kernel = bool(asker.boot_id) and holder.boot_id == asker.boot_id
     if same_kernel and holder.pid_namespace == asker.pid_namespace:
@@ -94,10 +94,12 @@ def death_of(
 
 
 def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
-    """By campaign, who works on it: not those seen to be dead; silence may be a long run.
+    """Returns descriptions of the holders that may live, by campaign.
+
+    Silence doesn't count as death here: the holder may be in a long run.
 
     Args:
-        rows: of ``locks``; damaged ones are told and left out.
+        rows: rows of ``locks``; damaged ones are reported and left out.
     """
     us = LockOwner.current()
     return {
@@ -108,7 +110,7 @@ def living_holders(rows: Iterable[Mapping[str, Any]]) -> Mapping[int, str]:
 
 
 def describe_holder(row: Mapping[Any, Any]) -> str:
-    """Describes the row of a lock for people."""
+    """Returns a description of a lock's row for messages."""
     when = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row["since"]))
     return f"{LockOwner.from_row(row).describe()}, since {when}"
 

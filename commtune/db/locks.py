@@ -1,4 +1,4 @@
-"""One controller a campaign: it takes the lock, keeps it and gives it back."""
+"""The lock of a campaign, which allows one controller at a time: acquire, refresh, release."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from commtune.db.lock_owner import LockOwner, death_of, describe_holder
 from commtune.db.tables import CAMPAIGNS, LOCKS
 from commtune.errors import CampaignLocked
 
-#: Silence after which a controller on another machine is given up, seconds.
+#: The silence after which a controller on another machine is considered dead, seconds.
 _STALE_AFTER_S = 300.0
 
 
 def find_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, float] | None:
-    """Who holds the lock, and since when, seconds since 1970; ``None`` if nobody does."""
+    """Returns the holder of the lock, and since when (seconds since 1970); ``None`` if free."""
     row = _sound(connection, select(LOCKS).where(LOCKS.c.campaign_id == campaign_id))
     return (LockOwner.from_row(row), row["since"]) if row else None
 
@@ -37,10 +37,10 @@ def find_holder(connection: Connection, campaign_id: int) -> tuple[LockOwner, fl
 def acquire_lock(
     connection: Connection, campaign_id: int, owner: LockOwner, *, take_over: bool
 ) -> str:
-    """Takes the lock inside the given transaction; of several that try, one gets it.
+    """Acquires the lock in the given transaction; of several at once, one succeeds.
 
     Returns:
-        Why an earlier holder lost it; empty if there was none, or it was ours already.
+        Why an earlier holder lost it; empty if there was none, or ``owner`` has it already.
 
     Raises:
         CampaignLocked: another controller holds it and may live.
@@ -50,7 +50,7 @@ def acquire_lock(
         if _insert(connection, campaign_id, owner):
             return ""
         row = _row(connection, campaign_id)
-    if row is None:  # given back at this moment
+    if row is None:  # released at this moment
         raise _locked(connection, campaign_id, None)
     holder = LockOwner.from_row(row)
     if holder != owner:
@@ -64,11 +64,11 @@ def acquire_lock(
 
 
 def release_lock(connection: Connection, campaign_id: int, owner: LockOwner) -> None:
-    """Gives the lock back; another's stays."""
+    """Releases the lock, unless it has another owner."""
     connection.execute(delete(LOCKS).where(LOCKS.c.campaign_id == campaign_id, *_is(owner)))
 
 
-#: Made once: building a statement takes longer than executing it.
+#: Built once, because building a statement takes longer than executing it.
 _REFRESH = update(LOCKS).where(
     LOCKS.c.campaign_id == bindparam("its_campaign"),
     *(LOCKS.c[name] == bindparam(f"its_{name}") for name in LockOwner.__dataclass_fields__),
@@ -76,10 +76,10 @@ _REFRESH = update(LOCKS).where(
 
 
 def refresh_lock(connection: Connection, campaign_id: int, owner: LockOwner | None) -> None:
-    """Says that the owner lives.
+    """Updates the heartbeat of the lock.
 
     Raises:
-        CampaignLocked: the lock is not the owner's any more.
+        CampaignLocked: the lock is no longer the owner's.
     """
     whose = {f"its_{name}": value for name, value in asdict(owner).items()} if owner else {}
     now = {"its_campaign": campaign_id, "heartbeat": time.time()}
@@ -92,7 +92,7 @@ def _is(owner: LockOwner) -> list[ColumnElement[bool]]:
 
 
 def _row(connection: Connection, campaign_id: int) -> RowMapping | None:
-    # Locked for this transaction where the database can: no other one decides on the same row.
+    # A server locks the row for this transaction, so that no other one decides on it.
     statement = select(LOCKS).where(LOCKS.c.campaign_id == campaign_id).with_for_update()
     return _sound(connection, statement)
 

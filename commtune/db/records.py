@@ -1,6 +1,6 @@
-"""What goes into the store and comes out of it, where ``commtune.model`` has no word for it.
+"""Records that the store takes and returns, besides the classes of ``commtune.model``.
 
-Imports nothing that starts slowly: the commands that answer from the shell wait for it.
+Imports nothing slow, because the start of ``commtune best`` waits for it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from commtune.errors import UserError
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import overall_points
 
-#: In a stack's description: what MPI, NCCL and RCCL load by themselves, with versions.
+#: The key in a stack's description with the libraries that MPI, NCCL and RCCL load themselves.
 LIBRARIES = "libraries"
 
 
@@ -25,8 +25,8 @@ class SystemRecord:
     """A machine.
 
     Attributes:
-        fingerprint: same text, same machine as far as results are concerned.
-        description: what the fingerprint was made of: processor, cores, NUMA, kernel, NICs, GPUs.
+        fingerprint: equal for machines whose results are comparable.
+        description: the data of the fingerprint: processor, cores, NUMA, kernel, NICs, GPUs.
     """
 
     fingerprint: str
@@ -39,10 +39,10 @@ class StackRecord:
     """The communication software.
 
     Attributes:
-        text: one line for people, such as ``MPICH 4.3.0``.
-        description: MPI, version, kernel and the like; in ``libraries`` the versions of those
-            that MPI, NCCL and RCCL load by themselves, where they were asked.
-        formerly: the same stack without these, as it is where nobody asked for them.
+        text: one line for messages, such as ``MPICH 4.3.0``.
+        description: MPI, version, kernel and the like; ``libraries`` has the versions of those
+            that MPI, NCCL and RCCL load themselves, if known.
+        formerly: the same stack without ``libraries``, as older campaigns stored it.
     """
 
     fingerprint: str
@@ -51,24 +51,24 @@ class StackRecord:
     formerly: StackRecord | None = None
 
     def as_known_to(self, description: Mapping[str, Any]) -> StackRecord:
-        """This stack as far as a stored description knows stacks.
+        """Returns this stack in the form that is comparable with a stored description.
 
-        One that was stored when nobody could tell the versions of its libraries must not be taken
-        for another because of them.
+        Without ``libraries`` in that, they are left out here, too: a stack that was stored before
+        these were recorded must not count as another one.
         """
         return self.formerly if self.formerly and LIBRARIES not in description else self
 
 
 @dataclass(frozen=True)
 class StoredProfile:
-    """One line of the list of profiles.
+    """A line of the list of profiles.
 
     Attributes:
-        id: the number that names it; never used again for another profile.
-        bytes_low, bytes_high: sizes that it is for, both ends inclusive.
-        system, stack: name and text for people.
+        id: row number, which is never reused for another profile.
+        bytes_low, bytes_high: range of sizes, bytes, both ends inclusive.
+        system, stack: name of the machine and text of the stack, for messages.
         created: seconds since 1970.
-        site: where it was measured; empty for this one.
+        site: the site that measured it; empty for this one.
     """
 
     id: int
@@ -95,7 +95,7 @@ class StoredProfile:
 
 
 class Standing(StrEnum):
-    """What an answer shows at the measured size nearest to the one asked for."""
+    """What an answer shows at the measured size nearest to the requested one."""
 
     GAIN = "gain shown"
     NONE = "gain ruled out"
@@ -103,23 +103,22 @@ class Standing(StrEnum):
 
     @property
     def is_decided(self) -> bool:
-        """Whether more runs would change nothing."""
+        """Whether no more runs are needed for a decision."""
         return self is not Standing.OPEN
 
 
 @dataclass(frozen=True)
 class BestRow(StoredProfile):
-    """One answer to "what is best for this size".
+    """An answer to "which profile is best for this size".
 
     Attributes:
-        system_fingerprint, stack_fingerprint: tell apart what ``system`` and ``stack`` name.
-        nearest_bytes: the measured size nearest to the one asked for; ``None`` without evidence.
+        system_fingerprint, stack_fingerprint: identify ``system`` and ``stack``.
+        nearest_bytes: the measured size nearest to the requested one; ``None`` without evidence.
         points: evidence at that size, one for each machine state.
         level: confidence level of the intervals.
-        workload, timing: what its campaign measures and how, as their ``plain`` has it; empty if
-            nobody knows.
-        space: name of the space that was searched.
-        pinned: variables that were set in every run, the default's too.
+        workload, timing: those of its campaign, as their ``plain`` returns them; empty if unknown.
+        space: name of the search space.
+        pinned: variables that were set in every run, also in those of the default.
     """
 
     system_fingerprint: str
@@ -137,12 +136,12 @@ class BestRow(StoredProfile):
 
     @cached_property
     def sure_points(self) -> tuple[model.PointEvidence, ...]:
-        """The evidence over all machine states; that of each speed where there is no such."""
+        """The evidence over all machine states; that of each state if there is none."""
         return tuple(overall_points(self.points).values()) or self.points
 
     @cached_property
     def standing(self) -> Standing:
-        """What it shows: a profile may gain at some sizes of its range, not at others."""
+        """What it shows at this size: a profile may gain at only some sizes of its range."""
         if self.verdict == model.Verdict.FASTER:
             shown = any(point.verdict is model.Verdict.FASTER for point in self.sure_points)
             return Standing.GAIN if shown else Standing.OPEN
@@ -155,13 +154,13 @@ class BestRow(StoredProfile):
 
 @dataclass(frozen=True)
 class ProfileAnswer:
-    """A whole profile, and what it was measured on.
+    """A whole profile, with the machine and software that it was measured on.
 
     Attributes:
         created: seconds since 1970.
         space: the campaign's search space as plain data.
-        level: at which all intervals of the campaign hold together; ``None`` where nobody knows.
-        site: where it was measured; empty for this one.
+        level: simultaneous confidence level of all intervals of the campaign; ``None`` if unknown.
+        site: the site that measured it; empty for this one.
     """
 
     id: int
@@ -176,14 +175,14 @@ class ProfileAnswer:
 
     @property
     def reference(self) -> str:
-        """``CAMPAIGN/PROFILE``: what names it."""
+        """Its unique name, ``CAMPAIGN/PROFILE``."""
         return f"{self.campaign}/{self.profile.name}"
 
     def require_own(self) -> None:
-        """Refuses a profile that another site measured: it is no answer for this one.
+        """Refuses a profile of another site, which is no evidence for this one.
 
         Raises:
-            UserError: it is such a one.
+            UserError: another site measured it.
         """
         if self.site:
             raise UserError(
@@ -194,7 +193,7 @@ class ProfileAnswer:
 
     @property
     def pinned(self) -> dict[str, str]:
-        """Variables that were set in every run, the default's too."""
+        """Variables that were set in every run, also in those of the default."""
         return dict(self.space.get("pinned", {}))
 
     @property
@@ -205,14 +204,14 @@ class ProfileAnswer:
 
 @dataclass(frozen=True)
 class ResultsPage:
-    """Measurements of some runs of a campaign.
+    """A page of the measurements of a campaign.
 
     Attributes:
-        campaign_id: the campaign's number.
-        newest: the number of the last run when the first page was read: later ones are left out.
-        variables: those that a run of the campaign set, sorted.
-        columns: what the values of each row are.
-        next: after which run the next page begins; ``None`` after the last one.
+        campaign_id: number of the campaign.
+        newest: number of the last run when the first page was read; later runs are left out.
+        variables: variables that any run of the campaign set, sorted.
+        columns: names of the values in each row.
+        next: number of the page's last run, after which the next begins; ``None`` at the end.
     """
 
     campaign_id: int
@@ -225,14 +224,14 @@ class ResultsPage:
 
 @dataclass(frozen=True)
 class CampaignRecord:
-    """A campaign as its controller sees it now.
+    """A campaign as its controller passes it to the store.
 
     Attributes:
-        what: the parts that make results comparable; a stored campaign keeps them.
-        settings: the parts that may change from one session to the next, such as the budget.
+        what: the parts on which comparability depends; fixed once stored.
+        settings: the parts that may change between sessions, such as the budget.
         space: the search space as plain data.
-        space_key: the space's version by content.
-        folder: where the runs leave their records.
+        space_key: a hash of the space's content.
+        folder: the folder for records of its runs.
     """
 
     name: str
@@ -249,14 +248,14 @@ class CampaignRecord:
 
 @dataclass(frozen=True)
 class CampaignHandle:
-    """A stored campaign.
+    """A stored campaign that was opened.
 
     Attributes:
-        earlier: name that an earlier campaign of this name has got by this call, which had no
-            good run; empty where there was none.
-        earlier_id: that campaign; 0 where there was none.
-        changes: what has changed since that one, as ``key: stored -> now``.
-        is_finished: whether it came to its end, and has the same budget still.
+        earlier: the new name of an earlier campaign without a successful run, which this call
+            renamed, because this one has its name; empty if there was none.
+        earlier_id: number of that campaign; 0 if there was none.
+        changes: differences from that one, as ``key: stored -> now``.
+        is_finished: whether it is finished, and its settings are unchanged.
     """
 
     id: int
@@ -269,10 +268,10 @@ class CampaignHandle:
 
 @dataclass(frozen=True)
 class BestGain:
-    """The best confirmed speedup of a campaign: the highest lower end of an interval.
+    """The best confirmed speedup of a campaign, by the lower end of its interval.
 
     Attributes:
-        tuned_s: what the operation took with it.
+        tuned_s: time of the operation with the profile, seconds.
     """
 
     profile: str
@@ -290,7 +289,7 @@ class BestGain:
 
 
 class CampaignState(StrEnum):
-    """What a campaign does now."""
+    """The state of a campaign."""
 
     RUNNING = "running"
     SUBMITTED = "submitted"
@@ -300,19 +299,20 @@ class CampaignState(StrEnum):
 
 @dataclass(frozen=True)
 class CampaignSummary:
-    """A campaign's state, counted.
+    """The progress of a campaign, in numbers.
 
     Attributes:
-        outcomes: stored runs by outcome.
-        open_runs: runs that were started and not stored yet.
-        wall_s: seconds that stored runs took together.
-        last_run: when the newest run started, seconds since 1970; ``None`` before the first.
-        best: ``None`` where nothing was confirmed (yet).
-        locked_by: host, process and since when; empty where no controller holds it.
-        jobs: a scheduler's jobs that are not over.
-        node_hours: what all jobs used, those under way as far as it is known.
-        aggressor: traffic on purpose beside its runs, as ``model.Aggressor.plain`` says it.
-        site: where it was measured; empty for this one.
+        created, finished: seconds since 1970; ``finished`` is ``None`` until then.
+        outcomes: number of stored runs by outcome.
+        open_runs: number of runs that were started and not stored yet.
+        wall_s: total wall time of stored runs, seconds.
+        last_run: start of the newest run, seconds since 1970; ``None`` before the first.
+        best: the best gain; ``None`` if nothing is confirmed (yet).
+        locked_by: host, process and start of its controller; empty without one.
+        jobs: the scheduler's jobs that are not over.
+        node_hours: node-hours that all jobs used, as far as known for running ones.
+        aggressor: deliberate background traffic, as in ``model.Aggressor.plain``.
+        site: the site that measured it; empty for this one.
     """
 
     id: int
@@ -339,7 +339,7 @@ class CampaignSummary:
 
     @property
     def state(self) -> CampaignState:
-        """A controller works on it; a job will; it came to its end; or nobody goes on."""
+        """Running with a controller, submitted as a job, finished, or else stopped."""
         if self.locked_by:
             return CampaignState.RUNNING
         waits = (model.JobKind.ALLOCATION, model.JobStage.SUBMITTED)
@@ -353,26 +353,26 @@ class CampaignSummary:
 
     @property
     def lost(self) -> int:
-        """Runs that were cut short or never made, by something that they could not help."""
+        """The number of runs that an external cause ended or prevented."""
         return sum(self.outcomes.get(outcome, 0) for outcome in model.Outcome if outcome.is_lost)
 
     @property
     def failed(self) -> int:
-        """Runs that failed by themselves; what was lost is not among them."""
+        """The number of runs that failed, without the lost ones."""
         return self.runs - self.lost - self.outcomes.get(model.Outcome.OK, 0)
 
 
 @dataclass(frozen=True)
 class CampaignDescription:
-    """A stored campaign.
+    """A stored campaign without its runs.
 
     Attributes:
-        what: workload, timing, space and surroundings, which make results comparable.
-        settings: budget and thresholds, as they were at the last session.
+        what: workload, timing, space and environment, on which comparability depends.
+        settings: budget and thresholds of the last session.
         space: the search space as plain data.
-        created, finished: seconds since 1970; ``finished`` is ``None`` while it is not.
-        site: where it was measured; empty for this one.
-        folder: where its runs leave their records.
+        created, finished: seconds since 1970; ``finished`` is ``None`` until then.
+        site: the site that measured it; empty for this one.
+        folder: the folder with records of its runs.
     """
 
     id: int

@@ -1,4 +1,4 @@
-"""The questions that a service answers in the place of a database, with the same answers."""
+"""Queries that a service answers instead of a database, with the same results."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _T = TypeVar("_T")
 
 
 def read_answer(url: str, read: Callable[[], _T]) -> _T:
-    """What is made of an answer.
+    """Returns what ``read`` makes of a service's answer.
 
     Raises:
-        DatabaseFault: the service is of another version, whose answers are not known here.
+        DatabaseFault: the answer is not readable, as the service has another version.
     """
     try:
         return read()
@@ -35,12 +35,12 @@ def read_answer(url: str, read: Callable[[], _T]) -> _T:
 
 
 def load_answer(kind: type[_T], plain: Any) -> _T:
-    """A dataclass from plain data, as the API gives it."""
+    """Returns a dataclass from plain data of the API."""
     return load_plain(kind, _with_open_ends(plain))
 
 
 def _with_open_ends(plain: Any) -> Any:
-    """With infinity as the upper end of intervals that have none, for which JSON has no word."""
+    """Restores infinite upper ends of intervals, which are null in JSON."""
     if isinstance(plain, Mapping):
         found = {name: _with_open_ends(one) for name, one in plain.items()}
         return found | {"high": math.inf} if plain.get("high", 0) is None else found
@@ -48,19 +48,19 @@ def _with_open_ends(plain: Any) -> Any:
 
 
 def list_campaigns(url: str) -> list[CampaignSummary]:
-    """All campaigns, newest first."""
+    """Returns the summaries of all campaigns, newest first."""
     told = ask_service(url, "/campaigns")
     return read_answer(url, lambda: [load_answer(CampaignSummary, one) for one in told])
 
 
 def find_profiles(url: str, campaign: str | None) -> list[StoredProfile]:
-    """As ``queries.profiles.find_profiles``."""
+    """Returns the same as ``queries.profiles.find_profiles``."""
     told = ask_service(url, "/profiles", campaign=campaign)
     return read_answer(url, lambda: [load_answer(StoredProfile, one) for one in told])
 
 
 def load_profile(url: str, reference: str) -> ProfileAnswer:
-    """As ``queries.profiles.load_profile``, with details."""
+    """Returns the same as ``queries.profiles.load_profile``, with details."""
     told = ask_service(url, "/profile", name=reference)
     return read_answer(url, lambda: _read_profile(told))
 
@@ -84,7 +84,7 @@ def _read_profile(told: Mapping[str, Any]) -> ProfileAnswer:
 def results_pages(
     url: str, campaign: str, *, newest: int | None = None, limit: int | None = None
 ) -> Iterator[ResultsPage]:
-    """The measurements of a campaign, page by page."""
+    """Yields the measurements of a campaign, page by page."""
     after: int | None = 0
     while after is not None:
         path = f"/campaigns/{quote_part(campaign)}/results"

@@ -1,4 +1,4 @@
-"""Copies of a database: whole ones, and those without what is damaged."""
+"""Backs up a database, and repairs a damaged one by a copy of its intact campaigns."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from commtune.db.tables import METADATA
 from commtune.errors import CampaignLocked, DatabaseFault, UserError
 from commtune.paths import exists
 
-#: What several campaigns share, with the condition for rows of one campaign.
+#: Conditions for the rows of one campaign, in tables other than those with ``campaign_id``.
 _USED_CONFIGURATIONS = " UNION ".join(
     f"SELECT configuration_id FROM old.{table} WHERE campaign_id = :campaign"
     for table in ("trials", "runs", "profiles", "executions")
@@ -39,13 +39,13 @@ _SHARED = ("systems", "stacks", "configurations")
 
 @dataclass(frozen=True)
 class Repair:
-    """What a repair did.
+    """The result of a repair.
 
     Attributes:
         kept: names of the campaigns that are still in the database.
-        set_apart: those that are only in the side file now.
-        damage: why.
-        side_file: the database as it was.
+        set_apart: names of the campaigns that are only in the side file now.
+        damage: the damage that was found.
+        side_file: the old database.
     """
 
     kept: tuple[str, ...]
@@ -55,10 +55,10 @@ class Repair:
 
 
 def back_up(url: str, target: Path) -> None:
-    """Writes a consistent copy of an SQLite database, while others write it.
+    """Writes a consistent copy of an SQLite database, even while others write to it.
 
     Raises:
-        UserError: the database is a server's, or the file exists.
+        UserError: the database is on a server, or the target exists.
         NoAnswer: there is no database.
         DatabaseFault: it can't be read, or the copy can't be written.
     """
@@ -72,20 +72,20 @@ def back_up(url: str, target: Path) -> None:
             closing(sqlite3.connect(partial)) as copy,
         ):
             stored.backup(copy)
-            # One file, whatever the mode of the database.
+            # Without a write-ahead log, the copy is a single file.
             copy.execute("PRAGMA journal_mode=delete")
     except sqlite3.Error as error:
         raise location.explain_fault(str(error), str(source)) from error
 
 
 def set_damaged_apart(url: str) -> Repair | None:
-    """Makes a database anew from the campaigns that are sound; the old file is kept beside it.
+    """Replaces a database by a copy of its undamaged campaigns; the old file is kept beside it.
 
     Returns:
-        ``None`` where nothing is damaged; then nothing was changed.
+        ``None`` if nothing is damaged, and nothing was changed.
 
     Raises:
-        UserError: the database is a server's.
+        UserError: the database is on a server.
         CampaignLocked: a controller works on a campaign.
         DatabaseFault: no campaign can be read.
     """
@@ -128,20 +128,20 @@ def _sqlite_file(url: str, otherwise: str) -> Path:
 
 
 def _for_libpq(url: str) -> str:
-    """The URL as PostgreSQL's own programs take it, without password."""
+    """Returns the URL for PostgreSQL's own programs, without password."""
     without = location.shown_url(url).replace(":***@", "@")
     return without.replace("postgresql+psycopg://", "postgresql://")
 
 
 @contextmanager
 def _new_file(target: Path, *, keep: bool = True) -> Iterator[Path]:
-    """A file beside the target, for us alone, which gets its name at the end."""
+    """Creates a private temporary file beside the target, which is renamed to it at the end."""
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     os.close(os.open(partial, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
     try:
         yield partial
         if keep:
-            # Never over another file.
+            # Unlike a rename, a link never replaces another file.
             os.link(partial, target)
     finally:
         for end in ("", *FILES_BESIDE):
@@ -164,7 +164,7 @@ def _require_idle(url: str) -> None:
         with open_for_reading(url) as rows:
             holders = living_holders(rows("SELECT * FROM locks", {}))
     except DatabaseFault:
-        return  # nobody can work on it
+        return  # a controller couldn't use it, either
     finally:
         ON_DAMAGE.reset(token)
     if holders:
@@ -175,14 +175,14 @@ def _require_idle(url: str) -> None:
 
 
 def _copy_campaigns(path: Path, new: Path) -> tuple[dict[int, str], set[int]]:
-    """Copies what can be read; names of all campaigns by number, and which could not be."""
+    """Copies the campaigns that are readable; returns the names of all, and numbers of others."""
     open_database(f"sqlite:///{new}").close()
     lost = set()
     with closing(sqlite3.connect(new, isolation_level=None)) as connection:
         connection.execute("PRAGMA foreign_keys=ON")
         try:
             connection.execute("ATTACH :old AS old", {"old": str(path)})
-            # Held to the end of the copy: nobody writes meanwhile.
+            # A write lock to the end of the copy; the update acquires it for the old file.
             connection.execute("BEGIN IMMEDIATE")
             connection.execute("UPDATE old.campaigns SET id = id WHERE 0")
             names = {
@@ -219,7 +219,7 @@ def _copy(connection: sqlite3.Connection, campaign: int) -> None:
 
 
 def _keep_numbers(connection: sqlite3.Connection) -> None:
-    """A profile's number never names another one, not even after a repair."""
+    """Keeps the counter of profile numbers, so that none is reused after a repair."""
     try:
         connection.execute("DELETE FROM main.sqlite_sequence WHERE name = 'profiles'")
         connection.execute(
@@ -234,7 +234,7 @@ def _keep_numbers(connection: sqlite3.Connection) -> None:
 
 
 def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
-    """Takes damaged campaigns out of the copy; their numbers."""
+    """Deletes damaged campaigns from the copy; returns their numbers."""
     with closing(open_database(f"sqlite:///{new}")) as database, database.write() as connection:
         lost: set[int] = set()
         for one in damage:
@@ -252,13 +252,13 @@ def _drop_damaged(new: Path, damage: list[Damage]) -> set[int]:
 
 
 def _swap(path: Path, new: Path, side: Path) -> None:
-    """Puts the new file in the place of the old one, of which nothing is lost."""
+    """Renames the old file to the side file, and the new one to the database."""
     try:
         with closing(sqlite3.connect(path)) as old:
-            # What is only in the log goes into the file, which then stands for itself.
+            # This moves the content of the write-ahead log into the file.
             old.execute("PRAGMA journal_mode=delete")
     except sqlite3.DatabaseError:
-        pass  # too damaged for that: its log moves with it
+        pass  # the file is too damaged; the log is renamed with it
     with closing(sqlite3.connect(new)) as copy:
         copy.execute("PRAGMA journal_mode=delete")
     for end in ("", *FILES_BESIDE):

@@ -1,4 +1,4 @@
-"""What the stored settings of a campaign say."""
+"""Reads the stored settings of a campaign."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from typing import Any
 
 from commtune.model import Configuration
 
-#: Key that holds the name of the system's description.
+#: The key of the name of the system's description.
 DESCRIBED = "described"
 
 
 def node_hours_budget(settings: Mapping[str, Any]) -> float | None:
-    """How many node-hours a campaign may use, by its settings; ``None`` without a limit."""
+    """Returns the limit on a campaign's node-hours; ``None`` without one."""
     found = settings.get("node_hours")
     return float(found) if isinstance(found, int | float) else None
 
 
 def excluded_nodes(settings: Mapping[str, Any]) -> tuple[str, ...]:
-    """Nodes that the campaign's file leaves out of all jobs."""
+    """Returns the nodes that the campaign's file excludes from all jobs."""
     slurm = settings.get("slurm") or {}
     return tuple(sorted(slurm.get("exclude") or ()))
 
 
 def learned_configurations(settings: Mapping[str, Any]) -> dict[Configuration, str]:
-    """What a campaign tried first, as an earlier one had found it best, and the name of that."""
+    """Returns configurations that a campaign tried first, with the campaigns that proved them."""
     found = settings.get("learned") or ()
     return {Configuration(one["tried"]): str(one["campaign"]) for one in found}

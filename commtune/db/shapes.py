@@ -1,6 +1,6 @@
-"""What columns and documents hold: what all readers check.
+"""The types of all columns and JSON documents, against which readers check values.
 
-Documents are typed dictionaries, of which any key may be missing: a campaign stores what it has.
+Any key of a document's typed dictionary may be missing: a campaign stores what it has.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from commtune.systems.nominal.fabric import Fabric
 
 
 class RunState(StrEnum):
-    """``runs.state``."""
+    """Values of ``runs.state``."""
 
     RUNNING = "running"
     STORED = "stored"
@@ -39,7 +39,7 @@ class _NamedSpace(TypedDict):
 
 
 class What(TypedDict):
-    """``campaigns.what``."""
+    """Documents in ``campaigns.what``."""
 
     workload: Workload
     timing: Timing
@@ -66,7 +66,7 @@ class _TimingChoice(TypedDict):
 
 
 class Settings(TypedDict):
-    """``campaigns.settings``."""
+    """Documents in ``campaigns.settings``."""
 
     budget: dict[str, float | None]
     level: float
@@ -89,7 +89,7 @@ class Settings(TypedDict):
 
 
 class Space(TypedDict):
-    """``campaigns.space``."""
+    """Documents in ``campaigns.space``."""
 
     name: str
     library: str
@@ -100,13 +100,13 @@ class Space(TypedDict):
 
 
 class _Concluded(TypedDict):
-    """Of ``conclusions.conclusion`` what is read without all of it."""
+    """The part of ``conclusions.conclusion`` that is read without the rest."""
 
     detectable: dict[str, float | None]
 
 
 class Header(TypedDict):
-    """``runs.header``, of which only this is read again."""
+    """The part of ``runs.header`` that is read again."""
 
     init_s: float
     library: dict[str, Any] | str
@@ -116,7 +116,7 @@ class Header(TypedDict):
 
 
 class Footer(TypedDict):
-    """``runs.footer``, of which only this is read again."""
+    """The part of ``runs.footer`` that is read again."""
 
     elapsed_s: float
     measure_s: float
@@ -124,13 +124,13 @@ class Footer(TypedDict):
 
 
 class _Details(TypedDict):
-    """``profiles.details``: its parts are checked where they are made into objects."""
+    """Documents in ``profiles.details``, whose items are checked when they become objects."""
 
     contributions: list[dict[str, Any]]
     boundaries: list[dict[str, Any]]
 
 
-#: What a column holds, by the name that it has in tables, views and queries.
+#: Names of columns in tables, views and queries, by the type of their values.
 _NAMES: Mapping[Any, str] = {
     int: """
         above below bytes_high bytes_low campaign_id campaigns configuration_id id n_samples
@@ -171,7 +171,7 @@ _NAMES: Mapping[Any, str] = {
     dict[str, str]: "environment fingerprints",
     list[str]: "said",
     list[dict[str, str]]: "configurations",
-    # Many rows of results have the same one, which is checked once.
+    # Many rows of results have the same one, so ``Results`` checks each only once.
     Any: "configuration",
 }
 _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()} | {
@@ -184,5 +184,5 @@ _KINDS = {name: kind for kind, names in _NAMES.items() for name in names.split()
 
 
 def kind_of(table: str, column: str) -> Any:
-    """What a column holds, as ``check_of`` takes it: in this table, or wherever it is read."""
+    """Returns the type of a column's values, as for ``check_of``."""
     return _KINDS.get(f"{table}.{column}") or _KINDS[column]

@@ -1,6 +1,7 @@
-"""The tables. Times of day are seconds since 1970 (UTC), durations seconds, sizes bytes.
+"""The tables of the database.
 
-A new database is made from this file, and from ``views``; migrations change older ones.
+Points in time are seconds since 1970 (UTC), durations are in seconds, sizes in bytes. A new
+database is created from this module and ``views``; migrations change older ones.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 
 from commtune.db.checked_columns import check_columns
 
-#: Constraints get names, so that migrations can refer to them.
+#: Constraints have names, so that migrations can refer to them.
 METADATA = sa.MetaData(
     naming_convention={
         "ix": "ix_%(column_0_N_label)s",
@@ -21,15 +22,15 @@ METADATA = sa.MetaData(
     }
 )
 
-#: SQLite numbers rows by itself only in a column declared INTEGER.
+#: SQLite assigns row numbers only in a column declared INTEGER.
 _Id = sa.BigInteger().with_variant(sa.Integer, "sqlite")
 _JSON = sa.JSON(none_as_null=True)
-#: Others may be empty.
+#: A column that is not nullable.
 _column = partial(sa.Column, nullable=False)
-#: Numbers that others give.
+#: A part of a primary key that the database doesn't assign.
 _key = partial(_column, primary_key=True, autoincrement=False)
 
-#: A machine: what its fingerprint was made of.
+#: A machine, with the data of its fingerprint.
 SYSTEMS = sa.Table(
     "systems",
     METADATA,
@@ -51,8 +52,8 @@ STACKS = sa.Table(
     _column("created", sa.Double()),
 )
 
-#: One question to one machine: ``what`` must not change, ``settings`` may. ``site`` is empty
-#: where it was measured here, else the name of the site that shared it.
+#: A tuning campaign on one machine: ``what`` never changes, ``settings`` may. ``site`` is empty
+#: for campaigns of this site, else the name of the site that shared it.
 CAMPAIGNS = sa.Table(
     "campaigns",
     METADATA,
@@ -73,7 +74,7 @@ CAMPAIGNS = sa.Table(
     _column("site", sa.Text),
 )
 
-#: Who works on a campaign now; no row where nobody does.
+#: The process that works on a campaign now; no row if there is none.
 LOCKS = sa.Table(
     "locks",
     METADATA,
@@ -89,7 +90,7 @@ LOCKS = sa.Table(
 
 
 def _course_table(name: str, document: str) -> sa.Table:
-    """A table of which a campaign's newest row holds."""
+    """Returns a table of JSON documents, of which a campaign's newest row is valid."""
     return sa.Table(
         name,
         METADATA,
@@ -101,12 +102,12 @@ def _course_table(name: str, document: str) -> sa.Table:
     )
 
 
-#: What a campaign decided to confirm, stored before it did.
+#: The configurations that a campaign decided to confirm, stored before their confirmation.
 DECISIONS = _course_table("decisions", "decision")
-#: What a campaign came to, as plain data.
+#: The conclusions of a campaign.
 CONCLUSIONS = _course_table("conclusions", "conclusion")
 
-#: One assignment of environment variables; shared by campaigns.
+#: An assignment of environment variables, shared by campaigns.
 CONFIGURATIONS = sa.Table(
     "configurations",
     METADATA,
@@ -115,7 +116,7 @@ CONFIGURATIONS = sa.Table(
     _column("environment", _JSON),
 )
 
-#: One configuration in one campaign; number 0 is the baseline.
+#: A configuration in a campaign; number 0 is the baseline.
 TRIALS = sa.Table(
     "trials",
     METADATA,
@@ -129,7 +130,7 @@ TRIALS = sa.Table(
     sa.UniqueConstraint("campaign_id", "number"),
 )
 
-#: Runs that were planned to be made close together; ``runs.block`` is its number.
+#: A group of runs planned to be close in time; ``runs.block`` is its number.
 #: ``configurations`` are environments in the order of the runs; the empty one is the default.
 BLOCKS = sa.Table(
     "blocks",
@@ -142,8 +143,8 @@ BLOCKS = sa.Table(
     _column("created", sa.Double()),
 )
 
-#: What the library did under a configuration, from an untimed run; the latest one holds.
-#: ``fingerprints`` is by size (bytes, as text), ``said`` a list of lines.
+#: The library's behaviour under a configuration, from the latest untimed run.
+#: ``fingerprints`` is by size (bytes, as text), ``said`` a list of output lines.
 EXECUTIONS = sa.Table(
     "executions",
     METADATA,
@@ -158,7 +159,7 @@ EXECUTIONS = sa.Table(
     _column("created", sa.Double()),
 )
 
-#: A job of a scheduler; ``stage`` goes prepared, submitted, over.
+#: A job of a scheduler; the order of ``stage`` is prepared, submitted, over.
 JOBS = sa.Table(
     "jobs",
     METADATA,
@@ -178,11 +179,11 @@ JOBS = sa.Table(
     sa.Column("ended_at", sa.Double()),
     _column("node_hours", sa.Double()),
     _column("detail", sa.Text),
-    # Node-hours are added up without reading a row.
+    # A covering index for the sum of node-hours.
     sa.Index("ix_jobs_campaign", "campaign_id", "node_hours"),
 )
-#: For jobs that are not over: few, however many there were. As text: with an ``Index``, whoever
-#: uses SQLite would wait for PostgreSQL's dialect.
+#: A partial index of the jobs that are not over, which are few. It is text, because an ``Index``
+#: with conditions would import PostgreSQL's dialect also for users of SQLite.
 sa.event.listen(
     JOBS,
     "after_create",
@@ -191,8 +192,8 @@ sa.event.listen(
     ),
 )
 
-#: One launch of the benchmark; ``state`` goes planned, running, stored. ``nodes`` is a list of
-#: names with commas between; empty where no scheduler gave them.
+#: A launch of the benchmark; ``state`` is first running, then stored. ``nodes`` is a
+#: comma-separated list of names; null without a scheduler.
 RUNS = sa.Table(
     "runs",
     METADATA,
@@ -223,15 +224,15 @@ RUNS = sa.Table(
     sa.Column("distance", sa.Text),
     sa.Column("end_s", sa.Double()),
     sa.Index("ix_runs_campaign", "campaign_id", "id"),
-    # Runs are counted, and their times added up, without reading a row.
+    # A covering index for the counts of runs and sums of their times.
     sa.Index(
         "ix_runs_campaign_state", "campaign_id", "state", "outcome", "wall_s", "started_at", "id"
     ),
 )
 
-#: One size of one run. ``place`` is its rank in the order the benchmark finished them.
-#: ``samples`` is zlib over little-endian 32-bit IEEE floats, ``n_samples`` of them, seconds, in
-#: the order taken; empty where they were pruned. It is last: SQLite reads no further than it must.
+#: A size of a run. ``place`` is its rank in the order in which the benchmark finished sizes.
+#: ``samples`` is zlib over ``n_samples`` little-endian 32-bit IEEE floats, seconds, in the order
+#: of measurement; empty if pruned. It is last, because SQLite reads a row only as far as needed.
 MEASUREMENTS = sa.Table(
     "measurements",
     METADATA,
@@ -255,7 +256,7 @@ MEASUREMENTS = sa.Table(
     _column("samples", sa.LargeBinary()),
 )
 
-#: What came out of a campaign for a range of sizes.
+#: The result of a campaign for a range of sizes.
 PROFILES = sa.Table(
     "profiles",
     METADATA,
@@ -278,13 +279,13 @@ PROFILES = sa.Table(
     _column("details", _JSON),
     _column("conditions", _JSON),
     sa.UniqueConstraint("campaign_id", "name"),
-    # The newest answers first, found and filtered by size without touching the table.
+    # A covering index for a search by size, newest profiles first.
     sa.Index("ix_profiles_best", "operation", "created", "id", "bytes_low", "bytes_high"),
-    # Ranges of each campaign, so that a gap between two of them is seen without the table.
+    # A covering index for the search for gaps between the ranges of a campaign.
     sa.Index(
         "ix_profiles_ranges", "operation", "campaign_id", "bytes_low", "bytes_high", "verdict"
     ),
-    # A number once printed never names another profile.
+    # Row numbers are not reused, so that a printed number never names another profile.
     sqlite_autoincrement=True,
 )
 

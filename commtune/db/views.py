@@ -1,6 +1,6 @@
-"""Views for people: plain names with units, times of day as UTC text.
+"""Creates the SQL views for users, with units in column names and times as UTC text.
 
-SQLite and PostgreSQL have the same views with the same columns; docs/database.md lists them.
+SQLite and PostgreSQL have the same views and columns; docs/database.md lists them.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import sqlalchemy as sa
 
 _LOST = "('interrupted', 'node-failure', 'preempted', 'cancelled', 'never-started')"
 
-#: What the two databases spell differently: a moment (seconds since 1970) as text, a number and a
-#: text of a JSON column, and that column as text, which PostgreSQL can't group by otherwise.
+#: SQL that differs between the two databases: a moment (seconds since 1970) as text, a number and
+#: a text of a JSON column, and that column as text, because PostgreSQL can't group by JSON.
 _WORDS = {
     "sqlite": {
         "moment": "strftime('%Y-%m-%dT%H:%M:%fZ', {0}, 'unixepoch')",
@@ -115,15 +115,15 @@ _VIEWS = {
 
 
 def make_views(connection: sa.Connection) -> None:
-    """Makes the views of a new database."""
+    """Creates the views in a new database."""
     for name, query in _VIEWS.items():
         words = _columns(name, _WORDS[connection.dialect.name])
-        # As it stands: SQLAlchemy would take the colons of a time's format for parameters.
+        # Without text(), which would take the colons of the time format for parameters.
         connection.exec_driver_sql(f"CREATE VIEW {name} AS {query.format(lost=_LOST, **words)}")
 
 
 def _columns(view: str, words: dict[str, str]) -> dict[str, str]:
-    """What the two databases spell differently, by its name in the query of a view."""
+    """Returns the SQL that differs between databases, by its name in the query of a view."""
     moment = words["moment"].format
     configuration = {"configuration": words["json"].format("g.environment")}
     if view == "results":

@@ -1,19 +1,17 @@
-"""Plain words of YAML documents as they were written.
+"""Plain (unquoted) scalars of YAML documents, which keep their exact text.
 
-What a plain (unquoted) word becomes:
-
-- ``12`` and ``1.50`` become numbers that keep their text, for where text is wanted (`exact_text`).
-- ``0644``, ``0x10``, ``1_000``, ``1:30`` and dates stay text; YAML would read other numbers there.
-- ``true`` and ``false`` become truth values.
-- ``yes``, ``no``, ``on``, ``off`` become `AmbiguousWord`: YAML reads them as truth values, people
-  often mean the word. A field of truth values takes them, a field of text asks for quotes.
+- ``12`` and ``1.50`` become numbers whose text is available by ``exact_text``.
+- ``0644``, ``0x10``, ``1_000``, ``1:30`` and dates stay text; YAML would read other values.
+- ``true`` and ``false`` become booleans.
+- ``yes``, ``no``, ``on``, ``off`` become ``AmbiguousWord``: YAML reads them as booleans, but users
+  often mean the word. Boolean fields accept them, text fields require quotes.
 """
 
 from __future__ import annotations
 
 
 class _NotExact(ValueError):
-    """A value of another kind than is wanted; ``hint`` says what to write instead."""
+    """A value of the wrong type; ``hint`` says what to write instead."""
 
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message)
@@ -21,7 +19,7 @@ class _NotExact(ValueError):
 
 
 class WrittenFloat(float):
-    """A number with a fraction; ``text`` is how it was written (1.50)."""
+    """A number with a fraction; ``text`` is its original text, such as 1.50."""
 
     text: str
 
@@ -36,10 +34,10 @@ class AmbiguousWord(str):
 
 
 def exact_text(value: object) -> str:
-    """What was written, for a field whose value must be exact text.
+    """Returns the original text of a value, for a field that must be exact text.
 
     Raises:
-        _NotExact: a truth value, an ambiguous word, nothing at all, or a list or mapping.
+        _NotExact: the value is a boolean, an ambiguous word, null, a list or a mapping.
     """
     if isinstance(value, bool | AmbiguousWord):
         word = str(value).lower() if isinstance(value, bool) else str(value)
@@ -59,10 +57,10 @@ def exact_text(value: object) -> str:
 
 
 def exact_number(value: object) -> object:
-    """What was written, for a field of numbers: Python would count true as 1.
+    """Returns the value of a number field, but refuses booleans, which Python counts as 0 and 1.
 
     Raises:
-        _NotExact: a truth value.
+        _NotExact: the value is a boolean.
     """
     if isinstance(value, bool):
         raise _NotExact(
@@ -72,10 +70,10 @@ def exact_number(value: object) -> object:
 
 
 def exact_truth(value: object) -> object:
-    """What was written, for a field of truth values: Python would count 1 as true.
+    """Returns the value of a boolean field, but refuses numbers, as Python counts 1 as true.
 
     Raises:
-        _NotExact: a number, in quotes or not.
+        _NotExact: the value is a number, quoted or not.
     """
     if isinstance(value, bool):
         return value

@@ -1,4 +1,4 @@
-"""Files that people name: regular ones are read, and no more of them than is sensible."""
+"""Reads and writes files that users name: only regular files, and of a limited size."""
 
 from __future__ import annotations
 
@@ -15,18 +15,19 @@ from commtune.errors import UserError, explain_os_error
 from commtune.formatting import format_size
 from commtune.paths import exists, is_file, is_folder
 
-#: Bytes of a text that a person writes.
+#: The largest text file that is read, bytes.
 _MOST_TEXT = 2**20
-#: What was read so far, by absolute path, where somebody wants to know.
+#: The files that were read so far, by absolute path; ``None`` outside ``noted_reading``.
 _noted: ContextVar[dict[str, bytes] | None] = ContextVar("_noted", default=None)
 
 
 @contextmanager
 def noted_reading(copies: Mapping[str, bytes] | None = None) -> Iterator[dict[str, bytes]]:
-    """Notes the content of every file that is read inside, by absolute path.
+    """Records the content of every file that is read inside, by absolute path.
 
     Args:
-        copies: likewise, files that are not read again: they may have been edited since.
+        copies: contents of files, by absolute path, that are used instead of the files, as these
+            may have been edited since.
     """
     noted = dict(copies or {})
     token = _noted.set(noted)
@@ -37,20 +38,20 @@ def noted_reading(copies: Mapping[str, bytes] | None = None) -> Iterator[dict[st
 
 
 def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
-    """The content of a regular file.
+    """Returns the content of a regular file.
 
     Args:
-        most: bytes that it may have.
+        most: the largest size, bytes.
 
     Raises:
-        OSError: it can't be read, is a pipe or a device, or is larger; with path and words.
+        OSError: it can't be read, is a pipe or a device, or is larger; with path and message.
     """
     if "\0" in str(path):
         raise OSError(errno.EINVAL, "no path has a NUL byte in it", str(path))
     noted, name = _noted.get(), os.path.realpath(path)  # resolve() raises at a link to itself
     if noted is not None and name in noted:
         return noted[name]
-    with open(path, "rb", opener=_open_regular) as file:  # takes an opener
+    with open(path, "rb", opener=_open_regular) as file:  # Path.open has no opener
         content = file.read(most + 1)
     if len(content) > most:
         raise OSError(errno.EFBIG, f"it is larger than {format_size(most)}", str(path))
@@ -60,15 +61,15 @@ def read_file(path: Path, most: int = _MOST_TEXT) -> bytes:
 
 
 def is_there(path: Path) -> bool:
-    """Whether there is such a file, or a copy that is read in its place."""
+    """Whether a file exists, or a copy that is used instead of it."""
     return os.path.realpath(path) in (_noted.get() or {}) or exists(path)
 
 
 def _open_regular(path: str, flags: int) -> int:
-    # Without O_NONBLOCK, opening a pipe waits for someone who writes into it.
+    # Without O_NONBLOCK, opening a pipe waits for a writer.
     handle = os.open(path, flags | os.O_NONBLOCK)
     mode = os.fstat(handle).st_mode
-    # Python itself refuses folders.
+    # Python refuses folders itself.
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return handle
     os.close(handle)
@@ -77,10 +78,10 @@ def _open_regular(path: str, flags: int) -> int:
 
 @contextmanager
 def writing_file(path: Path) -> Iterator[None]:
-    """Turns faults of writing a file or folder that people named into errors for them.
+    """Turns errors of writing a file or folder that the user named into a UserError.
 
     Raises:
-        UserError: it can't be, and why; the hint makes a missing folder.
+        UserError: it can't be written; for a missing folder, the hint is to create it.
     """
     try:
         yield
@@ -92,10 +93,10 @@ def writing_file(path: Path) -> Iterator[None]:
 
 
 def write_new_file(file: Path, text: str, hint: str) -> None:
-    """Writes a file that people name, which must not be there yet.
+    """Writes a new file that the user named.
 
     Raises:
-        UserError: it is there, with the hint; or it can't be written.
+        UserError: it exists already, with ``hint``, or can't be written.
     """
     with writing_file(file):
         try:
@@ -107,10 +108,10 @@ def write_new_file(file: Path, text: str, hint: str) -> None:
 
 @contextmanager
 def replaced_file(file: Path) -> Iterator[Path]:
-    """A file beside this one to write to; at the end it takes its place, unless an error comes.
+    """Yields a temporary file to write to, which atomically replaces ``file`` if no error occurs.
 
     Raises:
-        UserError: it can't be written; the hint makes a missing folder.
+        UserError: it can't be written; for a missing folder, the hint is to create it.
     """
     is_special = exists(file) and not is_file(file)  # a pipe, a device
     part = file if is_special else file.with_name(f"{file.name}.part")
@@ -119,7 +120,7 @@ def replaced_file(file: Path) -> Iterator[Path]:
             if is_special:
                 yield file
                 return
-            part.unlink(missing_ok=True)  # of somebody who was killed
+            part.unlink(missing_ok=True)  # left by a process that was killed
             yield part
             part.replace(file)
     finally:
@@ -129,13 +130,13 @@ def replaced_file(file: Path) -> Iterator[Path]:
 
 
 def resolve_path(written: str, folder: Path) -> Path:
-    """Where a file is that a document names; ``~`` is a home folder.
+    """Returns the path of a file that a document names; ``~`` is a home folder.
 
     Args:
-        folder: where a relative path starts.
+        folder: the base of relative paths.
 
     Raises:
-        UserError: nobody has that home.
+        UserError: there is no such user.
     """
     try:
         return folder / Path(written).expanduser()

@@ -1,18 +1,18 @@
-"""Finds the legal word that a wrong one was probably meant to be."""
+"""Suggests the valid word that an invalid one was probably meant to be."""
 
 from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
 
-#: Options that a hint lists.
+#: The most options that a hint lists.
 _MOST_SHOWN = 12
 
 
 def find_nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> str | None:
-    """The option most like the word, whatever their case; ``None`` where none is like it.
+    """Returns the option most similar to the word, ignoring case; ``None`` if none is similar.
 
-    Before options that are merely like it come those that it begins or shortens.
+    Options that the word is a prefix or an abbreviation of take precedence.
     """
     by_fold: dict[str, str] = {}
     for option in options:
@@ -30,7 +30,7 @@ def find_nearest(word: str, options: Iterable[str], *, cutoff: float = 0.5) -> s
 
 
 def _shortens(word: str, option: str) -> bool:
-    """Whether only letters after the first were left out, and not most of them."""
+    """Whether a word abbreviates an option: it omits letters after the first, up to half."""
     if word[:1] != option[:1] or not len(option) // 2 < len(word) < len(option):
         return False
     letters = iter(option)
@@ -38,7 +38,7 @@ def _shortens(word: str, option: str) -> bool:
 
 
 def suggest(word: str, options: Iterable[str]) -> str:
-    """A hint: the nearest option, or else all of them where they are few."""
+    """Returns a hint with the nearest option, or else with the first twelve options."""
     known = list(options)
     found = find_nearest(word, known)
     if found is not None:
@@ -49,6 +49,6 @@ def suggest(word: str, options: Iterable[str]) -> str:
 
 
 def quote_value(value: object) -> str:
-    """An offending value as a message shows it: quoted, on one line, not long."""
+    """Returns a value for a message: quoted, on one line, and cut short."""
     text = " ".join(str(value).split())
     return f"'{text[:60]}...'" if len(text) > 60 else f"'{text}'"

@@ -1,4 +1,4 @@
-"""Files that are compressed once nobody writes them any more, and read as before."""
+"""Compresses files that are no longer written, and reads them whether compressed or not."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from commtune.paths import exists
 
 
 def kept_file(file: Path) -> Path:
-    """The file, or what ``pack_file`` left in its place."""
+    """Returns the file, or its compressed form if only that exists."""
     packed = _packed(file)
     return packed if not exists(file) and exists(packed) else file
 
 
 def read_kept(file: Path, most: int) -> bytes:
-    """At most so many bytes of a file, packed or not.
+    """Returns at most ``most`` bytes of a file, compressed or not.
 
     Raises:
-        OSError: it can't be read; with words.
+        OSError: it can't be read, or is damaged; with a message.
     """
     kept = kept_file(file)
     with kept.open("rb") as opened:
@@ -36,10 +36,10 @@ def read_kept(file: Path, most: int) -> bytes:
 
 
 def pack_file(file: Path) -> None:
-    """Compresses a file of ours, and leaves others alone. Its mode and times stay.
+    """Compresses a regular file of this user, with its mode and times; ignores all others.
 
     Raises:
-        UserError: it can't be written.
+        UserError: the compressed file can't be written.
     """
     status = file.lstat()
     if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid():

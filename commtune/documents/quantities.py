@@ -1,7 +1,7 @@
-"""Amounts as people write them: sizes, times, shares and bandwidths, read and written.
+"""Parses and formats quantities: sizes, times, shares and bandwidths.
 
-Sizes are bytes and times seconds once read. Only binary suffixes are read (KiB is 1024 bytes),
-because the libraries disagree on what K means.
+Parsed sizes are in bytes, times in seconds. Sizes have only binary suffixes (KiB is 1024 bytes),
+because communication libraries disagree about the meaning of K.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _BYTE_UNITS = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 _TIME_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 _WHOLE = re.compile(r"-?[0-9]{1,20}")
 _NUMBER_AND_UNIT = re.compile(r"([0-9]{1,20}(?:\.[0-9]+)?)\s*([A-Za-zµ%]*)\Z")
-#: Named as what was probably meant, and never read.
+#: Other units, which are not accepted, with the units that a hint suggests.
 _LOOSE_TIMES = {
     "sec": "s", "secs": "s", "second": "s", "seconds": "s", "m": "min", "mins": "min",
     "minute": "min", "minutes": "min", "hr": "h", "hrs": "h", "hour": "h", "hours": "h",
@@ -24,11 +24,11 @@ _LOOSE_TIMES = {
 
 
 class QuantityError(UserError, ValueError):
-    """A size, time or share that can't be read; the hint is the nearest legal way to write it."""
+    """An invalid size, time, share or bandwidth; the hint is the nearest valid spelling."""
 
 
 def whole_number(text: str) -> int | None:
-    """The number that a text is in decimal digits; ``None`` where it is none, or beyond use."""
+    """Returns the integer of up to 20 decimal digits that a text is; ``None`` otherwise."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
@@ -42,8 +42,10 @@ def _split(text: str, example: str) -> tuple[str, str]:
 
 
 def parse_bytes(value: str | int) -> int:
-    """Reads a size in bytes: ``4096``, ``"512 B"``, ``"64KiB"``, ``"1 MiB"``, ``"0.5GiB"``,
-    ``"64 KiB + 4 B"``.
+    """Parses a size: ``4096``, ``"512 B"``, ``"64KiB"``, ``"0.5GiB"``, ``"64 KiB + 4 B"``.
+
+    Returns:
+        Bytes.
 
     Raises:
         QuantityError: not a size, an ambiguous suffix (64K, 64KB), negative or not whole.
@@ -55,7 +57,7 @@ def parse_bytes(value: str | int) -> int:
     number, unit = _split(str(value), "64KiB, 1MiB or 4096")
     if unit not in ("", *_BYTE_UNITS):
         raise _wrong_byte_unit(value, number, unit)
-    # Whole numbers are multiplied as such: a float would round large ones.
+    # Integers are multiplied as integers, because a float would round large ones.
     size = float(number) * _BYTE_UNITS[unit or "B"]
     return _checked_size(
         int(number) * _BYTE_UNITS[unit or "B"] if number.isdigit() else size, value
@@ -78,7 +80,10 @@ def _wrong_byte_unit(value: object, number: str, unit: str) -> QuantityError:
 
 
 def parse_seconds(value: str | int | float) -> float:
-    """Reads a time in seconds: ``90``, ``"60s"``, ``"5min"``, ``"8h"``, ``"1h30min"``, ``"20ms"``.
+    """Parses a time: ``90``, ``"60s"``, ``"5min"``, ``"8h"``, ``"1h30min"``, ``"20ms"``.
+
+    Returns:
+        Seconds.
 
     Raises:
         QuantityError: not a time, or an unknown unit.
@@ -110,7 +115,7 @@ def _checked_time(seconds: float, written: object) -> float:
 
 
 def parse_percent(value: str | int | float) -> float:
-    """Reads a share: ``"2%"`` and ``0.02`` are both 0.02. A bare number is the share itself.
+    """Parses a share: ``"2%"`` and ``0.02`` are both 0.02. A bare number is the share itself.
 
     Raises:
         QuantityError: not a share, or a bare number above 1 (2 might mean 2 % or 200 %).
@@ -128,7 +133,7 @@ def parse_percent(value: str | int | float) -> float:
 
 
 def format_seconds(seconds: float) -> str:
-    """A time for a person, to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
+    """Formats a time (seconds) to three digits: ``1.5 us``, ``60 s``, ``5 min``, ``8 h``."""
     if seconds == 0:
         return "0 s"
     unit = next(
@@ -139,7 +144,7 @@ def format_seconds(seconds: float) -> str:
 
 
 def _least(unit: str) -> float:
-    # 90 s reads better than 1.5 min; a unit takes over at twice its length.
+    # Minutes and hours are used from two of them up: 90 s reads better than 1.5 min.
     return 2.0 if unit in ("h", "min") else 1.0
 
 
@@ -155,7 +160,7 @@ _BANDWIDTH_HINT = "write it with its unit, like 200 Gb/s (bits) or 25 GB/s (byte
 
 
 def parse_bandwidth(value: object) -> int:
-    """Reads a bandwidth in bytes per second: ``200 Gb/s``, ``50 GB/s``, ``1.6 TB/s``.
+    """Parses a bandwidth into bytes per second: ``200 Gb/s``, ``50 GB/s``, ``1.6 TB/s``.
 
     Raises:
         QuantityError: not an amount, or without one of the known units.
@@ -174,12 +179,12 @@ def parse_bandwidth(value: object) -> int:
 
 
 def format_bandwidth(bytes_per_s: float) -> str:
-    """Bytes per second in both units that people use: ``200 Gb/s (25 GB/s)``."""
+    """Formats bytes per second in both usual units: ``200 Gb/s (25 GB/s)``."""
     return f"{bytes_per_s * 8 / 1e9:.6g} Gb/s ({bytes_per_s / 1e9:.6g} GB/s)"
 
 
 def short_bandwidth(bytes_per_s: float) -> str:
-    """Bytes per second in one unit, with four digits: ``25 GB/s``."""
+    """Formats bytes per second in one unit, to four digits: ``25 GB/s``."""
     return f"{bytes_per_s / 1e9:.4g} GB/s"
 
 

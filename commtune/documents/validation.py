@@ -1,4 +1,4 @@
-"""Turns pydantic's validation errors into errors with file, line and the nearest legal word."""
+"""Turns pydantic's validation errors into errors with file, line and the nearest valid word."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _PLAIN = {
     "bool_parsing": ("is neither true nor false", "write true or false"),
     "bool_type": ("is neither true nor false", "write true or false"),
     "string_type": ("is not text", "put it in quotes"),
-}  # pydantic's kinds of error, in our words, with a hint
-_SHOWN = 5  # errors of one document that a message lists
+}  # message and hint by pydantic's type of error
+_SHOWN = 5  # the most errors of a document that a message lists
 
 
 @dataclass(frozen=True)
 class _Finding:
-    """One problem, in words; ``named`` is its place in words, if it is about a value there."""
+    """A problem of a document; ``named`` describes its place, if it is about a value there."""
 
     where: Where
     problem: str
@@ -43,11 +43,11 @@ class _Finding:
 
 
 def validate_document(document: Document, model: type[_Model]) -> _Model:
-    """The document as a model.
+    """Returns the document as an instance of a model.
 
     Raises:
-        DocumentError: of the document's own class, with the first problem at its place, the
-            nearest legal key or value, and up to four further problems.
+        DocumentError: it is invalid; of the document's own class, with the first problem at its
+            place, the nearest valid key or value, and up to four further problems.
     """
     if document.data is None:
         required = [name for name, key in model.model_fields.items() if key.is_required()]
@@ -56,7 +56,7 @@ def validate_document(document: Document, model: type[_Model]) -> _Model:
 
 
 def validate_part(document: Document, data: Any, model: type[_Model], at: Where = ()) -> _Model:
-    """As `validated`, for data that stands at a place inside the document."""
+    """Validates like ``validate_document``, for data at a place inside the document."""
     try:
         return model.model_validate(data)
     except ValidationError as e:
@@ -66,10 +66,10 @@ def validate_part(document: Document, data: Any, model: type[_Model], at: Where 
 def _explain_errors(
     error: ValidationError, document: Document, model: type[BaseModel], data: Any, at: Where = ()
 ) -> DocumentError:
-    """One error for all that is wrong: the first at its place, the others as further lines."""
+    """Returns one error for all problems: the first at its place, the others in the hint."""
     schema = model.model_json_schema()
     found = [_explain_one(dict(e), data, schema) for e in error.errors(include_url=False)]
-    # pydantic goes by the order of the model, a person by that of the file.
+    # pydantic's order is that of the model; a reader expects that of the file.
     found.sort(key=lambda f: document.line_of((*at, *f.where)) or 0)
     first = found[0]
     message = first.problem
@@ -88,7 +88,7 @@ def _further(finding: _Finding, document: Document, where: Where) -> str:
 
 
 def _describe_place(where: Where, data: Any) -> str:
-    """A place in words: ``parameters[2] (NCCL_ALGO).values[0]``."""
+    """Returns a place for messages: ``parameters[2] (NCCL_ALGO).values[0]``."""
     words = ""
     for step in where:
         data = _below(data, step)
@@ -136,7 +136,7 @@ def _explain_one(error: dict[str, Any], data: Any, schema: Mapping[str, Any]) ->
 
 
 def _explain_wrong_word(where: Where, place: str, word: object, expected: object) -> _Finding:
-    # pydantic lists the legal words as text only: 'a', 'b' or 'c'.
+    # pydantic lists the valid words only as text: 'a', 'b' or 'c'.
     hint = suggest(str(word), re.findall(r"'([^']*)'", str(expected))) or f"known: {expected}"
     return _Finding(where, f"{quote_value(word)} is not a known value", hint, place)
 
@@ -151,7 +151,7 @@ def _explain_other(error: dict[str, Any], where: Where, place: str) -> _Finding:
 
 
 def _real_place(location: tuple[str | int, ...], data: Any) -> Where:
-    # pydantic puts names of union members into the place; only what the data has is a place.
+    # pydantic adds names of union members to a location; the others are keys in the data.
     where: list[str | int] = []
     for step in location:
         inside = (isinstance(data, dict) and step in data) or (
@@ -164,7 +164,7 @@ def _real_place(location: tuple[str | int, ...], data: Any) -> Where:
 
 
 def _keys_at(schema: Mapping[str, Any], location: tuple[str | int, ...]) -> Iterable[str]:
-    # Follows the place, union members included, through the JSON Schema to the keys allowed there.
+    # Follows the location through the JSON Schema, with union members, to the valid keys there.
     nodes: list[Mapping[str, Any]] = [schema]
     for step in location:
         nodes = [found for node in nodes for found in _step(schema, node, step)] or nodes

@@ -1,9 +1,7 @@
-"""YAML documents that remember where everything stands.
+"""Reads YAML documents with the line of every key and list element, to report errors there.
 
-Every key and list element has a line, so that a wrong value is reported at its place. Reading is
-stricter than YAML allows: a key may not occur twice, and a document holds data only (no tags).
-
-What a plain (unquoted) word becomes: `commtune.documents.exact_values`.
+It is stricter than YAML: duplicate keys and tags are errors. ``exact_values`` describes the
+values of plain (unquoted) scalars.
 """
 
 from __future__ import annotations
@@ -24,17 +22,17 @@ from commtune.documents.files import read_file
 from commtune.documents.nearest import find_nearest, quote_value
 from commtune.errors import DocumentError, InvalidKey, UserError, explain_os_error, os_reason
 
-#: Keys and list indices from the top of a document down to a value.
+#: The path to a value: keys and list indices from the top of a document.
 Where = tuple[str | int, ...]
 
-#: libyaml, where PyYAML was built with it.
+#: The loader of libyaml, if PyYAML was built with it.
 _QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _ENDINGS = (".yaml", ".yml")
 _MOST_NODES = 50_000  # aliases can make a small file enormous
 _DEEPEST = 50
-#: Half a character, or none: neither an environment variable nor a database takes it.
+#: NUL and surrogates, which neither environment variables nor databases accept.
 _NO_TEXT = re.compile("[\0\ud800-\udfff]")
-#: Characters of a number: 2^64 has 20.
+#: The most characters of a number: 2^64 has 20.
 _LONGEST_NUMBER = 24
 _TAG = "tag:yaml.org,2002:"
 _DECIMAL = re.compile(r"-?(0|[1-9][0-9]*)\Z")
@@ -52,7 +50,7 @@ _HINTS = (
 )
 
 
-#: What a document is, by the key that says so, and the group of commands that checks it.
+#: Kinds of documents by their distinctive key, with the group of commands that validates them.
 _KINDS = {
     "campaign": ("a campaign file", "spaces"),
     "space": ("a search space", "spaces"),
@@ -62,14 +60,15 @@ _KINDS = {
 
 @dataclass(frozen=True)
 class Document:
-    """A YAML document: plain data, and the line of everything in it.
+    """A YAML document: plain data, and the line of each value.
 
-    Whoever takes a document raises its `error` for what is wrong in it, with file and line.
+    Users of a document raise its ``error`` for problems in it, with file and line.
 
     Attributes:
         data: dictionaries, lists and scalars.
-        file: where it was read from; ``None`` for data that came from elsewhere.
-        error_class: the error to raise for what is wrong in it.
+        file: the file that it was read from; ``None`` for data from elsewhere.
+        error_class: the class of errors about it.
+        lines: 1-based lines by path.
     """
 
     data: Any
@@ -78,16 +77,16 @@ class Document:
     lines: Mapping[Where, int] = field(default_factory=dict, repr=False)
 
     def line_of(self, where: Where) -> int | None:
-        """The 1-based line of a key or list element; ``None`` where it is not in the document."""
+        """Returns the 1-based line of a key or list element; ``None`` if it doesn't exist."""
         return self.lines.get(where)
 
     def error(
         self, message: str, where: Where = (), *, hint: str = "", named: str = ""
     ) -> DocumentError:
-        """An error at a place, or at the nearest thing around it that has a line.
+        """Returns an error at a place, or at its nearest parent that has a line.
 
         Args:
-            named: the place in words, if the message has to begin with them.
+            named: a description of the place, if the message must begin with it.
         """
         seen = where
         while seen and seen not in self.lines:
@@ -98,13 +97,13 @@ class Document:
         )
 
     def require_kind(self, own: str) -> None:
-        """Refuses a document that is plainly one of another kind: its problems would say nothing.
+        """Refuses a document of another kind, for which validation errors would be misleading.
 
         Args:
-            own: the key that says what a document is: ``space`` or ``system``.
+            own: the distinctive key of the expected kind: ``space`` or ``system``.
 
         Raises:
-            DocumentError: of the document's class; it says what the file is, and what checks it.
+            DocumentError: the document is of another kind; the hint is how to validate that.
         """
         keys = self.data.keys() if isinstance(self.data, dict) else ()
         # A campaign has a space and a system, so it comes first.
@@ -117,7 +116,7 @@ class Document:
 
     @contextmanager
     def placing(self, *where: str | int) -> Iterator[None]:
-        """What is wrong with a name, a key, an amount or a file, as an error of this document."""
+        """Turns errors about a name, a key, a quantity or a file into errors of this document."""
         try:
             yield
         except InvalidKey as error:
@@ -133,7 +132,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Place:
-    """A place in a document; ``place / key`` is one below it."""
+    """A place in a document; ``place / key`` is a place below it."""
 
     document: Document
     where: Where = ()
@@ -142,12 +141,12 @@ class Place:
         return Place(self.document, (*self.where, step))
 
     def error(self, message: str, *, hint: str = "") -> DocumentError:
-        """An error at this place, or at the nearest thing around it that has a line."""
+        """Returns an error at this place, or at its nearest parent that has a line."""
         return self.document.error(message, self.where, hint=hint)
 
 
 def is_path(name: str | Path) -> bool:
-    """Whether a file is meant, and not something that is shipped under this name."""
+    """Whether a name is the path of a file, and not the name of a shipped document."""
     text = str(name)
     return isinstance(name, Path) or "/" in text or text.endswith(_ENDINGS)
 
@@ -156,7 +155,7 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
     """Reads a YAML file.
 
     Raises:
-        DocumentError: of the given class, when it can't be read or is not proper YAML.
+        DocumentError: it can't be read or is not valid YAML; of the given class.
     """
     try:
         text = read_file(path).decode("utf-8")
@@ -170,10 +169,10 @@ def load_document(path: Path, error_class: type[DocumentError] = DocumentError) 
 
 
 def _beside(path: Path) -> str:
-    """The hint where there is no such file: another one in its folder that is called nearly so."""
+    """Returns the hint for a missing file: another one in its folder with a similar name."""
     try:
         others = [other.name for other in path.parent.iterdir() if other.suffix in _ENDINGS]
-    except OSError:  # there is no such folder, or it isn't ours to look into
+    except OSError:  # there is no such folder, or it is not readable
         others = []
     found = find_nearest(path.name, others, cutoff=0.8)
     return f"nearest: {path.parent / found}" if found else "check the path"
@@ -186,14 +185,14 @@ def parse_document(
     *,
     quick: bool = False,
 ) -> Document:
-    """Reads YAML text; ``file`` is only what errors name.
+    """Parses YAML text; ``file`` is only used in errors.
 
     Args:
-        quick: take libyaml where it is there: ten times as fast, for long files of our own; what
-            it says of bad syntax is less good.
+        quick: whether to use libyaml if available, which is ten times as fast, but has worse error
+            messages; for long files of the package.
 
     Raises:
-        DocumentError: of the given class, when it is not proper YAML.
+        DocumentError: it is not valid YAML; of the given class.
     """
     try:
         node = yaml.compose(text, Loader=_QUICK if quick else _LimitedLoader)
@@ -222,7 +221,7 @@ def _syntax_error(
 
 
 class _TooMuch(Exception):
-    """A document is too deep or too long."""
+    """A document is nested too deeply, or has too many entries."""
 
     def __init__(self, message: str, hint: str, line: int) -> None:
         super().__init__(message)
@@ -230,14 +229,14 @@ class _TooMuch(Exception):
 
 
 class _LimitedLoader(yaml.SafeLoader):
-    """Stops where a document gets too deep or too long, before all of it is read."""
+    """A loader that limits depth and entries of a document while it is read."""
 
     _depth = _count = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
         self._depth += 1
         self._count += 1
-        line = self.line + 1  # of what was read last
+        line = self.line + 1  # of the last token
         if self._depth > _DEEPEST:
             raise _TooMuch("nested too deeply", "close brackets that are open", line)
         if self._count > _MOST_NODES:
@@ -248,13 +247,13 @@ class _LimitedLoader(yaml.SafeLoader):
 
 
 class _Reader:
-    """Turns YAML nodes into plain data, noting lines."""
+    """A converter of YAML nodes into plain data, which records their lines."""
 
     def __init__(self, file: Path | None, error_class: type[DocumentError]) -> None:
         self.file = file
         self.error_class = error_class
         self.lines: dict[Where, int] = {}
-        # Nodes that are being read: an alias may stand inside of what it means.
+        # Nodes that are being read, to detect an alias inside of its own anchor.
         self._open: set[int] = set()
         self._count = 0
 
@@ -263,7 +262,7 @@ class _Reader:
         self._count += 1
         if self._count > _MOST_NODES or id(node) in self._open:
             raise self._error("aliases make the document endless", node, "write it out")
-        if len(where) > _DEEPEST:  # aliases nest what was not nested
+        if len(where) > _DEEPEST:  # aliases may nest deeper than the text does
             raise self._error("nested too deeply", node, "write aliases out")
         if not node.tag.startswith(_TAG) or node.tag.startswith(_TAG + "python"):
             raise self._error(
@@ -310,7 +309,7 @@ class _Reader:
 
     def _scalar(self, node: yaml.Node) -> Any:
         text, kind = self._text(node), node.tag.removeprefix(_TAG)
-        if getattr(node, "style", None):  # quoted, or a block of text
+        if getattr(node, "style", None):  # quoted, or a block scalar
             return text
         is_whole = kind == "int" and _DECIMAL.match(text)
         if is_whole or (kind == "float" and _FRACTION.match(text)):
@@ -331,20 +330,19 @@ class _Reader:
 
 @cache
 def list_shipped(folder: str) -> tuple[str, ...]:
-    """The names of the YAML files in a folder of the package (``systems/findings``), sorted."""
+    """Returns the names of the YAML files in a folder of the package, sorted."""
     names = [entry.name for entry in resources.files("commtune").joinpath(folder).iterdir()]
     return tuple(sorted(n.removesuffix(".yaml") for n in names if n.endswith(".yaml")))
 
 
 def shipped_file(folder: str, name: str) -> Path:
-    """A YAML file of the package, by its name without the ending."""
+    """Returns the path of a YAML file of the package, by its name without the suffix."""
     return Path(str(resources.files("commtune").joinpath(folder, f"{name}.yaml")))
 
 
 def load_shipped(
     folder: str, name: str, error_class: type[DocumentError] = DocumentError
 ) -> Document:
-    """The same, read."""
+    """Reads a YAML file of the package, by its name without the suffix."""
     file = shipped_file(folder, name)
-    # Long files of our own: libyaml reads them ten times as fast.
     return parse_document(file.read_text(encoding="utf-8"), file, error_class, quick=True)

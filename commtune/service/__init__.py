@@ -1,1 +1,1 @@
-"""``commtune serve``: pages and an HTTP API over what is stored. It reads, and never writes."""
+"""``commtune serve``: web pages and an HTTP API of a database, which it never writes."""

@@ -1,6 +1,6 @@
-"""The HTTP API, version 1: each question with its parameters, and the function that answers it.
+"""The HTTP API, version 1: its endpoints, their parameters, and the functions that answer them.
 
-What it gives is made by the functions behind ``best --json``, ``status --json`` and ``export``.
+The answers are those of ``best --json``, ``status --json`` and ``export``.
 """
 
 from __future__ import annotations
@@ -62,15 +62,15 @@ _ANSWER: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class Question:
-    """What can be asked.
+    """An endpoint of the API.
 
     Attributes:
-        path: below the API's prefix; names in braces are parts of it.
-        answer: from the database and the values of all parameters, those of the path among them.
-        schema: of the answer, as OpenAPI has it.
+        path: the path below the API's prefix; names in braces are path parameters.
+        answer: returns the answer, from the database and the values of all parameters.
+        schema: the OpenAPI schema of the answer.
         kind: the answer's media type.
-        is_stored: nothing but the database decides the answer. The state of a campaign is not so:
-            its controller may be gone.
+        is_stored: whether the answer depends on the database alone. The state of a campaign
+            doesn't: its controller may have died.
     """
 
     path: str
@@ -83,7 +83,7 @@ class Question:
 
     @property
     def in_path(self) -> list[Parameter]:
-        """The parameters that are parts of the path."""
+        """The path parameters."""
         return [one for name, one in _IN_PATH.items() if f"{{{name}}}" in self.path]
 
 
@@ -116,7 +116,7 @@ def _campaign(db: str, values: _Values) -> Reply:
 
 
 def _progress_data(found: CampaignProgress, db: str) -> dict[str, Any]:
-    """A campaign's state, with its phases and what is left of their budgets."""
+    """Returns a campaign's state as JSON data, with its phases and their remaining budgets."""
     share = Share.of_best(found.summary, db)
     budget = stored.node_hours_budget(found.summary.settings)
     hours_left = None if budget is None else max(0.0, budget - found.summary.node_hours)
@@ -292,10 +292,10 @@ QUESTIONS = (
 def answer_request(
     question: Question, db: str, path: _Values, query: Sequence[tuple[str, str]]
 ) -> Reply:
-    """The answer to a question.
+    """Returns the answer of an endpoint to a request.
 
     Raises:
-        CommtuneError: a parameter is wrong, or there is no answer.
+        CommtuneError: a parameter is invalid, or there is no answer.
     """
     values = given.read_parameters(question.parameters, query)
     parts = given.read_parameters(question.in_path, list(path.items()))

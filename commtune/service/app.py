@@ -1,4 +1,4 @@
-"""The application: who may ask, what is refused before anything is looked up, and the routes."""
+"""The ASGI application: its routes, and the checks of tokens and requests before them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from commtune.service.parameters import read_parameters
 from commtune.service.rendering import show_problem
 from commtune.service.replies import Problem, Reply, json_reply, make_problem, problem_of
 
-#: Bytes of a path with its query, and parameters in it.
+#: The longest path with its query, bytes, and the most parameters in it.
 _LONGEST = 4096
 _MOST_PARAMETERS = 32
 
@@ -38,12 +38,13 @@ _Make = Callable[[Request], Reply]
 
 
 class Service:
-    """One database, served.
+    """A service of a database over HTTP.
 
     Args:
-        db: as ``--db`` has it.
-        prefix: of all paths, such as ``/commtune``; empty without.
-        control: who may end campaigns; ``None`` for a service that only reads.
+        db: the database, as for ``--db``.
+        tokens: the token for reading.
+        prefix: prefix of all paths, such as ``/commtune``, or empty.
+        control: the token for ending campaigns; ``None`` for a read-only service.
     """
 
     def __init__(
@@ -56,16 +57,16 @@ class Service:
         self.viewers, self.metrics = live.Viewers(), Metrics()
 
     def application(self) -> ASGIApp:
-        """What a server runs."""
+        """Returns the ASGI application."""
         return _Gate(Router(self.routes(), redirect_slashes=False, default=_find_nothing), self)
 
     def close(self) -> None:
-        """Closes what is kept open for questions."""
+        """Closes the connections to the database."""
         self.changes.close()
         self._connections.close()
 
     def routes(self) -> list[Route]:
-        """All that can be asked."""
+        """Returns all routes."""
         document = json_reply(openapi_document(self.prefix, has_control=self.control is not None))
         controls = [control.CANCEL, f"{api.PREFIX}{control.CANCEL}"] if self.control else []
         return [
@@ -121,7 +122,7 @@ class Service:
         return answer
 
     def _may_control(self, request: Request) -> bool:
-        """Whether a page for this browser has what ends campaigns."""
+        """Whether a page for this browser may have a button that ends campaigns."""
         return self.control is not None and self.control.admits("", request.cookies)
 
     async def _cancel(self, request: Request) -> Response:
@@ -169,7 +170,11 @@ class Service:
 
 
 def _read_query(scope: Scope) -> list[tuple[str, str]]:
-    """What stands behind the question mark."""
+    """Returns the query parameters.
+
+    Raises:
+        UserError: the query is malformed, or has too many parameters.
+    """
     try:
         return parse_qsl(
             scope["query_string"].decode("ascii"),
@@ -184,7 +189,7 @@ def _read_query(scope: Scope) -> list[tuple[str, str]]:
 
 
 def _refuse_parameters(request: Request) -> Response | None:
-    """Refuses parameters on routes that take none."""
+    """Returns an error response if there are query parameters, for routes without any."""
     try:
         read_parameters((), _read_query(request.scope))
     except UserError as error:
@@ -209,14 +214,14 @@ async def _find_nothing(scope: Scope, receive: Receive, send: Send) -> None:
 
 
 def _told(scope: Scope, found: Problem) -> Reply:
-    """A problem as JSON below the API, and as a page elsewhere."""
+    """Returns a problem as JSON for paths of the API, and as a page for others."""
     if scope["path"].startswith("/api/"):
         return found.reply()
     return show_problem(found, scope.get("commtune.prefix", ""))
 
 
 class _Gate:
-    """Refuses what no route should see, asks for the token, and says what went wrong."""
+    """Middleware that refuses invalid requests, checks tokens, and handles unexpected errors."""
 
     def __init__(self, inner: ASGIApp, service: Service) -> None:
         self._inner, self._service = inner, service
@@ -241,7 +246,7 @@ class _Gate:
         except Busy:
             await _response(_told(scope, _BUSY))(scope, receive, sending)
         except Exception:
-            # Its text could hold anything: it goes to the log, and not to the reader.
+            # Its text could contain secrets, so it is logged, but not sent.
             _LOG.exception("a request failed")
             if started:
                 raise
@@ -249,7 +254,7 @@ class _Gate:
             await _response(_told(scope, failed))(scope, receive, sending)
 
     def _inspect(self, scope: Scope) -> tuple[Reply | None, Scope]:
-        """A refusal, or the scope with its path below the prefix."""
+        """Returns a refusal or ``None``, and the scope with its path below the prefix."""
         path, prefix = scope["path"], self._service.prefix
         query = scope["query_string"]
         scope = {**scope, "path": path.removeprefix(prefix) or "/", "raw_path": None}
@@ -297,7 +302,7 @@ class _Gate:
         )
 
     def _trade(self, scope: Scope, word: str, tokens: Tokens) -> Reply | None:
-        """A cookie for a good token, and the same page without the token in its address."""
+        """Redirects to the same page without the token in its URL, and sets a cookie instead."""
         try:
             asked = _read_query(scope)
         except UserError as error:
@@ -320,5 +325,5 @@ _NEW_TOKEN = "commtune serve prints a new one at each start"
 
 
 def _local(path: str) -> str:
-    """A path on this host: with two slashes in front it would name another one."""
+    """Returns a path on this host: with two leading slashes it would be another host."""
     return "/" + quote(path.lstrip("/\\"), safe="/", errors="replace")

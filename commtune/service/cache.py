@@ -1,4 +1,4 @@
-"""Keeps replies for a moment, so that a thousand who ask the same at once cost one question."""
+"""Caches replies for a short time, so that a thousand equal requests cost one query."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from anyio import CapacityLimiter, to_thread
 
 from commtune.service.replies import Reply
 
-#: A reply is at most this old, in seconds; or, where it took long to make, as old as keeps the
-#: service below a twentieth of a core for it: campaigns may measure on this machine.
+#: The lifetime of a reply, seconds; or this factor times the seconds that it took, within the
+#: maximum. So a reply uses at most a twentieth of a core: campaigns may measure on this machine.
 _KEPT_S = 1.0
 _COSTS = 20.0
 _LONGEST_S = 60.0
-#: Bytes and replies that are kept.
+#: The size of the cache, in bytes and in replies.
 _MOST_BYTES = 64 << 20
 _MOST_REPLIES = 2048
 
 
-#: A reply, the version that it is of, and the seconds that it took.
+#: A reply, its version, and the seconds that it took.
 _Made = tuple[Reply, Hashable, float]
 
 
@@ -35,15 +35,15 @@ class _Kept:
 
 
 class Busy(Exception):
-    """So many different questions wait for an answer that no other is taken."""
+    """Too many different requests are waiting."""
 
 
 class Cache:
-    """Replies by what was asked; whoever asks what is being made waits for that.
+    """A cache of replies by request, in which equal requests at the same time share one reply.
 
     Args:
-        threads: questions that are asked of the database at once.
-        most: different questions that are asked, or wait to be.
+        threads: the most queries of the database at once.
+        most: the most different requests that are running or waiting.
     """
 
     def __init__(self, threads: int = 4, most: int = 2500) -> None:
@@ -58,14 +58,14 @@ class Cache:
         make: Callable[[], Reply],
         version: Callable[[], Hashable] = lambda: None,
     ) -> Reply:
-        """The reply to a question, made in a thread if there is none that is young enough.
+        """Returns the cached reply of a request, or makes it in a thread.
 
         Args:
-            version: of what the reply is made of. While it stays the same the reply is kept;
-                ``None`` is never the same.
+            version: returns the version of the data. An expired reply is used again if its
+                version is still the same, and not ``None``.
 
         Raises:
-            Busy: too many other questions wait.
+            Busy: too many other requests are waiting.
         """
         found = self._kept.get(key)
         if found is None or found.until < time.monotonic():
@@ -75,7 +75,7 @@ class Cache:
             self._drop(key)
             renew = partial(_renew, found, make, version)
             found = self._kept[key] = _Kept(asyncio.create_task(self._make(key, renew)))
-        # Shielded: one who goes away takes nothing from the others who wait.
+        # Shielded, because other requests may wait for the task if this one is cancelled.
         return await asyncio.shield(found.task)
 
     async def _make(self, key: Hashable, renew: Callable[[], _Made]) -> Reply:
@@ -95,7 +95,7 @@ class Cache:
         return reply
 
     def _make_room(self) -> None:
-        # The oldest first; those that are being made stay.
+        # Drops the oldest first, but none that are still being made.
         while self._bytes > _MOST_BYTES or len(self._kept) > _MOST_REPLIES:
             oldest = next((key for key, one in self._kept.items() if one.task.done()), None)
             if oldest is None:
@@ -111,12 +111,12 @@ class Cache:
 def _renew(
     found: _Kept | None, make: Callable[[], Reply], version: Callable[[], Hashable]
 ) -> _Made:
-    """The reply that was found if it is of the same version, else a new one."""
-    # Asked for first: what is written meanwhile may not be in the reply.
+    """Returns the cached reply if its version is still the same, or else a new one."""
+    # Read before the reply is made, which may lack data that are written meanwhile.
     now = version()
     if found is not None and now is not None and found.version == now:
         return found.task.result(), now, 0.0
     began = time.monotonic()
     reply = make()
-    # What went wrong may be right in a moment, without a write.
+    # Errors have no version, because their cause may vanish without a write.
     return reply, now if reply.status == 200 else None, time.monotonic() - began

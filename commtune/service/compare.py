@@ -1,4 +1,4 @@
-"""Two campaigns, or two systems, side by side: what is best by each of them, size by size."""
+"""The page that compares the best configurations of two campaigns or systems by size."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from commtune.service import parameters as given
 from commtune.service.rendering import evidence_table, is_shown, point_rows, render_page
 from commtune.service.replies import Reply
 
-#: Differences that are listed.
+#: The most differences that are listed.
 _MOST = 60
 _FILTERS = ("nodes", "ranks", "system", "backend", "campaign")
 
 
 @dataclass(frozen=True)
 class _Side:
-    """One of the two.
+    """One of the two campaigns or systems.
 
     Attributes:
-        described: what was measured where; what differs in it is listed.
-        answers: the best by size, bytes.
-        nothing: why there are none, in words.
+        described: its description, whose differences are listed.
+        answers: the best configurations by size (bytes).
+        nothing: a message why there are no answers.
     """
 
     letter: str
@@ -39,7 +39,7 @@ class _Side:
     nothing: str
 
     def rows(self, size: int) -> list[dict[str, Any]]:
-        """What it says of a size, as rows of a table."""
+        """Returns the table's rows for a size (bytes)."""
         found = self.answers.get(size)
         if found is None or not found.row.points:
             said = "not measured" if found is None else "no configuration was compared here"
@@ -52,7 +52,7 @@ class _Side:
 
 
 def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
-    """The page; a form alone until both sides are named."""
+    """Returns the page; it is only a form until both sides are chosen."""
     asked = given.read_parameters(given.COMPARE, query)
     asked["operation"] = asked["operation"] or Operation.ALLREDUCE
     choices = _choices(db)
@@ -78,7 +78,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
 
 
 def _choices(db: str) -> dict[str, dict[str, str]]:
-    """What can be compared: names by value, under the heading of their kind."""
+    """Returns the options of the form: names by value, grouped by heading."""
     campaigns = [one.name for one, _ in stored.list_campaigns(db, ask_slurm=False)]
     systems = [one for one, _ in list_systems(db)] if campaigns else []
     return {

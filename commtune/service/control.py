@@ -1,7 +1,7 @@
-"""What a service with ``--control`` may change: it ends a campaign, and nothing else.
+"""The only change that a service with ``--control`` can make: it ends a campaign.
 
-It has a token of its own, and only POST needs it. A program sends the token as a header. A
-browser has a cookie for it, and must come from a page of this service.
+This is a POST with a separate token. A program sends the token as a header. A browser has a cookie
+for it, and the request must come from a page of this service.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from commtune.service.api import PREFIX
 from commtune.service.auth import Tokens
 from commtune.service.replies import Problem, make_problem
 
-#: Of the API, and of the pages, whose answer leads back to the campaign.
+#: The path, both below the API's prefix and for pages, where the response is a redirect.
 CANCEL = "/campaigns/{campaign}/cancel"
 _PATHS = re.compile(rf"(?P<api>{PREFIX})?/campaigns/[^/]+/cancel")
 _LOG = logging.getLogger("commtune.service")
 
-#: For the OpenAPI document.
+#: The schema of the response in the OpenAPI document.
 SCHEMA: Mapping[str, object] = {
     "type": "object",
     "required": ["campaign", "message"],
@@ -40,8 +40,8 @@ def is_control(path: str) -> bool:
 
 
 def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | None:
-    """Why a request must not change anything; ``None`` if it may."""
-    # The API takes no cookies: no form of another page reaches it.
+    """Returns why a request must not change anything; ``None`` if it may."""
+    # The API accepts no cookies, so that forms on other sites can't use it (CSRF).
     is_api = path.startswith(PREFIX)
     cookies = {} if is_api else cookie_parser(headers.get("cookie", ""))
     bearer = headers.get("authorization", "")
@@ -49,7 +49,7 @@ def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | Non
         return make_problem(
             401, "the control token is needed", "commtune serve --control prints it at its start"
         )
-    # SameSite doesn't tell ports apart, so that a cookie alone proves nothing about the page.
+    # SameSite ignores ports, so that a cookie doesn't prove that the page is of this service.
     origin = headers.get("origin")
     if origin is None and tokens.admits(bearer, {}):
         return None
@@ -63,12 +63,12 @@ def refuse_control(tokens: Tokens, path: str, headers: Headers) -> Problem | Non
 
 
 def cancel(name: str, db: str) -> str:
-    """Ends a campaign as ``commtune cancel`` does; returns what was ended, in words.
+    """Ends a campaign like ``commtune cancel``; returns a message about what was ended.
 
     Raises:
-        CommtuneError: as ``end_campaign``.
+        CommtuneError: as for ``end_campaign``.
     """
-    # Here: who only reads doesn't wait for all that runs campaigns.
+    # Imported here, because a read-only service doesn't need the code that runs campaigns.
     from commtune.app.campaigns.cancelling import end_campaign
 
     said = end_campaign(name, db)

@@ -1,4 +1,4 @@
-"""A campaign while it is watched: what its page shows, and its changes as server-sent events."""
+"""The live state of a campaign on its page, and event streams (server-sent events) of it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ from commtune.errors import CommtuneError
 from commtune.model import JobRecord
 from commtune.service.replies import Reply, json_reply, make_problem, problem_of
 
-#: Seconds between two looks, and between two signs of life where nothing changes.
+#: Seconds between two polls of the state, and between two keep-alive comments without a change.
 _LOOK_S, _SIGN_S = 1.0, 15.0
-#: A stream ends after so many seconds; the browser comes back by itself.
+#: The longest duration of a stream, seconds; the browser then reconnects by itself.
 _STREAM_S = 1800.0
-#: Jobs that are listed one by one.
+#: The most jobs that are listed.
 _JOBS = 20
-#: Streams at once.
+#: The most streams at once.
 _MOST = 200
 
 
 def describe_live(found: CampaignProgress) -> dict[str, Any]:
-    """What a page shows of a campaign that may go on meanwhile, in words."""
+    """Returns the texts that the page of a campaign shows and updates."""
     summary = found.summary
     hours, budget = summary.node_hours, node_hours_budget(summary.settings)
     of = "" if budget is None else f" of {text.format_node_hours(budget)}"
@@ -67,7 +67,7 @@ def describe_live(found: CampaignProgress) -> dict[str, Any]:
 
 
 def _job_cells(job: JobRecord) -> dict[str, str]:
-    """A job as a row of the queue: as the controller last saw it."""
+    """Returns a job as a row of the table of jobs, as the controller last saw it."""
     since = job.prepared_at if job.started_at is None else job.started_at
     return {**describe_job(job), "since": _clock(since)}
 
@@ -96,7 +96,7 @@ def _phase(one: PhaseProgress) -> dict[str, Any]:
 
 
 def run_cells(run: RunLine) -> dict[str, str]:
-    """A run as a row of a table."""
+    """Returns a run as a row of a table."""
     settings = " ".join(f"{name}={value}" for name, value in run.environment.items())
     return {
         "run": run.run_id,
@@ -110,7 +110,7 @@ def run_cells(run: RunLine) -> dict[str, str]:
 
 
 def read_live(name: str, db: str) -> Reply:
-    """What a page shows now, as JSON; or why that can't be read."""
+    """Returns the live state of a campaign as JSON, or the error."""
     try:
         return json_reply(describe_live(read_progress(name, db)))
     except CommtuneError as error:
@@ -118,23 +118,23 @@ def read_live(name: str, db: str) -> Reply:
 
 
 def tell_fault(words: str, status: int) -> Reply:
-    """Why a page can show nothing new."""
+    """Returns an error in the form that the page's script shows."""
     return json_reply({"fault": words}, status)
 
 
 class Viewers:
-    """Those who watch campaigns now."""
+    """The open event streams of campaigns."""
 
     def __init__(self) -> None:
         self.count = 0
         self._end = asyncio.Event()
 
     def end(self) -> None:
-        """Ends all streams: the service stops."""
+        """Ends all streams, because the service stops."""
         self._end.set()
 
     async def follow(self, request: Request, look: Callable[[], Awaitable[Reply]]) -> Response:
-        """A stream of events: one at the beginning, and one after each change."""
+        """Returns an event stream with the current state, and with each change of it."""
         if self.count >= _MOST:
             busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
             refused = busy.reply()
@@ -160,7 +160,7 @@ class Viewers:
                     break
                 now = (await look()).body
                 if now != last:
-                    # JSON has no line ends of its own, so that one line of data holds it.
+                    # The JSON has no line breaks, so that it is a single line of data.
                     yield b"data: " + now + b"\n\n"
                 elif time.monotonic() - said_at > _SIGN_S:
                     yield b": still here\n\n"

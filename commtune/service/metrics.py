@@ -1,4 +1,4 @@
-"""What Prometheus asks for: requests and their times, and the campaigns by state."""
+"""Metrics for Prometheus: requests and their times, and the campaigns by state."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from commtune import __version__
 from commtune.app.campaigns import stored
 from commtune.app.campaigns.stored import CampaignState
 
-#: As its text format demands.
+#: The media type of Prometheus' text format.
 KIND = "text/plain; version=0.0.4; charset=utf-8"
-#: Upper ends of the histogram, seconds.
+#: The upper bounds of the histogram's buckets, seconds.
 _BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 
 
 class Metrics:
-    """What the service did since its start."""
+    """Counters of requests since the start of the service."""
 
     def __init__(self) -> None:
         self._statuses: Counter[int] = Counter()
@@ -28,18 +28,18 @@ class Metrics:
         """Counts a request.
 
         Args:
-            seconds: until its reply began.
+            seconds: time until its reply began.
         """
         self._statuses[status] += 1
         self._times[bisect_left(_BOUNDS, seconds)] += 1
         self._sum_s += seconds
 
     def describe(self, states: Mapping[str, int], viewers: int) -> str:
-        """All of it, as Prometheus reads it.
+        """Returns all metrics in Prometheus' text format.
 
         Args:
-            states: how many campaigns are in each state.
-            viewers: pages that follow a campaign now.
+            states: number of campaigns by state.
+            viewers: number of open event streams.
         """
         return "".join(f"{line}\n" for line in self._lines(states, viewers))
 
@@ -69,6 +69,6 @@ def _head(name: str, kind: str, help: str) -> Iterator[str]:
 
 
 def count_states(db: str) -> dict[str, int]:
-    """How many campaigns are in each state; those that none is in, too."""
+    """Returns the number of campaigns by state, also for states without any."""
     found = Counter(one.state for one, _ in stored.list_campaigns(db, ask_slurm=False))
     return {str(state): found[state] for state in CampaignState}

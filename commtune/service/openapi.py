@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the same table that answers."""
+"""Generates the OpenAPI document from the table of endpoints."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _STATUSES = ("400", "401", "404", "409", "414", "500", "503")
 
 
 def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str, Any]:
-    """The document for a service below a path prefix.
+    """Returns the OpenAPI document of a service below a path prefix.
 
     Args:
-        has_control: it may end campaigns.
+        has_control: whether the service can end campaigns.
     """
     asked: dict[str, Any] = {one.path: {"get": _operation(one)} for one in QUESTIONS}
     more = {control.CANCEL: {"post": _cancel()}} if has_control else {}
@@ -59,7 +59,7 @@ def openapi_document(prefix: str = "", *, has_control: bool = False) -> dict[str
 
 
 def _cancel() -> dict[str, Any]:
-    """What ends a campaign, as it is asked for by programs."""
+    """Returns the operation that ends a campaign."""
     done = {"content": {"application/json": {"schema": dict(control.SCHEMA)}}}
     return {
         "summary": "Ends a campaign's jobs, or its controller on the service's machine",

@@ -1,4 +1,4 @@
-"""Pages for people, made here of what is stored; all text of it is escaped."""
+"""The web pages, which are rendered from the database; all stored text is escaped."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from commtune.service.rendering import HTML, evidence_table, is_shown, point_row
 from commtune.service.replies import REPORT_POLICY, Reply
 
 _RUNS_A_PAGE = 100
-#: A form of which nothing is filled in.
+#: The values of empty forms.
 _NOT_ASKED = {one.name: "" for one in given.BEST}
 _NOT_ZOOMED = {one.name: "" for one in given.ZOOM}
 
@@ -35,7 +35,7 @@ def _file(package: str, name: str, kind: str) -> Reply:
     return Reply(resources.files(package).joinpath(name).read_bytes(), kind)
 
 
-#: All files that are served as they are: from the package, and by these names only.
+#: The static files, all from the package.
 STATIC = {
     "style.css": _file("commtune.report", "templates/style.css", "text/css; charset=utf-8"),
     "service.css": _file("commtune.service", "static/service.css", "text/css; charset=utf-8"),
@@ -46,13 +46,13 @@ STATIC = {
 
 @dataclass(frozen=True)
 class Page:
-    """A page.
+    """A web page.
 
     Attributes:
-        show: makes it of the database, the prefix of all links, the path's parts and the query.
-        is_slow: takes seconds; only one such is made at a time.
-        is_stored: nothing but the database decides it, as for questions of the API.
-        has_control: is told (``may_cancel``) whether its reader may end campaigns.
+        show: renders it, from the database, the prefix of links, the path's parts and the query.
+        is_slow: whether rendering takes seconds; only one such page is rendered at a time.
+        is_stored: whether it depends on the database alone, as in ``api.Question``.
+        has_control: whether ``show`` takes ``may_cancel``: whether this user may end campaigns.
     """
 
     path: str
@@ -129,7 +129,7 @@ def _campaign(
         asked=_NOT_ZOOMED | dict(query),
         may_cancel=may_cancel,
     )
-    # Where no referrer is sent, browsers don't say either which page a form is of.
+    # With "no-referrer", browsers hide the Origin of a form, which refuse_control checks.
     return replace(page, headers={"referrer-policy": "same-origin"}) if may_cancel else page
 
 
@@ -190,7 +190,7 @@ def _profile(answer: stored.ProfileAnswer, zoom: Mapping[str, Any]) -> dict[str,
 def _inside(
     profile: Profile, zoom: Mapping[str, Any], points: Sequence[PointEvidence] | None = None
 ) -> list[PointEvidence]:
-    """The points of a profile, or others, at sizes of its range that are asked for."""
+    """Returns the points of a profile, or the given ones, in its range and in ``zoom``."""
     return [
         point
         for point in (profile.points if points is None else points)

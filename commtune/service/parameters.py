@@ -1,4 +1,4 @@
-"""Parameters of questions: declared once, checked here, and told in the OpenAPI document."""
+"""Declares, parses and documents (OpenAPI) the parameters of endpoints and pages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from commtune.documents.quantities import QuantityError, parse_bytes
 from commtune.errors import UserError
 from commtune.model import Backend, Operation, Outcome, Phase
 
-#: Characters of a value: longer than any name that is stored.
+#: The longest value, in characters: longer than any stored name.
 _LONGEST = 300
 _LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a question.
+    """A parameter of an endpoint.
 
     Attributes:
-        read: makes its value of what was written; raises UserError.
-        schema: of its text, as OpenAPI has it.
+        read: parses its text, or raises UserError.
+        schema: its OpenAPI schema.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Parameter:
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
     def document(self, place: str = "query") -> dict[str, Any]:
-        """Its part of the OpenAPI document."""
+        """Returns its part of the OpenAPI document."""
         return {
             "name": self.name, "in": place, "required": self.required or place == "path",
             "description": self.help, "schema": dict(self.schema),
@@ -42,7 +42,7 @@ class Parameter:
 def word_parameter(
     name: str, help: str, words: Sequence[str], *, required: bool = False
 ) -> Parameter:
-    """A parameter that is one of these words."""
+    """Returns a parameter that is one of these words."""
 
     def read(written: str) -> str:
         if written not in words:
@@ -56,7 +56,7 @@ def word_parameter(
 
 
 def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> Parameter:
-    """A whole number from ``low`` to ``high``."""
+    """Returns a parameter that is an integer from ``low`` to ``high``."""
 
     def read(written: str) -> int:
         digits = written.isascii() and written.isdigit() and len(written) < 20
@@ -71,13 +71,13 @@ def _number_parameter(name: str, help: str, low: int, high: int = _LARGEST) -> P
 
 
 def text_parameter(name: str, help: str, *, required: bool = False) -> Parameter:
-    """A parameter that is any text that a name can be."""
+    """Returns a parameter that is any text, up to the length of names."""
     schema = {"type": "string", "maxLength": _LONGEST}
     return Parameter(name, help, required=required, schema=schema)
 
 
 def _size_parameter(name: str, help: str) -> Parameter:
-    """A message size, bytes."""
+    """Returns a parameter that is a message size, bytes."""
 
     def read(written: str) -> int:
         try:
@@ -101,7 +101,7 @@ _MIN_PAIRS = _number_parameter("min_pairs", "with so many pairs at each size, at
 _MIN_DAYS = _number_parameter("min_days", "confirmed on so many days, at least", 1)
 _MIN_SESSIONS = _number_parameter("min_sessions", "confirmed in so many sessions, at least", 1)
 _MIN_NODES = _number_parameter("min_nodes", "confirmed on so many different nodes, at least", 1)
-#: What answers are picked by, where they are read.
+#: The conditions of ``find_candidates``.
 FILTERS = (
     _RANKS,
     NODES,
@@ -115,10 +115,10 @@ FILTERS = (
 )
 BEST = (OPERATION, BYTES, _STACK, _OTHERS, *FILTERS)
 
-#: In a path.
+#: A path parameter.
 NUMBER = _number_parameter("number", "a profile's number (id)", 1)
 
-#: What of a table is shown.
+#: The range of sizes that tables show.
 ZOOM = (
     _size_parameter("from", "only sizes from here up"),
     _size_parameter("to", "only up to here"),
@@ -155,10 +155,10 @@ EXPORT = (_ACCEPT, _UNGUARDED)
 def read_parameters(
     declared: Sequence[Parameter], given: Sequence[tuple[str, str]]
 ) -> dict[str, Any]:
-    """The values of all declared parameters; ``None`` for those that are not given, or empty.
+    """Returns the values of all declared parameters; ``None`` for missing and empty ones.
 
     Raises:
-        UserError: one is unknown, given twice, missing, too long or wrong.
+        UserError: a parameter is unknown, repeated, too long or invalid, or one is missing.
     """
     known = {one.name: one for one in declared}
     found: dict[str, Any] = dict.fromkeys(known)
@@ -171,7 +171,7 @@ def read_parameters(
             raise UserError(f"{name} is given twice", hint="give it once")
         if len(written) > _LONGEST:
             raise UserError(f"{name} is too long", hint=f"at most {_LONGEST} characters")
-        # A form sends the fields that were left empty.
+        # A form also sends its empty fields.
         found[name] = known[name].read(_plain(name, written)) if written else None
     missing = [one.name for one in declared if one.required and found[one.name] is None]
     if missing:
@@ -180,7 +180,7 @@ def read_parameters(
 
 
 def _plain(name: str, written: str) -> str:
-    # Neither is in a name, and PostgreSQL refuses both.
+    # No name contains NUL or surrogates, and PostgreSQL refuses them.
     if "\0" in written or any("\ud800" <= letter <= "\udfff" for letter in written):
         raise UserError(f"{name} is no plain text", hint="UTF-8 without NUL characters")
     return written

@@ -1,4 +1,4 @@
-"""How pages are made: templates with all stored text escaped, and rows of evidence."""
+"""Renders templates, with all stored text escaped, and tables of evidence."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from commtune.service.replies import Problem, Reply
 from commtune.tuner.outcome.displayed_points import displayed_points
 
 HTML = "text/html; charset=utf-8"
-#: Ends of the axis of speedups: the nearest that holds all intervals, else the last.
+#: Upper ends of the axis of speedups: the smallest that contains all intervals, or else the last.
 _AXES = (1.02, 1.05, 1.1, 1.2, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 
 
 def render_page(template: str, prefix: str, status: int = 200, **values: Any) -> Reply:
-    """A page.
+    """Returns a rendered template as an HTML reply.
 
     Args:
-        prefix: of all links.
+        prefix: prefix of all links.
     """
     made = _environment().get_template(template).render(prefix=prefix, **values)
     return Reply(made.encode("utf-8", "replace"), HTML, status)
@@ -35,7 +35,7 @@ def render_page(template: str, prefix: str, status: int = 200, **values: Any) ->
 @cache
 def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
-        # Some parts are those of the report.
+        # Some templates are shared with the report.
         loader=jinja2.ChoiceLoader(
             [
                 jinja2.PackageLoader("commtune.service"),
@@ -47,7 +47,7 @@ def _environment() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    # Slashes too: a name is one part of a path.
+    # Slashes are quoted, too, because a name is a single part of a path.
     environment.filters["part"] = lambda name: quote(str(name), safe="", errors="replace")
     environment.filters |= FILTERS
     environment.globals |= {"version": __version__, "interval": _interval}
@@ -55,7 +55,7 @@ def _environment() -> jinja2.Environment:
 
 
 def show_problem(found: Problem, prefix: str) -> Reply:
-    """What went wrong, as a page."""
+    """Returns a problem as a page."""
     page = render_page("problem.html", prefix, found.status, problem=found)
     return Reply(page.body, page.kind, page.status, found.headers)
 
@@ -63,11 +63,11 @@ def show_problem(found: Problem, prefix: str) -> Reply:
 def point_rows(
     points: Sequence[PointEvidence], side: str = "", more: Sequence[str] = ()
 ) -> list[dict[str, Any]]:
-    """Rows of a table of evidence, of the points that are displayed.
+    """Returns the rows of a table of evidence, for the points that are displayed.
 
     Args:
-        side: whose they are, where a table has those of several.
-        more: further cells.
+        side: their source, for tables with several.
+        more: further cells of each row.
     """
     return [_row(point) | {"side": side, "more": more} for point in displayed_points(points)]
 
@@ -88,7 +88,7 @@ def _row(point: PointEvidence) -> dict[str, Any]:
 
 
 def evidence_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Rows as a table has them: by size, with the axis that all their intervals share."""
+    """Returns the data of a table: rows by size, and the common axis of their intervals."""
     by_size = groupby(sorted(rows, key=lambda row: row["bytes"]), key=lambda row: row["size"])
     ends = [end for row in rows for end in (row["low"], row["high"]) if 0 < end < math.inf]
     far = max((max(end, 1 / end) for end in ends), default=1.0)
@@ -97,13 +97,13 @@ def evidence_table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def is_shown(size: int, zoom: Mapping[str, Any]) -> bool:
-    """Whether a size (bytes) is among those that are asked for, by ``parameters.ZOOM``."""
+    """Whether a size (bytes) is in the range that ``parameters.ZOOM`` selects."""
     low, high = zoom["from"], zoom["to"]
     return (low is None or size >= low) and (high is None or size <= high)
 
 
 def _interval(low: float, high: float, axis: float) -> tuple[float, float]:
-    """Where an interval begins and ends on a logarithmic axis 120 wide, 1 in the middle."""
+    """Returns both ends of an interval on a logarithmic axis from 0 to 120, with 1 at 60."""
     ends = (max(1 / axis, min(end, axis)) for end in (low, high))
     left, right = (60 + 60 * math.log(end, axis) for end in ends)
     return round(left, 1), round(max(right, left + 1), 1)

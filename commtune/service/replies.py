@@ -1,4 +1,4 @@
-"""What goes out: JSON, errors in words, ETags, and the headers that every reply has."""
+"""HTTP replies: JSON, errors, ETags, and the headers of every reply."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from typing import Any
 from commtune.errors import CODES, CommtuneError
 from commtune.formatting import without_infinities
 
-#: Nothing but our own files, and no inline script or style: stored text can't run.
+#: Allows only files of this service, and no inline script or style: stored text can't be executed.
 _POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; "
     "img-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-#: The report carries its own style, and has no script.
+#: The report has inline style, and no script.
 REPORT_POLICY = (
     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; sandbox allow-same-origin"
@@ -40,13 +40,13 @@ _CODES = {
     401: "unauthorized", 403: "forbidden", 404: "not-found", 405: "method-not-allowed",
     414: "too-long", 431: "too-large", 500: "internal-error", 503: "busy",
 }  # fmt: skip
-#: What stands in the ``code`` of an error.
+#: The values of ``code`` in errors.
 ERROR_CODES = sorted({*_STATUSES, *_CODES.values()})
 
 
 @dataclass(frozen=True)
 class Reply:
-    """A whole reply; the same bytes have the same ETag."""
+    """A complete reply, whose ETag is a hash of its body."""
 
     body: bytes
     kind: str = "application/json"
@@ -58,13 +58,13 @@ class Reply:
         return f'"{hashlib.sha256(self.body).hexdigest()[:32]}"'
 
     def all_headers(self) -> dict[str, str]:
-        """Those of every reply among them."""
+        """Returns its headers, with those of every reply."""
         own = {"content-type": self.kind, "content-length": str(len(self.body))}
         tag = {"etag": self.etag} if self.status == 200 else {}
         return {**_HEADERS, **own, **tag, **self.headers}
 
     def unless_known(self, if_none_match: str) -> Reply:
-        """An empty 304 where the reader has these bytes already."""
+        """Returns this reply, or an empty 304 if the client has this body already."""
         known = {tag.strip().removeprefix("W/") for tag in if_none_match.split(",")}
         if self.status != 200 or not known & {self.etag, "*"}:
             return self
@@ -72,10 +72,10 @@ class Reply:
 
 
 def json_reply(data: Any, status: int = 200, **headers: str) -> Reply:
-    """Data as JSON; ``null`` stands where JSON has no word for a number."""
+    """Returns data as a JSON reply, with null for infinities and NaN."""
     try:
         body = json.dumps(data, allow_nan=False, default=_plain)
-    except ValueError:  # infinities are rare, and to look for them takes as long as all the rest
+    except ValueError:  # infinities are rare, and a search for them would double the time
         body = json.dumps(without_infinities(data), allow_nan=False, default=_plain)
     return Reply(body.encode(), status=status, headers=headers)
 
@@ -88,10 +88,12 @@ def _plain(value: Any) -> Any:
 
 @dataclass(frozen=True)
 class Problem:
-    """What went wrong, for a program and for a person.
+    """An error of a request.
 
     Attributes:
-        hint: what to do.
+        status: the HTTP status.
+        code: its name for programs, one of ``ERROR_CODES``.
+        hint: what the user can do.
     """
 
     status: int
@@ -101,7 +103,7 @@ class Problem:
 
     @property
     def headers(self) -> Mapping[str, str]:
-        """What goes with it for programs."""
+        """The headers that its status requires."""
         return {
             401: {"www-authenticate": "Bearer"},
             405: {"allow": "GET, HEAD"},
@@ -109,13 +111,13 @@ class Problem:
         }.get(self.status, {})
 
     def reply(self) -> Reply:
-        """The problem as JSON."""
+        """Returns the problem as JSON."""
         said = {"code": self.code, "message": self.message, "hint": self.hint}
         return json_reply({"error": said}, self.status, **self.headers)
 
 
 def problem_of(error: CommtuneError) -> Problem:
-    """What an error of ours means over HTTP."""
+    """Returns the HTTP status and code for an error of commtune."""
     for code, kind in CODES.items():
         if isinstance(error, kind):
             return Problem(_STATUSES[code], code, error.message, error.hint)
@@ -123,10 +125,10 @@ def problem_of(error: CommtuneError) -> Problem:
 
 
 def make_problem(status: int, message: str, hint: str = "") -> Problem:
-    """What a status alone says."""
+    """Returns a problem whose code follows from its status."""
     return Problem(status, _CODES.get(status, "bad-request"), message, hint)
 
 
 def file_name(words: str, suffix: str) -> str:
-    """A name for a download, of what any file system and header takes."""
+    """Returns a name for a download, of characters that are valid in all file systems."""
     return f"{re.sub(r'[^A-Za-z0-9._-]+', '-', words)[:100] or 'profile'}.{suffix}"

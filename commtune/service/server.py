@@ -1,4 +1,4 @@
-"""Where the service listens, and its life there."""
+"""Opens the socket of the service, and runs the server on it."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from commtune.errors import EnvironmentFault, UserError, explain_os_error, os_re
 from commtune.service.app import Service
 from commtune.service.auth import Tokens
 
-#: Connections that may wait to be taken: a storm of jobs asks at once.
+#: The most connections that wait to be accepted: many jobs may start at once.
 _BACKLOG = 4096
-#: Open files that are enough, and those that are kept for the database and the program itself.
+#: The desired limit of open files, and those of them for the database and the program itself.
 _MOST_FILES, _OWN_FILES = 65536, 100
-#: Seconds that replies may take to end when the service is stopped.
+#: The seconds that running requests have when the service stops.
 _ENDS_S = 2
 _PREFIX = re.compile(r"(/[A-Za-z0-9._~-]+)*")
 _HOW = "write unix:PATH, 127.0.0.1:8765 or localhost:0 (any free port)"
@@ -31,7 +31,7 @@ _HOW = "write unix:PATH, 127.0.0.1:8765 or localhost:0 (any free port)"
 
 @dataclass(frozen=True)
 class Place:
-    """Where to listen: a Unix socket's path, or a host and a port."""
+    """An address to listen at: the path of a Unix socket, or a host and a port."""
 
     path: Path | None = None
     host: str = "127.0.0.1"
@@ -39,7 +39,7 @@ class Place:
 
     @property
     def is_local(self) -> bool:
-        """Whether only this machine can reach it."""
+        """Whether it can be reached from this machine only."""
         if self.path is not None or self.host == "localhost":
             return True
         try:
@@ -49,10 +49,10 @@ class Place:
 
 
 def read_place(written: str, *, allow_remote: bool) -> Place:
-    """``unix:PATH`` or ``HOST:PORT``; an IPv6 address stands in brackets.
+    """Parses ``unix:PATH`` or ``HOST:PORT``, with IPv6 addresses in brackets.
 
     Raises:
-        UserError: it is neither, or other machines could reach it and nobody allowed that.
+        UserError: it is neither, or not local although ``allow_remote`` is false.
     """
     if written.startswith("unix:"):
         path = written.removeprefix("unix:")
@@ -74,10 +74,10 @@ def read_place(written: str, *, allow_remote: bool) -> Place:
 
 
 def read_prefix(written: str) -> str:
-    """A path prefix without a slash at its end.
+    """Parses a path prefix, and removes a slash at its end.
 
     Raises:
-        UserError: it is no path.
+        UserError: it is no valid path.
     """
     prefix = written.rstrip("/")
     if not _PREFIX.fullmatch(prefix) or "/." in prefix:
@@ -87,11 +87,11 @@ def read_prefix(written: str) -> str:
 
 @contextmanager
 def listen_at(place: Place) -> Iterator[socket.socket]:
-    """A socket that listens there; the file of a Unix socket is removed afterwards.
+    """Yields a socket that listens at an address; a Unix socket's file is removed at the end.
 
     Raises:
-        UserError: something else is there, or another service listens there.
-        EnvironmentFault: the system refuses.
+        UserError: the path is another file, or the socket of a running service.
+        EnvironmentFault: the system refuses to open the socket.
     """
     if place.path is not None:
         with _unix_socket(place.path) as opened:
@@ -115,7 +115,7 @@ def listen_at(place: Place) -> Iterator[socket.socket]:
 def _unix_socket(path: Path) -> Iterator[socket.socket]:
     _clear(path)
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as opened:
-        # Made closed to others, and not closed afterwards.
+        # By umask, because with a later chmod other users could connect meanwhile.
         before = os.umask(0o177)
         try:
             opened.bind(str(path))
@@ -131,7 +131,7 @@ def _unix_socket(path: Path) -> Iterator[socket.socket]:
 
 
 def _clear(path: Path) -> None:
-    """Removes what a service that was killed left behind, and nothing else."""
+    """Removes the socket of a service that was killed; refuses any other file."""
     try:
         is_socket = stat.S_ISSOCK(path.lstat().st_mode)
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def _clear(path: Path) -> None:
 
 
 class _Server(uvicorn.Server):
-    """Ends the streams of pages first: it would wait for them, and they have no end."""
+    """A server that ends event streams on shutdown, for which it would wait otherwise."""
 
     def __init__(self, config: uvicorn.Config, service: Service) -> None:
         super().__init__(config)
@@ -164,9 +164,9 @@ class _Server(uvicorn.Server):
 
 
 def _allow_files() -> int:
-    """Raises the limit of open files, as far as it goes: 2,000 jobs that ask at once are as many.
+    """Raises the limit of open files as far as possible, and returns it.
 
-    Beyond it a connection is answered with 503.
+    Each connection is a file, and thousands of jobs may connect at once. More get a 503.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = _MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, _MOST_FILES)
@@ -188,10 +188,11 @@ def serve_database(
     """Serves a database until a signal ends it.
 
     Args:
-        db: as ``--db`` has it.
-        control: the token of who may end campaigns; ``None`` for nobody.
-        say: told once where the service is, when connections are taken.
-        stopping: told once how to end it from another thread.
+        db: the database, as for ``--db``.
+        token: the token for reading.
+        control: the token for ending campaigns; ``None`` for a read-only service.
+        say: called once with the URL, when connections are accepted.
+        stopping: called once with a function that ends the service from another thread.
     """
     with ExitStack() as opening:
         opened = opening.enter_context(listen_at(place))
@@ -201,7 +202,7 @@ def serve_database(
         opening.callback(service.close)
         config = uvicorn.Config(
             service.application(),
-            # An access log would have the token of a first visit.
+            # An access log would contain the token in the URL of a first visit.
             access_log=False,
             log_level="warning",
             server_header=False,

@@ -1,4 +1,4 @@
-"""Ending a campaign: its jobs, or its controller on this machine; what was measured is kept."""
+"""Ends the jobs of a campaign, or its controller on this machine; its measurements are kept."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from commtune.wiring.user_folders import Folders
 
 
 def cancel_campaign(name: str, db: str | None) -> Cancelled:
-    """Ends what of a campaign is with its scheduler; without one, its controller stops here.
+    """Cancels a campaign's jobs; without a scheduler, stops its controller on this machine.
 
     Raises:
         UnknownName: there is no such campaign.
         NotCancellable: it is another user's or another site's; or it has no scheduler, and its
             controller is gone, or not on this machine.
-        SchedulerFault: the scheduler gives no answer.
+        SchedulerFault: the scheduler doesn't answer.
     """
     folder = Folders.of_user().runs(name).parent
     try:
         stored = describe_campaign(database_url(db), name)
     except DatabaseFault as fault:
-        # SQLite can't even be read on a full disk where nobody has it open.
-        check_campaign_name(name)  # no other one may lead to a folder
+        # On a full disk, SQLite can't read a database that no other process has open.
+        check_campaign_name(name)  # an invalid name could be a path to any folder
         if not is_folder(folder):
             raise
         from commtune.wiring.slurm_submission import cancel_by_folder
@@ -50,7 +50,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
     with suppress(OSError):
         if Path(stored.folder).stat().st_uid != os.geteuid():
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
-    # Imported here: what writes is for campaigns with jobs only.
+    # Imported here, because only campaigns with jobs need SQLAlchemy.
     from commtune.db.connection.opening import opened_database, readable_database
     from commtune.wiring.slurm_submission import cancel_campaign as cancel_jobs
 
@@ -59,17 +59,17 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         with opened_database(db) as opened:
             return cancel(opened)
     except DatabaseFault as fault:
-        # A full disk keeps no job alive.
+        # Jobs can be cancelled even if the database can't be written, as on a full disk.
         with readable_database(db) as opened:
             return replace(cancel(opened), problem=fault.message)
 
 
 def end_campaign(name: str, db: str | None) -> str:
-    """The same for programs: returns what was ended, in words.
+    """Cancels a campaign for programs; returns a message about what was ended.
 
     Raises:
-        NotCancellable: also where nothing of it is with its scheduler.
-        EnvironmentFault: it could not be written down.
+        NotCancellable: as for ``cancel_campaign``, or it has no job.
+        EnvironmentFault: the cancellation could not be stored.
     """
     ended = cancel_campaign(name, db)
     ended.require_written(name)
@@ -79,10 +79,10 @@ def end_campaign(name: str, db: str | None) -> str:
 
 
 def _stop_controller(name: str, owner: LockOwner | None) -> str:
-    """Interrupts a controller as Ctrl-C does; returns which one.
+    """Interrupts a controller like Ctrl-C; returns its description.
 
     Raises:
-        NotCancellable: there is none that this user may interrupt from here.
+        NotCancellable: there is none that this user can interrupt from here.
     """
     if owner is None or death_of(owner, LockOwner.current(), 0.0, math.inf):
         raise NotCancellable(f"{name}: no controller works on it", hint="commtune status")
@@ -99,14 +99,14 @@ def _stop_controller(name: str, owner: LockOwner | None) -> str:
         raise NotCancellable(f"{name}: {who} is gone", hint="commtune status") from gone
     if user != os.geteuid():
         raise _of_another_user(f"{name}: its controller, {who},", name)
-    # A program that calls commtune handles signals in its own way. And who writes the database
-    # must not choose which process is ended.
+    # Other programs that use commtune handle signals in their own way. And a database that others
+    # can write must not determine which process is killed.
     if not any(Path(word).name in ("commtune", "commtune.cli") for word in command.split("\0")):
         raise NotCancellable(
             f"{name}: its controller, {who}, is not the command 'commtune'",
             hint=f"end it as you end that program; kill {owner.pid} ends it at once",
         )
-    # Not SIGINT: a shell's background jobs ignore that.
+    # Not SIGINT, which background jobs of a shell ignore.
     os.kill(owner.pid, signal.SIGTERM)
     return who
 

@@ -1,4 +1,4 @@
-"""What earlier campaigns found best, as configurations that a new one tries first."""
+"""Finds the best configurations of earlier campaigns, which a new one tries first."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from commtune.db.settings import learned_configurations
 from commtune.errors import NoAnswer, UnknownName
 from commtune.model import Configuration
 
-#: Each costs a run of the search, whatever is left of its budget.
+#: The most such configurations: each costs a run of the search.
 _MOST = 3
-#: What they may cost where they are wrong, of the search's runs.
+#: The largest share of the search's runs for them, as they may be wrong here.
 _SHARE = 0.1
 _NOTHING = (
     "note: nothing of the campaigns to learn from is tried first: they have no proven profile "
@@ -26,14 +26,14 @@ _NOTHING = (
 
 
 def find_proposals(spec: CampaignSpec, url: str) -> Callable[[CampaignSpec], CampaignSpec]:
-    """What puts the best of earlier campaigns, here and elsewhere, among what one tries first.
+    """Returns a function that adds the best of earlier campaigns to a campaign's first trials.
 
-    It is for the campaign as it will run: only what its space holds is tried, and how many follows
-    from its budget. A campaign that goes on has those that it began with, since what is new would
-    make it search again.
+    It is to be applied to the campaign after its space was fitted, as only configurations in the
+    space are tried, in a number that depends on the budget. A resumed campaign keeps those that it
+    began with, because new ones would restart its search.
 
     Raises:
-        CampaignError: there is no campaign of a name that it is to learn from.
+        CampaignError: there is no campaign of a name in ``learn_from``.
         DatabaseFault: the database can't be read.
     """
     if not spec.learn_from:
@@ -66,11 +66,11 @@ def _find(spec: CampaignSpec, url: str) -> Sequence[StoredProfile]:
 
 
 def _try_best(spec: CampaignSpec, found: Sequence[StoredProfile], url: str) -> CampaignSpec:
-    """The campaign with the most promising of these, each once."""
+    """Returns the campaign with the most promising configurations of these profiles."""
     plan = spec.plan
     learned: dict[Configuration, str] = {}
     for profile in found:
-        # Where it comes from is not trusted: this space has every value of it.
+        # The source of a profile is not trusted, so its values must all be in this space.
         if profile.configuration not in plan.first and not plan.space.check(profile.configuration):
             learned.setdefault(profile.configuration, profile.campaign)
     learned = dict(list(learned.items())[: _count(spec, url, found)])
@@ -80,7 +80,7 @@ def _try_best(spec: CampaignSpec, found: Sequence[StoredProfile], url: str) -> C
 
 
 def _count(spec: CampaignSpec, url: str, found: Sequence[StoredProfile]) -> int:
-    """How many are tried: few of the search's runs, as far as it is known how many these are."""
+    """Returns the number of configurations to try: a small share of the search's runs."""
     budget, limits = spec.plan.budget, [float(_MOST)]
     if budget.trials is not None:
         limits.append(_SHARE * budget.trials)

@@ -1,4 +1,4 @@
-"""Lists of what is stored: systems, stacks, and the runs of a campaign."""
+"""Lists stored systems and stacks, and the trials and runs of a campaign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commtune.errors import UnknownName
 
 
 def list_systems(db: str | None = None) -> list[tuple[SystemRecord, int]]:
-    """All machines, newest first, each with its number of campaigns.
+    """Returns all machines, newest first, each with its number of campaigns.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -21,7 +21,7 @@ def list_systems(db: str | None = None) -> list[tuple[SystemRecord, int]]:
 
 
 def list_stacks(db: str | None = None) -> list[tuple[StackRecord, int]]:
-    """All communication software, newest first, each with its number of campaigns.
+    """Returns all communication software, newest first, each with its number of campaigns.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -38,11 +38,11 @@ def list_runs(
     phase: str | None = None,
     outcome: str | None = None,
 ) -> list[RunLine]:
-    """Runs of a campaign, newest first.
+    """Returns runs of a campaign, newest first.
 
     Args:
-        before: only those older than the run of this number (``RunLine.id``).
-        limit: at most so many.
+        before: only runs older than the one of this number (``RunLine.id``).
+        limit: the most runs.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -55,7 +55,7 @@ def list_runs(
 def list_trials(
     campaign: str, db: str | None = None, *, first: int = 0, limit: int
 ) -> list[TrialLine]:
-    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``.
+    """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -65,10 +65,10 @@ def list_trials(
 
 
 def find_run(campaign: str, run: str, db: str | None = None) -> RunLine:
-    """A run of a campaign by its name, with the end of its output.
+    """Returns a run of a campaign by its name, with the end of its output.
 
     Raises:
-        UnknownName: there is no such campaign, or run in it.
+        UnknownName: there is no such campaign, or no such run in it.
     """
     url = database_url(db)
     found = listing.list_runs(url, describe_campaign(url, campaign).id, limit=1, run=run)

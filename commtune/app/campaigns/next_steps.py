@@ -1,4 +1,4 @@
-"""What happens next with a campaign on a scheduler, and what to type."""
+"""Describes what happens next with a campaign on a scheduler, and what the user can do."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from commtune.cluster.jobs.cancel_request import CancelRequest
 from commtune.model import JobKind, JobRecord, JobScheduler, JobStage
 from commtune.paths import exists
 
-#: Room without which a controller waits, bytes.
+#: Free disk space below which a controller waits, bytes.
 _LEAST_ROOM = 65536
-#: Jobs that somebody must do something about, and that are told.
+#: The most stuck jobs that are described.
 _MOST_STUCK = 3
 
 
 def describe_next_steps(
     campaign: CampaignSummary, *, is_old: bool, no_accounts: str = ""
 ) -> list[str]:
-    """Lines that say what is so, what happens next and what to type.
+    """Returns lines about problems, what happens next, and commands for the user.
 
     Args:
-        is_old: Slurm doesn't answer, and jobs may be over by now.
-        no_accounts: why slurmdbd gives no answer.
+        is_old: whether the scheduler doesn't answer, and jobs may be over by now.
+        no_accounts: why slurmdbd doesn't answer; empty if it does.
     """
     said = _full_disk(campaign)
     alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
@@ -45,7 +45,7 @@ def describe_next_steps(
         )
     if campaign.state in (CampaignState.FINISHED, CampaignState.STOPPED):
         return [*said, *_ending(campaign, [job for job in alive if job.number])]
-    # What is stuck says itself what to type.
+    # The lines of stuck jobs already have commands.
     return said + (stuck_jobs(campaign)[:_MOST_STUCK] or _progress(campaign, alive))
 
 
@@ -117,7 +117,7 @@ def _progress(campaign: CampaignSummary, alive: list[JobRecord]) -> list[str]:
 
 
 def _next_allocation(allocations: list[JobRecord], kind: JobScheduler) -> str:
-    """Who continues; of allocations, one runs, or waits, and the next may wait for its end."""
+    """Describes which job continues: of two allocations, the second waits for the first's end."""
     first, *others = sorted(allocations, key=lambda job: (job.started_at is None, job.prepared_at))
     if not first.number:
         return "the first job is submitted"

@@ -1,4 +1,4 @@
-"""Where a campaign stands now, from its database: what a page that is watched shows."""
+"""Reads the progress of a campaign from the database, for its live page."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from commtune.db.damage import DamagedRows
 from commtune.db.queries.description import describe_campaign
 from commtune.db.queries.listing import RunLine, best_single_run, count_phases, list_runs
 
-#: Runs that are listed, and that the pace is taken from.
+#: The number of latest runs that are listed, and used for the pace.
 _RECENT = 20
-#: A pause as long as this between two runs is no part of the pace, in seconds.
+#: Pauses between two runs that are at least this long don't count for the pace, seconds.
 _PAUSE_S = 600.0
 
 
 @dataclass(frozen=True)
 class PhaseProgress:
-    """A phase of a campaign.
+    """The progress of a phase of a campaign.
 
     Attributes:
-        measured_s: seconds that its runs took; what passed between them is not in it.
-        budget_s: wall seconds that it may take; ``None`` where it has no budget of its own.
+        measured_s: total time of its runs, without pauses between them, seconds.
+        budget_s: its budget of wall time, seconds; ``None`` if it has none of its own.
     """
 
     phase: str
@@ -38,11 +38,11 @@ class PhaseProgress:
 
 @dataclass(frozen=True)
 class CampaignProgress:
-    """A campaign as it is now.
+    """The progress of a campaign.
 
     Attributes:
-        phase: that of its newest run; empty before the first.
-        runs_a_minute: of its newest runs; ``None`` where they are too few, or nobody works on it.
+        phase: phase of its newest run; empty before the first.
+        runs_a_minute: pace of its newest runs; ``None`` for too few, or without a controller.
         single_run: size (bytes) and ratio of the search's best run: a score, no speedup.
         recent: its newest runs, newest first.
     """
@@ -56,10 +56,10 @@ class CampaignProgress:
 
 
 def read_progress(name: str, db: str | None = None) -> CampaignProgress:
-    """Where the campaign of this name stands; starts no program and asks no scheduler.
+    """Returns the progress of a campaign; starts no program and asks no scheduler.
 
     Raises:
-        UnknownName: there is none; the hint says what there is.
+        UnknownName: there is none of this name; the hint lists similar ones.
         DatabaseFault: the database can't be read, or the campaign is damaged.
     """
     url = database_url(db)
@@ -70,7 +70,7 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
 def _read_progress(name: str, url: str) -> CampaignProgress:
     number = describe_campaign(url, name).id
     listed = list_campaigns(url, ask_slurm=False, campaign_id=number)
-    if not listed:  # left out: what is damaged is told
+    if not listed:  # the campaign is damaged, which was reported
         raise DamagedRows(f"campaign {name}")
     ((summary, _),) = listed
     recent = list_runs(url, number, limit=_RECENT)

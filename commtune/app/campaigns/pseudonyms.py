@@ -1,4 +1,4 @@
-"""Rows of campaigns without the names of hosts and users."""
+"""Replaces names of hosts, domains, clusters and users in rows of campaigns by pseudonyms."""
 
 from __future__ import annotations
 
@@ -25,12 +25,14 @@ from commtune.model import (
     content_key,
 )
 
-#: Folders of users, wherever a path begins.
+#: Home folders, anywhere in a path.
 _HOME = re.compile(r"/(?:home|homes|users|Users|u)/([^/\s:;,'\"]+)")
 _ADDRESS = re.compile(r"\b\d{1,3}(?:\.\d{1,3}){3}\b")
-#: Where libraries' own lines stand: a version of four numbers would pass for an address elsewhere.
+#: Columns with output of libraries, where addresses are replaced. Elsewhere, four numbers with
+#: dots between may be a version.
 _LOGS = ("detail", "said", "why", "note", "reason")
-#: Words of ours: a host that is called so is not told by it, and replacing it would change facts.
+#: Words of commtune, which are kept: they don't identify a host of such a name, and replacing them
+#: would change data.
 _OURS = {
     part
     for words in (Backend, Operation, Phase, Outcome, Verdict, MpiFlavour)
@@ -43,14 +45,14 @@ _HOST_KEYS = ("host", "hostname")
 
 @dataclass
 class Pseudonyms:
-    """Names and what stands for them, the same in all campaigns of a bundle."""
+    """A mapping of names to pseudonyms, which is the same in all campaigns of a bundle."""
 
     known: dict[str, str] = field(default_factory=dict)
     _counts: Counter[str] = field(default_factory=Counter)
 
     @classmethod
     def of_rows(cls, rows: Iterable[Row]) -> Pseudonyms:
-        """Pseudonyms of this machine and user, and of all names in rows."""
+        """Returns pseudonyms for this machine and user, and for all names in rows."""
         found = cls()
         found._note_host(socket.gethostname())
         found._note_host(socket.getfqdn())
@@ -87,7 +89,7 @@ class Pseudonyms:
             self.known[name] = f"{kind}-{self._counts[kind]}"
 
     def replace_in(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """The rows without these names, without logs, and without what only their site can use."""
+        """Yields rows with pseudonyms, and without outputs, commands and scheduler settings."""
         words = re.compile(
             rf"(?<![A-Za-z0-9])(?:{'|'.join(self._patterns())})(?![A-Za-z0-9])", re.IGNORECASE
         )
@@ -98,7 +100,7 @@ class Pseudonyms:
                     is_log = column.name in _LOGS
                     values[column.name] = self._replaced(values[column.name], words, is_log)
             if table in ("systems", "stacks"):
-                # A hash of a name tells it to who guesses it.
+                # A hash that includes a name would confirm a guess of the name.
                 values["fingerprint"] = content_key(values["description"])
             yield table, values
 
@@ -109,7 +111,7 @@ class Pseudonyms:
             if stands.startswith("host-") and len(stem := re.sub(r"\d+$", "", name)) > 1
             if stem != name
         }
-        # Nodes of the same cluster that no run was on, and Slurm's lists of nodes.
+        # Other nodes of the same cluster, and Slurm's lists of nodes.
         further = [rf"{re.escape(stem)}(?:\d+|\[[\d,-]+\])" for stem in sorted(stems)]
         return [*map(re.escape, sorted(self.known, key=len, reverse=True)), *further]
 
@@ -131,12 +133,12 @@ class Pseudonyms:
 def _user() -> str:
     try:
         return getpass.getuser()
-    except (KeyError, OSError):  # a number without a name
+    except (KeyError, OSError):  # the user ID has no name
         return ""
 
 
 def _texts(value: Any, key: str) -> Iterator[tuple[str, str]]:
-    """All texts of a value, each with the key that it stands under."""
+    """Yields all texts in a value, each with its key."""
     if isinstance(value, str):
         yield key, value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""What campaigns did since a moment, for a summary in the morning."""
+"""Lists the activity of campaigns since a given time, such as for a summary every morning."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _DAY_S = 86400.0
 
 
 class Need(StrEnum):
-    """Why somebody should look at a campaign."""
+    """The reason why a campaign needs attention."""
 
     NOTHING = ""
     STOPPED = "stopped before its end"
@@ -45,12 +45,12 @@ class Need(StrEnum):
 
 @dataclass(frozen=True)
 class RecentCampaign:
-    """A campaign that did something since.
+    """A campaign that was active since a given time.
 
     Attributes:
-        campaign: its runs, outcomes and seconds are those since then.
-        profiles: those that it made since then.
-        words: why no job goes on, as the newest one said; empty where nobody knows.
+        campaign: its summary, with only the runs, outcomes and wall time since then.
+        profiles: the profiles that it made since then.
+        words: why no job continues, by the output of the newest one; empty if unknown.
     """
 
     campaign: CampaignSummary
@@ -70,7 +70,7 @@ class RecentCampaign:
 
 
 def parse_since(written: str, now: datetime) -> float:
-    """A moment: ``yesterday``, ``today``, ``12h`` or ``2d`` ago, ``2026-11-22``, with ``T18:00``.
+    """Parses ``yesterday``, ``today``, ``12h``, ``2d``, ``2026-11-22`` or ``2026-11-22T18:00``.
 
     Args:
         now: the local time.
@@ -79,7 +79,7 @@ def parse_since(written: str, now: datetime) -> float:
         Seconds since 1970; days begin at midnight, local time.
 
     Raises:
-        UserError: it can't be read, or is to come.
+        UserError: it can't be parsed, or is in the future.
     """
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
     days = {"today": midnight, "yesterday": midnight - timedelta(days=1)}
@@ -106,7 +106,7 @@ def _parse_ago(written: str) -> float:
 
 
 def list_recent(since: float, db: str | None = None) -> list[RecentCampaign]:
-    """Campaigns that ran, began, ended or are under way since a moment, newest first.
+    """Returns the campaigns that were active since a time, or are running now, newest first.
 
     Args:
         since: seconds since 1970.
@@ -137,7 +137,7 @@ def _was_active(campaign: CampaignSummary, since: float) -> bool:
 
 
 def _totals(url: str, since: float) -> Mapping[int, dict[str, Any]]:
-    """Runs by outcome, and the seconds that they took, by campaign."""
+    """Returns the number of runs by outcome, and their wall time (seconds), by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(lambda: {"outcomes": {}, "wall_s": 0.0})
     with open_for_reading(url) as rows:
         stored = rows(_RUNS, {"since": since})

@@ -1,4 +1,4 @@
-"""Stored measurements for other tools: tables, and studies of Optuna."""
+"""Exports stored measurements for other tools, as tables and as Optuna studies."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _WRITERS: dict[str, Any] = {"csv": write_csv, "jsonl": write_jsonl, "parquet": w
 def write_results(
     campaigns: Sequence[str], format: str | None, output: Path | TextIO, db: str | None = None
 ) -> int:
-    """Writes all measurements of these campaigns, or of all; returns how many rows.
+    """Writes all measurements of these campaigns, or of all; returns the number of rows.
 
     Args:
-        format: csv, jsonl or parquet; ``None`` for what the file's name ends in, else csv.
-        output: the file, or an open stream for text.
+        format: csv, jsonl or parquet; ``None`` for the file's suffix, or else csv.
+        output: the file, or an open text stream.
 
     Raises:
         UserError: there is no such format, or the file can't be written.
@@ -42,7 +42,7 @@ def write_results(
     file = output if isinstance(output, Path) else None
     chosen = _choose_format(format, file)
     found = find_results(database_url(db), campaigns)
-    # JSON says what no variable is, so a line needs no column for each.
+    # JSON lines have the configuration as an object, so that variables need no columns.
     nested = chosen == "jsonl"
     columns = COLUMNS if nested else found.columns
     rows = (row[: len(COLUMNS)] for row in found) if nested else found
@@ -55,10 +55,10 @@ def write_results(
 
 
 def read_results_page(campaign: str, db: str | None = None, **page: int) -> ResultsPage:
-    """The measurements of some runs of a campaign.
+    """Returns a page of the measurements of a campaign.
 
     Args:
-        page: which, as ``db.queries.results.read_results_page`` has it.
+        page: the page, as for ``db.queries.results.read_results_page``.
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign, or no database.
@@ -88,23 +88,23 @@ _OF_STUDY = ("campaign", "simulated", "system", "stack", "backend", "ranks", "no
 
 @dataclass(frozen=True)
 class WrittenStudies:
-    """What was written: studies, and trials in all of them together."""
+    """The number of studies that were written, and of trials in all of them."""
 
     studies: int
     trials: int
 
 
 def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenStudies:
-    """Writes a campaign's runs as trials into an SQLite file; an older file is replaced.
+    """Writes a campaign's runs as Optuna trials into an SQLite file, which it replaces.
 
-    A trial is one run. It failed where the run did.
+    Each run is a trial in the study of each operation and size; failed runs are failed trials.
 
     Raises:
         UnknownName: there is no such campaign.
-        NoAnswer: it has measured nothing yet.
+        NoAnswer: it has no measurements yet.
         UserError: the file can't be written.
     """
-    # Imported here: Optuna takes a second, which other commands needn't wait for.
+    # Imported here, because the import of Optuna takes a second.
     from commtune.export.optuna_study import write_studies
 
     found = find_results(database_url(db), [campaign])
@@ -126,11 +126,11 @@ def export_study(campaign: str, output: Path, db: str | None = None) -> WrittenS
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a campaign measured.
+    """The studies of a campaign, and the values of its variables.
 
     Attributes:
-        studies: what is known of all runs, by operation and size (bytes).
-        values: those of each variable; ``None`` is unset.
+        studies: attributes of each study, by operation and size (bytes).
+        values: values of each variable; ``None`` means unset.
     """
 
     studies: Mapping[tuple[str, int], _Row]
@@ -160,7 +160,7 @@ def _by_number(value: str) -> tuple[float, str]:
 
 
 def _runs(found: Results) -> Iterator[list[_Row]]:
-    """The rows of each run."""
+    """Yields the rows of each run."""
     rows = (dict(zip(COLUMNS, row, strict=False)) for row in found)
     return (list(run) for _, run in groupby(rows, key=lambda row: row["run"]))
 
@@ -185,7 +185,7 @@ def _trials(run: list[_Row], seen: _Seen) -> Iterator[Any]:
         | ({"message": any_row["detail"]} if any_row["detail"] else {}),
     }
     measured = {(row["operation"], row["bytes"]): row["median_s"] for row in run}
-    # What failed may have measured some sizes: it failed at every one that it was made for.
+    # A failed run may have measured some sizes, but is a failure at every size of its operations.
     operations = {row["operation"] for row in run}
     for key, about in seen.studies.items():
         if key in measured if is_good else key[0] in operations:

@@ -1,7 +1,7 @@
-"""Bundles: campaigns in one file, for another site.
+"""Writes campaigns into a bundle, a file for another site, and reads and merges bundles.
 
 A bundle is gzip over lines of JSON: a header, then the rows of each campaign (``db.bundle``).
-Behind it is a signature of OpenSSH, where it is signed. Nothing of a bundle is executed.
+If signed, an OpenSSH signature follows. Nothing in a bundle is executed.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FORMAT = "commtune-bundle"
 _SIGNED = b"-----BEGIN SSH SIGNATURE-----"
 _SIGNATURE_END = b"-----END SSH SIGNATURE-----\n"
 _MOST_SIGNATURE = 2**16
-#: Bytes of a bundle, of what is in it, and of a line.
+#: Limits on a bundle, on its decompressed content, and on a line of it, bytes.
 _LARGEST_FILE = 2**28
 _LARGEST_CONTENT = 2**30
 _LONGEST_LINE = 2**24
@@ -47,7 +47,7 @@ _LONGEST_LINE = 2**24
 
 @dataclass(frozen=True)
 class BundledCampaign:
-    """What a bundle says of a campaign, in figures and words of the site that made it."""
+    """A campaign in a bundle: its name, counts and digest, as the other site wrote them."""
 
     name: str
     operation: str
@@ -64,14 +64,15 @@ class BundledCampaign:
 
 @dataclass(frozen=True)
 class Bundle:
-    """A bundle that was read as a whole, and found sound.
+    """A bundle that was read completely, and is valid.
 
     Attributes:
-        signer: the name that the file of allowed signers has for who signed it; empty where
-            nobody asked, or nobody did.
-        signed: whether it has a signature, which holds only where there is a signer.
-        names: whether it has the names of hosts and users.
-        created: seconds since 1970, by the clock of who made it.
+        signer: name of the signer in the file of allowed signers; empty if not verified.
+        signed: whether it has a signature, which is verified only if there is a signer.
+        names: whether it has the real names of hosts and users.
+        created: seconds since 1970, by the clock of the site that made it.
+        commtune: version of commtune that made it.
+        packed: its content without the signature, compressed.
     """
 
     campaigns: tuple[BundledCampaign, ...]
@@ -91,11 +92,11 @@ def create_bundle(
     names: bool = False,
     db: str | None = None,
 ) -> Bundle:
-    """Writes campaigns into a new file; all that were measured here where none is named.
+    """Writes campaigns into a new bundle; without names, all that were measured here.
 
     Args:
-        key: of OpenSSH, to sign with.
-        names: with names of hosts and users, and with the ends of what runs printed.
+        key: an OpenSSH key to sign with.
+        names: whether to keep names of hosts and users, and the outputs of runs.
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign.
@@ -144,7 +145,7 @@ def _pack(rows: Iterator[Row], *, names: bool) -> bytes:
 
 
 def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
-    """Reads a bundle as a whole, and checks its signature where signers are named.
+    """Reads a whole bundle, and verifies its signature if there is a file of allowed signers.
 
     Raises:
         UserError: it is no bundle, or damaged, or not signed by any of them.
@@ -162,13 +163,13 @@ def read_bundle(file: Path, allowed_signers: Path | None = None) -> Bundle:
                 hint="have it made with --sign KEY; or, if you know where it is from: "
                 "commtune bundle merge FILE --unsigned SITE",
             )
-        # Before anything of it is unpacked.
+        # Verified before any of it is decompressed.
         signer = signatures.verify(packed, signature, allowed_signers)
     return read_packed(packed, str(file), signer=signer, signed=bool(signature))
 
 
 def _split_signature(content: bytes) -> tuple[bytes, bytes]:
-    """The signature, which may be empty, and what it is of."""
+    """Returns the signature, empty if there is none, and the content without it."""
     place = content.rfind(_SIGNED, max(0, len(content) - _MOST_SIGNATURE))
     if place < 0 or not content.endswith(_SIGNATURE_END):
         return b"", content
@@ -176,7 +177,10 @@ def _split_signature(content: bytes) -> tuple[bytes, bytes]:
 
 
 def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = False) -> Bundle:
-    """Reads what was signed.
+    """Reads the content of a bundle, without its signature.
+
+    Args:
+        named: the bundle, for messages.
 
     Raises:
         UserError: it is no bundle, or damaged.
@@ -198,7 +202,7 @@ def read_packed(packed: bytes, named: str, *, signer: str = "", signed: bool = F
 
 
 def _lines(packed: bytes) -> Iterator[Any]:
-    """The parsed lines of what was packed, with limits on what they hold."""
+    """Yields the parsed lines of a bundle, and refuses those beyond the limits on its size."""
     total = number = 0
     with gzip.GzipFile(fileobj=io.BytesIO(packed)) as file:
         while line := file.readline(_LONGEST_LINE + 1):
@@ -248,7 +252,7 @@ def _rows(lines: Iterator[Any]) -> Iterator[Row]:
 
 
 def _campaigns(rows: Iterator[Row]) -> Iterator[BundledCampaign]:
-    """What is in a bundle, campaign by campaign."""
+    """Yields a summary of each campaign in a bundle."""
     names: set[str] = set()
     single: dict[str, dict[str, Any]] = {}
     counts: Counter[str] = Counter()
@@ -285,15 +289,15 @@ def _summarize(
 
 
 def merge_bundle(bundle: Bundle, site: str, db: str | None = None) -> list[Merged]:
-    """Stores the campaigns of a bundle as another site's: all of them, or none.
+    """Stores the campaigns of a bundle as those of another site, in one transaction.
 
-    Those that are there already, as they are in the bundle, stay as they are.
+    Campaigns that are stored already with the same content are left as they are.
 
     Args:
-        site: who measured them.
+        site: name of the site that measured them.
 
     Raises:
-        UserError: a campaign is there already, and another than in the bundle.
+        UserError: a campaign is stored already, with other content than in the bundle.
     """
     signatures.check_site(site)
     digests = {one.name: one.digest for one in bundle.campaigns}

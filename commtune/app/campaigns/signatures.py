@@ -1,4 +1,4 @@
-"""Signatures of OpenSSH: by ``ssh-keygen`` and keys, which every site has already."""
+"""Signs and verifies bundles by ``ssh-keygen``, with the OpenSSH keys that every site has."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commtune import process
 from commtune.errors import UserError
 from commtune.paths import is_file
 
-#: What signatures are for: one that was made for a commit or a mail is none of a bundle.
+#: The namespace of signatures, so that one of a commit or a mail is not valid for a bundle.
 _NAMESPACE = "commtune-bundle"
 _WAIT_S = 60.0
 _SITE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._@-]{0,59}")
@@ -20,13 +20,13 @@ _LINE = "NAME namespaces=\"commtune-bundle\" ssh-ed25519 AAAA..., as 'man ssh-ke
 
 
 def sign(content: bytes, key: Path) -> bytes:
-    """The signature of a content, as text in ASCII.
+    """Returns the signature of a content, as ASCII text.
 
     Args:
-        key: a private key without passphrase, or a public one whose private one an agent holds.
+        key: a private key without passphrase, or a public one whose private key an agent has.
 
     Raises:
-        UserError: the key signs nothing.
+        UserError: the key is missing, or can't sign.
         MissingComponent: there is no ssh-keygen.
     """
     if not is_file(key):
@@ -47,10 +47,10 @@ def sign(content: bytes, key: Path) -> bytes:
 
 
 def verify(content: bytes, signature: bytes, allowed: Path) -> str:
-    """Who signed: the name that a file of allowed signers has for the key.
+    """Verifies a signature; returns the signer's name in the file of allowed signers.
 
     Raises:
-        UserError: nobody there signed it, or the content is not what was signed.
+        UserError: the signer is not in that file, or the content is not what was signed.
         MissingComponent: there is no ssh-keygen.
     """
     if not is_file(allowed):
@@ -66,7 +66,7 @@ def verify(content: bytes, signature: bytes, allowed: Path) -> str:
         who = found.output.strip().partition("\n")[0].strip()
         if not found.ok or not who:
             raise UserError(f"the bundle's signer is not in {allowed}", hint=f"its lines: {_LINE}")
-        # It reads the content from standard input alone.
+        # ssh-keygen reads the content only from standard input.
         command = 'file=$1; shift; exec ssh-keygen "$@" < "$file"'
         arguments = ["-Y", "verify", "-I", who, *options]
         if not _run(["sh", "-c", command, "sh", str(file), *arguments]).ok:
@@ -78,10 +78,10 @@ def verify(content: bytes, signature: bytes, allowed: Path) -> str:
 
 
 def check_site(name: str) -> str:
-    """A name for a site.
+    """Returns the name of a site.
 
     Raises:
-        UserError: it can't be one.
+        UserError: it is not a valid name.
     """
     if not _SITE.fullmatch(name):
         raise UserError(

@@ -1,4 +1,4 @@
-"""Stored campaigns and profiles as a whole: found and listed."""
+"""Finds, lists, describes, renames and deletes stored campaigns, and finds profiles."""
 
 from __future__ import annotations
 
@@ -33,24 +33,25 @@ from commtune.wiring import submitted_files
 if TYPE_CHECKING:
     from commtune.app.profiles.nominal_share import Share
 
-#: How lines of a controller in a job begin that say why it ended, and why none follows.
+#: Prefixes of a job's output lines that say why its controller ended, and why no job follows.
 _SIGNS = ("commtune: ", "no job continues: ")
-#: Slurm's word for jobs that wait, and PBS's.
+#: States of waiting jobs in Slurm and PBS.
 _PENDING = ("PENDING", "H", "Q", "T", "W")
-#: What Slurm says where there is no reason.
+#: Slurm's values for no reason.
 _NO_REASON = ("", "None", "(null)")
 
 
 def list_campaigns(
     db: str | None = None, *, ask_slurm: bool = True, campaign_id: int | None = None
 ) -> list[tuple[CampaignSummary, bool]]:
-    """All campaigns, their jobs as Slurm describes them now.
+    """Returns all campaigns, with their jobs as the scheduler describes them now.
 
-    The flag says that jobs may be over by now: Slurm doesn't answer, and nobody else would know.
+    The flag is true if jobs may be over by now: the scheduler doesn't answer, and no controller
+    watches them.
 
     Args:
-        ask_slurm: ``False`` starts no program: jobs are as they are stored.
-        campaign_id: only this one.
+        ask_slurm: whether to ask schedulers; otherwise, jobs are as stored.
+        campaign_id: only this campaign.
     """
     try:
         stored = list_summaries(database_url(db), campaign_id)
@@ -77,7 +78,7 @@ def list_campaigns(
 
 
 def explain_silent_accounts(campaigns: Iterable[CampaignSummary]) -> str:
-    """Why slurmdbd gives no answer, in words, if one of them has jobs with Slurm; else empty."""
+    """Returns why slurmdbd doesn't answer, if a campaign has jobs in Slurm; empty otherwise."""
     alive = [
         job
         for one in campaigns
@@ -87,28 +88,28 @@ def explain_silent_accounts(campaigns: Iterable[CampaignSummary]) -> str:
     ]
     if not alive:
         return ""
-    from commtune.cluster.slurm import site  # who has no jobs doesn't wait for it
+    from commtune.cluster.slurm import site  # imported here, because only jobs need it
 
     return site.explain_silent_accounts(os.environ)
 
 
 def scheduler_of(campaign: CampaignSummary) -> JobScheduler:
-    """Where the jobs of a campaign go; Slurm for one that has none."""
+    """Returns the scheduler of a campaign; Slurm for one without jobs."""
     return JobScheduler.find_in(campaign.settings) or JobScheduler.SLURM
 
 
 def _is_asked_about(campaign: CampaignSummary, job: JobRecord) -> bool:
-    """Whether Slurm may know more of a job: nobody watches it, or a controller runs in it."""
+    """Whether to ask the scheduler about a job: no controller watches it, or one runs in it."""
     return not campaign.locked_by or job.kind is JobKind.ALLOCATION
 
 
 def _is_worth_asking(campaign: CampaignSummary, job: JobRecord) -> bool:
-    """The same, but for what a controller that lives has yet to submit."""
+    """Whether to ask about a job, except for those that a living controller has yet to submit."""
     return _is_asked_about(campaign, job) and bool(job.number or not campaign.locked_by)
 
 
 def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
-    """Drops lock and unsubmitted jobs where the allocation of the lock's holder is over."""
+    """Drops the lock and unsubmitted jobs if the allocation of the lock's holder is over."""
     began = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION and job.started_at]
     if not began or any(job.stage is not JobStage.OVER for job in began):
         return campaign
@@ -116,10 +117,10 @@ def _without_lost_controller(campaign: CampaignSummary) -> CampaignSummary:
 
 
 def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, Any]:
-    """A campaign's state as plain data: what ``status --json`` and the HTTP API give.
+    """Returns a campaign's state as plain data, for ``status --json`` and the HTTP API.
 
     Args:
-        share: of the nominal bandwidth, that its best speedup comes to.
+        share: the share of the nominal bandwidth that its best configuration reaches.
     """
     return {
         **asdict(campaign),
@@ -133,7 +134,7 @@ def summary_data(campaign: CampaignSummary, share: Share | None) -> dict[str, An
 
 
 def describe_best_gain(best: BestGain | None) -> str:
-    """``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``: the best confirmed speedup."""
+    """Formats the best confirmed speedup: ``1.23x to 1.62x (1.41x, 12 pairs) at 64 KiB``."""
     if best is None:
         return "none confirmed"
     speedup = Interval(best.ratio, best.low, best.high, best.pairs)
@@ -141,12 +142,12 @@ def describe_best_gain(best: BestGain | None) -> str:
 
 
 def sort_jobs(jobs: Iterable[JobRecord]) -> list[JobRecord]:
-    """Those that run first: they are first to have something to say."""
+    """Returns jobs in the order running, submitted, not submitted."""
     return sorted(jobs, key=lambda job: (job.started_at is None, not job.number))
 
 
 def describe_job(job: JobRecord) -> dict[str, str]:
-    """What is known of a scheduler's job, in words: its state is the scheduler's own word."""
+    """Returns texts about a job; its state is the scheduler's own word."""
     waits = "submitted" if job.stage is JobStage.SUBMITTED else "not submitted yet"
     return {
         "job": job.number or "-",
@@ -158,7 +159,7 @@ def describe_job(job: JobRecord) -> dict[str, str]:
 
 
 def count_jobs(campaign: CampaignSummary) -> str:
-    """``4 jobs in flight, 2 not submitted yet``."""
+    """Formats a campaign's number of jobs: ``4 jobs in flight, 2 not submitted yet``."""
     alive = [job for job in campaign.jobs if job.stage is not JobStage.OVER]
     submitted = [job for job in alive if job.stage is JobStage.SUBMITTED]
     more = len(alive) - len(submitted)
@@ -167,7 +168,7 @@ def count_jobs(campaign: CampaignSummary) -> str:
 
 
 def count_job_states(jobs: Iterable[JobRecord]) -> str:
-    """``3 RUNNING, 40 PENDING (Priority)``."""
+    """Formats the numbers of jobs by state: ``3 RUNNING, 40 PENDING (Priority)``."""
     told = [describe_job(job) for job in jobs]
     counted = Counter((one["state"], one["reason"]) for one in told)
     return ", ".join(
@@ -177,7 +178,7 @@ def count_job_states(jobs: Iterable[JobRecord]) -> str:
 
 
 def last_words(campaign: CampaignSummary) -> str:
-    """Why no job goes on, as the newest one said; empty where one does, or nothing is left."""
+    """Returns why no job continues, from the newest job's output; empty if one does."""
     allocations = [job for job in campaign.jobs if job.kind is JobKind.ALLOCATION]
     goes_on = campaign.locked_by or any(job.stage is JobStage.SUBMITTED for job in allocations)
     if goes_on or campaign.finished is not None:
@@ -190,7 +191,7 @@ def last_words(campaign: CampaignSummary) -> str:
 
 
 def stuck_jobs(campaign: CampaignSummary) -> list[str]:
-    """Jobs that don't start unless somebody does something, and what: in words."""
+    """Returns lines about jobs that can't start by themselves, with what the user must do."""
     waiting = [job for job in campaign.jobs if is_pending(job)]
     if not waiting:
         return []
@@ -215,26 +216,26 @@ def stuck_jobs(campaign: CampaignSummary) -> list[str]:
 
 
 def is_pending(job: JobRecord) -> bool:
-    """Whether its scheduler has it and did not start it yet."""
+    """Whether a job is submitted, but not started."""
     return job.word in _PENDING
 
 
 def edited_files(campaign: CampaignSummary) -> list[str]:
-    """Files of a submitted campaign that were edited since: its jobs go on with copies of them."""
+    """Returns the files of a campaign that were edited after its submission; jobs use copies."""
     return submitted_files.edited_files(Path(campaign.folder).parent / submitted_files.COPIES)
 
 
 def find_campaign(name: str, db: str | None = None) -> CampaignDescription:
-    """The campaign of this name.
+    """Returns the description of a campaign.
 
     Raises:
-        UnknownName: there is none; the hint says what there is.
+        UnknownName: there is none of this name; the hint lists similar ones.
     """
     return describe_campaign(database_url(db), name)
 
 
 def find_stored(name: str, db: str | None = None) -> CampaignDescription | ProfileAnswer:
-    """The campaign of this name, else the profile: ``CAMPAIGN/PROFILE``, name or number.
+    """Returns the campaign of a name, or else the profile (``CAMPAIGN/PROFILE``, name, number).
 
     Raises:
         UnknownName: there is neither.
@@ -250,34 +251,34 @@ def find_stored(name: str, db: str | None = None) -> CampaignDescription | Profi
 
 
 def find_profile(reference: str, db: str | None) -> ProfileAnswer:
-    """A stored profile with all its evidence.
+    """Returns a stored profile with all its evidence.
 
     Args:
-        reference: ``CAMPAIGN/PROFILE``, its name where only one has it, or its number.
+        reference: ``CAMPAIGN/PROFILE``, its name if that is unique, or its number.
 
     Raises:
-        UnknownName, NoAnswer, DatabaseFault: it is not to be had.
+        UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
     return load_profile(database_url(db), reference, with_details=True)
 
 
 def list_profiles(campaign: str | None = None, db: str | None = None) -> list[StoredProfile]:
-    """All profiles, or a campaign's: newest first, then by operation and size."""
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size."""
     return find_profiles(database_url(db), campaign)
 
 
 def rename_campaign(name: str, new: str, db: str | None = None) -> None:
-    """Gives a campaign another name; its file must be given the same.
+    """Renames a campaign; the user must also change the name in its file.
 
     Raises:
         UnknownName: there is no such campaign.
-        UserError: the new name can't name one, is taken, or jobs are not over.
+        UserError: the new name is invalid or taken, or jobs are not over.
         CampaignLocked: a controller works on it.
     """
     check_campaign_name(new)
     number = find_campaign(name, db).id
     from commtune.db.connection.opening import opened_database
-    from commtune.db.storage import campaigns  # who only reads is not to wait
+    from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.rename_campaign(connection, number, new)
@@ -293,7 +294,7 @@ def delete_campaign(name: str, db: str | None = None) -> None:
     """
     number = find_campaign(name, db).id
     from commtune.db.connection.opening import opened_database
-    from commtune.db.storage import campaigns  # who only reads is not to wait
+    from commtune.db.storage import campaigns  # imported here, because readers do not need it
 
     with opened_database(db) as opened, opened.write() as connection:
         campaigns.delete_campaign(connection, number)

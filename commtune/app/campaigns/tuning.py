@@ -1,4 +1,4 @@
-"""Tuning: a campaign from its file to its result, on this machine, on Slurm, or replayed."""
+"""Runs campaigns from their file to their result: on this machine, on a scheduler, or replayed."""
 
 from __future__ import annotations
 
@@ -42,23 +42,23 @@ from commtune.wiring.slurm_submission import prepare_slurm_campaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
 from commtune.wiring.user_folders import Folders
 
-#: Of the shortest allocation: starting, a first run of unknown length, and ending cleanly.
+#: The shortest allocation, seconds: for the start, a first run of unknown length, and the end.
 _SHORTEST_S = 120.0
 
 
 def prepare_campaign(
     spec: CampaignSpec, url: str, say: Callable[[str], None] = lambda _: None
 ) -> tuple[CampaignSpec, MpiInstallation]:
-    """The campaign, its space and sizes cut to what this machine has, and the MPI that it means.
+    """Returns a campaign with its space and sizes fitted to this machine, and its MPI.
 
     Args:
-        url: the database, which may know the campaign and what its space was cut to.
-        say: is told of what takes long.
+        url: the database, which may have the campaign, and the space that it began with.
+        say: called with messages about slow steps.
 
     Raises:
-        CampaignError: with the line of what is wrong.
+        CampaignError: the campaign is invalid; with the line.
     """
-    # First: nothing is built or measured for a strategy, or an earlier campaign, that isn't there.
+    # Checked first, before anything is built or measured.
     check_strategy_of(spec)
     try_earlier_best = find_proposals(spec, url)
     try:
@@ -74,7 +74,7 @@ def prepare_campaign(
 
 
 def check_strategy_of(spec: CampaignSpec) -> None:
-    """Raises a CampaignError where no search strategy has the name that a campaign gives."""
+    """Raises a CampaignError if the search strategy that a campaign names doesn't exist."""
     try:
         check_strategy(spec.plan.strategy)
     except UserError as error:
@@ -89,13 +89,13 @@ def tune_campaign(
     *,
     take_over: bool,
 ) -> CampaignResult:
-    """Runs a campaign, or goes on with it, and returns what it came to.
+    """Runs or resumes a campaign, and returns its result.
 
     Args:
-        spec: as ``prepare_campaign`` gives it.
+        spec: from ``prepare_campaign``.
 
     Raises:
-        CampaignChanged: the stored campaign of this name asks another question.
+        CampaignChanged: the stored campaign of this name is not comparable.
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
@@ -129,7 +129,7 @@ def _tune_on_slurm(
     *,
     take_over: bool,
 ) -> CampaignResult:
-    """The same on Slurm: inside of an allocation by steps, elsewhere by jobs."""
+    """Runs or resumes a campaign on a scheduler: in an allocation by steps, otherwise by jobs."""
     plan, on = spec.plan, prepare_slurm_campaign(spec, mpi, reporter.say)
     record = slurm_record(on)
     if on.key:
@@ -142,7 +142,7 @@ def _tune_on_slurm(
         ) as (store, number),
     ):
         book = store.job_book(number)
-        if not on.key:  # a person started it
+        if not on.key:  # the user started it, not a submitted job
             on.cancel_request.withdraw()
         reporter.say(_whereabouts(on))
         if on.allocation is None:
@@ -165,9 +165,7 @@ def _tune_on_slurm(
 
 
 def _check_stored(campaign: str, opened: Database) -> None:
-    """A controller that ``submit`` started must find what that stored: else it's another database,
-    and nobody would find what is measured.
-    """
+    """Refuses another database on the compute node than ``submit`` stored the campaign in."""
     try:
         describe_campaign(opened.whole_url, campaign)
     except (UnknownName, NoAnswer) as error:
@@ -180,7 +178,7 @@ def _check_stored(campaign: str, opened: Database) -> None:
 
 
 def _whereabouts(on: SlurmCampaign) -> str:
-    """Where the runs of a campaign on Slurm are made."""
+    """Describes where the runs of a campaign on a scheduler take place."""
     if on.allocation is None:
         return (
             f"on cluster {on.site.name}: each block is a job, up to {on.request.jobs} in flight; "
@@ -191,10 +189,10 @@ def _whereabouts(on: SlurmCampaign) -> str:
 
 
 def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> SlurmCampaign:
-    """A campaign on Slurm; its benchmark is built if it wasn't.
+    """Prepares a campaign on a scheduler, and builds its benchmark if needed.
 
     Raises:
-        CampaignError: the file is wrong, or says nothing of Slurm.
+        CampaignError: the file is invalid, or has no section for a scheduler.
     """
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
@@ -203,23 +201,23 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
-    """The script of the allocation that a campaign on another machine would run in.
+    """Returns the script of the allocation in which a campaign for another machine would run.
 
     Args:
-        file: where the campaign's file is to be.
+        file: the path of the campaign's file.
     """
     folder = Folders.of_user().runs(spec.plan.name).parent
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
 
 def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
-    """Submits an allocation in which the campaign runs; further ones follow until it is done.
+    """Submits a job in which the campaign runs; further jobs follow until it is finished.
 
-    Returns the job's number, and the file that it prints to.
+    Returns the job's number, and the file with its output.
 
     Raises:
-        UserError: the job would measure nothing, or one is there already.
-        EnvironmentFault: Slurm takes no job.
+        UserError: the job would measure nothing, or there is one already.
+        EnvironmentFault: the scheduler doesn't accept the job.
     """
     _refuse_useless(on, db)
     with opened_database(db) as opened:
@@ -228,7 +226,7 @@ def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
 
 
 def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
-    """A job that would measure nothing still waits in the queue, perhaps for hours."""
+    """Refuses a job that would measure nothing, but could wait in the queue for hours."""
     time_s = on.request.time_s
     if time_s is not None and time_s < _SHORTEST_S:
         raise UserError(
@@ -251,12 +249,12 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
 def replay_campaign(
     spec: CampaignSpec, grid: Grid, opened: Database, reporter: Reporter, *, take_over: bool
 ) -> CampaignResult:
-    """Runs a campaign on a recording, marked as such, or goes on with it.
+    """Runs or resumes a campaign on a recording; its results are marked as such.
 
-    Budgets are recorded seconds; in truth it takes far less.
+    Budgets count recorded time; the actual time is far shorter.
 
     Raises:
-        CampaignError: the recording lacks something that the campaign could ask for.
+        CampaignError: the recording lacks configurations or sizes of the campaign.
         CampaignChanged, CampaignLocked: as for ``tune_campaign``.
     """
     check_strategy_of(spec)
@@ -268,14 +266,14 @@ def replay_campaign(
     with controlled_campaign(
         opened, record, reporter, take_over=take_over, remarks=spec.remarks
     ) as (store, number):
-        # The recording's time goes on where an earlier session left it.
+        # The clock of the recording continues from the end of the earlier session.
         benchmark.clock.now = fsum(run.wall_s for run in store.runs(number))
         runner = Runner(plan, number, benchmark, store, clock=benchmark.clock)
         return Campaign(plan, runner, reporter, replayed=benchmark.replayed).run()
 
 
 def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
-    """The campaign with its space cut to a recording's libraries, as it was for recording it."""
+    """Returns the campaign with its space cut to the versions of a recording's libraries."""
     stack = grid.header.stack
     try:
         library = MpiFlavour(stack.get("flavour", "")).library
@@ -287,5 +285,5 @@ def _as_recorded(spec: CampaignSpec, grid: Grid) -> CampaignSpec:
 
 
 def conclusion_data(result: CampaignResult) -> dict[str, Any]:
-    """What a campaign concluded, as plain data for JSON: as it is stored."""
+    """Returns the conclusion of a campaign as JSON data, as it is stored."""
     return dump_model(result.conclusion)

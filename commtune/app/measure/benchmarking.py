@@ -1,4 +1,4 @@
-"""One run of the benchmark, and what a library makes of settings."""
+"""Makes single runs of the benchmark, and traces the effect of settings on a library."""
 
 from __future__ import annotations
 
@@ -30,18 +30,19 @@ from commtune.tuner.effective.settings import split_fingerprint as split_fingerp
 from commtune.tuner.ports import Benchmark
 from commtune.wiring import benchmark_setup, space_fitting
 
-#: Wall seconds that a run may take: so many at least, or so many times what was asked for.
+#: The time limit of a run: the larger of seconds, and a factor of the requested measuring time.
 _LIMIT_S, _LIMIT_FACTOR = 600.0, 3.0
 _TRACE_LIMIT_S = 120.0
 
 
 @dataclass(frozen=True)
 class TraceResult:
-    """What a library made of settings.
+    """The effect of settings on a library.
 
     Attributes:
-        library: its name and version, for people.
-        default: what it does without them.
+        library: its name and version, for messages.
+        execution: its behaviour with the settings.
+        default: its behaviour without them.
     """
 
     library: str
@@ -50,7 +51,7 @@ class TraceResult:
 
     @property
     def settings(self) -> Mapping[str, Setting]:
-        """What became of each setting, by its name."""
+        """The effect of each setting, by its name."""
         return settings_of(self.execution)
 
     @property
@@ -60,15 +61,15 @@ class TraceResult:
 
     @property
     def lines(self) -> list[str]:
-        """What the library said that is worth a look."""
+        """The lines of the library's output that are worth showing."""
         return [line for line in self.execution.said if line.startswith((DID, NOTE))]
 
 
 def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, MpiInstallation]:
-    """Makes one run, which is not stored; its result, good or not, and the MPI that it used.
+    """Makes a run, without storing it; returns its result, even of a failure, and its MPI.
 
     Args:
-        mpi: which MPI: its folder, compiler, name, or ``auto``.
+        mpi: the MPI: its folder, compiler, name, or ``auto``.
 
     Raises:
         MissingComponent, UserError: this machine lacks what the run needs.
@@ -82,17 +83,17 @@ def run_benchmark(request: RunRequest, mpi: str = "auto") -> tuple[RunResult, Mp
 
 
 def _time_limit_s(request: RunRequest) -> float:
-    """Wall seconds that a run may take."""
+    """Returns the time limit of a run, wall seconds."""
     workload = request.workload
     measurements = len(workload.sizes) * workload.measured_a_size
     return max(_LIMIT_S, _LIMIT_FACTOR * measurements * request.timing.time_cap_s)
 
 
 def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
-    """What the library says that it does under a run's configuration, and by default.
+    """Traces a library's behaviour under a run's configuration, and under the default.
 
     Raises:
-        EnvironmentFault: a run under one of them did not come to its end.
+        EnvironmentFault: a run under one of them did not finish.
         MissingComponent, UserError: this machine lacks what the run needs.
     """
     found = benchmark_setup.find_named_mpi(mpi)
@@ -106,10 +107,10 @@ def trace_settings(request: RunRequest, mpi: str = "auto") -> TraceResult:
 def trace_each(
     request: RunRequest, configurations: Sequence[Configuration], mpi: MpiInstallation
 ) -> tuple[Execution, ...]:
-    """What the library says that it does under each configuration.
+    """Traces a library's behaviour under each configuration.
 
     Raises:
-        EnvironmentFault: a run under one of them did not come to its end.
+        EnvironmentFault: a run under one of them did not finish.
     """
     names = dict.fromkeys(name for each in configurations for name in each)
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
@@ -119,14 +120,14 @@ def trace_each(
 
 
 def list_settings_remarks(settings: Configuration, versions: Mapping[str, str]) -> list[str]:
-    """What the catalogue says of settings that somebody typed, as ``commtune doctor`` does.
+    """Returns the remarks of the catalogue on a user's settings, as in ``commtune doctor``.
 
     Args:
-        versions: of libraries, as far as they are known.
+        versions: versions of libraries by name, as far as known.
     """
     asked = [checking.EnvironmentSetting(name, value) for name, value in settings.items()]
     every = checking.check_settings(asked, versions)
-    # One variable may be known to several libraries, which say the same of it.
+    # Several libraries may have the same remark on a variable.
     return list({remark.key: remark.what for remark in every}.values())
 
 

@@ -1,4 +1,4 @@
-"""Measuring any two configurations against each other; nothing of it is stored."""
+"""Measures any two configurations against each other, without storing the runs."""
 
 from __future__ import annotations
 
@@ -44,10 +44,10 @@ _FILE = "name a file with a NAME=VALUE on each line"
 
 @dataclass(frozen=True)
 class WorkloadChanges:
-    """What is to be measured otherwise than a profile's campaign does; ``None``: as it does.
+    """Changes to the workload of a profile's campaign; ``None`` keeps its value.
 
     Attributes:
-        sizes: bytes.
+        sizes: message sizes, bytes.
     """
 
     operation: Operation | None = None
@@ -59,11 +59,11 @@ class WorkloadChanges:
 
 @dataclass(frozen=True)
 class ComparisonResult:
-    """What came of a comparison.
+    """The result of a comparison.
 
     Attributes:
-        names: the two as they were written.
-        library: what the runs communicated by, as ``NCCL 2.28.9`` or ``MPICH 5.0.2``.
+        names: both sides as the user wrote them.
+        library: the communication library, such as ``NCCL 2.28.9`` or ``MPICH 5.0.2``.
         pairs: the evidence.
     """
 
@@ -75,10 +75,10 @@ class ComparisonResult:
     pairs: PairwiseResult
 
     def check_worked(self) -> None:
-        """Makes sure that both worked at least once.
+        """Checks that both sides had a successful run.
 
         Raises:
-            EnvironmentFault: one never did; with the end of its output.
+            EnvironmentFault: one had none; with the end of its output.
         """
         is_own = self.workload.own is not None
         alone = ", with these variables set" if is_own else ": commtune bench -x NAME=VALUE"
@@ -96,7 +96,7 @@ class ComparisonResult:
 
 @dataclass(frozen=True)
 class _Operand:
-    """One side, as it was written; of a profile, its campaign and what that pins."""
+    """A side of the comparison; for a profile with its campaign and pinned variables."""
 
     written: str
     configuration: Configuration
@@ -107,7 +107,7 @@ class _Operand:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be compared, and how; ``on`` where the profile is of a campaign on Slurm."""
+    """A comparison to be made; ``on`` is set for a profile of a campaign on a scheduler."""
 
     configurations: Mapping[Arm, Configuration]
     workload: Workload
@@ -128,17 +128,17 @@ def compare_configurations(
 ) -> ComparisonResult:
     """Measures two configurations against each other, in blocks of one run of each.
 
-    Ctrl-C ends it early; what was measured until then is in the result.
+    Ctrl-C ends it early; the result then has the measurements until that moment.
 
     Args:
         a, b: ``default``, a profile, ``NAME=VALUE NAME=VALUE``, ``@FILE`` or ``reference:NAME``.
-        changes: to the workload of the profile, or of an allreduce by two ranks.
-        mpi: in the place of the profile's, or of the one that is found.
-        time_s: wall seconds of the runs.
+        changes: changes to the workload of the profile, or of an allreduce by two ranks.
+        mpi: the MPI; that of the profile, or the one that is found, by default.
+        time_s: wall time of the runs, seconds.
         db: database file or URL; the user's own by default.
 
     Raises:
-        UserError, UnknownName: what is asked for is nothing known, or can't be measured here.
+        UserError, UnknownName: a side is unknown, or can't be measured here.
         EnvironmentFault: the benchmark can't be started at all, or run after run was lost.
     """
     operands = {Arm.A: _read_operand(a, db), Arm.B: _read_operand(b, db)}
@@ -171,7 +171,7 @@ def compare_configurations(
 
 
 def _read_operand(written: str, db: str | None) -> _Operand:
-    """What a side means: ``default``, ``@FILE``, ``reference:NAME``, settings, or a profile."""
+    """Reads a side: ``default``, ``@FILE``, ``reference:NAME``, settings, or a profile."""
     if written == "default":
         return _Operand(written, Configuration())
     if written.startswith("@"):
@@ -202,7 +202,7 @@ def _from_file(path: Path) -> Configuration:
         raise UserError(f"can't read {path}: {error.strerror}", hint=_FILE) from error
     except UnicodeDecodeError as error:
         raise UserError(f"{path} is not text", hint=_FILE) from error
-    # Files that 'commtune export --format sh' wrote have the word in front.
+    # Lines of 'commtune export --format sh' begin with "export".
     stripped = (line.strip().removeprefix("export ").strip() for line in lines)
     numbered = [(number, line) for number, line in enumerate(stripped, 1) if line]
     return Configuration(
@@ -218,8 +218,9 @@ def _setting(word: str, where: str) -> tuple[str, str]:
 
 
 def _add_pins(operands: Mapping[Arm, _Operand]) -> dict[Arm, Configuration]:
-    """What each side sets: a profile its pins too, and the other side these same pins."""
-    # Pins belong to the default that a profile was measured against. A side's own settings win.
+    """Returns the settings of both sides, including the pinned variables of a profile."""
+    # Pins belong to the default that a profile was measured against, so both sides get them. A
+    # side's own settings take precedence.
     shared: dict[str, str] = {}
     for arm in reversed(Arm):
         shared |= operands[arm].pins
@@ -230,7 +231,7 @@ def _add_pins(operands: Mapping[Arm, _Operand]) -> dict[Arm, Configuration]:
 
 
 def _list_notes(operands: Mapping[Arm, _Operand], task: _Task) -> Iterator[str]:
-    """What is to be said before: of sizes that are moved as others, of settings, of sets."""
+    """Yields notes for the user on rounded sizes, on settings and on reference settings."""
     if rounded := rounded_words(task.workload):
         yield rounded
     libraries = libraries_of(task.workload.backend, task.mpi)
@@ -245,7 +246,7 @@ def _list_notes(operands: Mapping[Arm, _Operand], task: _Task) -> Iterator[str]:
 def _reference_notes(
     one: reference_settings.ReferenceSettings, libraries: Collection[str]
 ) -> Iterator[str]:
-    """What to know of a named set; ``libraries`` have an effect in these runs."""
+    """Yields notes on reference settings; ``libraries`` are those that the runs use."""
     found, name = one.entry, f"{reference_settings.REFERENCE}{one.name}"
     if found.unfit:
         yield f"{name} can't be used as it stands: {found.unfit}"
@@ -261,7 +262,7 @@ def _reference_notes(
 
 
 def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None) -> Workload:
-    """What both are to do; ``stored`` is the profile's campaign, if one is a profile."""
+    """Returns the workload of both sides; ``stored`` is the campaign of a profile, if any."""
     workload = Workload(Operation.ALLREDUCE, DEFAULT_SIZES)
     if stored:
         workload = Workload.of_plain(stored.what["workload"])
@@ -280,7 +281,7 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
     except QuantityError as error:
         raise InvalidKey("sizes", error.message, error.hint) from error
     _check_pattern(workload, stored)
-    # One process of a user's own program may well be what is to be compared.
+    # A user's own program may be compared even with a single process.
     least = 2 if workload.own is None else 1
     if workload.ranks < least:
         raise InvalidKey("ranks", f"{workload.ranks} is out of range", f"from {least}")
@@ -288,7 +289,7 @@ def _merge_workload(changes: WorkloadChanges, stored: CampaignDescription | None
 
 
 def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> None:
-    """Refuses a pattern whose messages nothing describes, or that leaves ranks over."""
+    """Refuses a pattern without a description of its messages, or unfit for the ranks."""
     operation = workload.operation
     if not operation.is_pattern:
         return
@@ -311,8 +312,8 @@ def _check_pattern(workload: Workload, stored: CampaignDescription | None) -> No
 
 
 def _refuse_outside(task: _Task, command: list[str]) -> None:
-    """Refuses to measure a profile of Slurm outside of an allocation like its own."""
-    # Ranks are started in the allocation that we are in; elsewhere, all would be on this node.
+    """Refuses to measure a profile of a scheduler outside of an allocation like its own."""
+    # Outside of an allocation, all ranks would start on this node.
     if task.on is None:
         return
     request = task.on.request
@@ -337,7 +338,7 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
 
 @contextmanager
 def _prepare_benchmark(task: _Task) -> Iterator[Benchmark]:
-    """What makes runs; their records are gone afterwards."""
+    """Yields the benchmark; the records of its runs are deleted at the end."""
     names = tuple(sorted({name for one in task.configurations.values() for name in one}))
     on = task.on
     place = on.folder.parent if on else None  # which all nodes see

@@ -1,4 +1,4 @@
-"""What a program sends, and a campaign that is tuned for it: its collectives, in proportion."""
+"""Counts the collectives of a program, and writes a campaign with the same proportions."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from commtune.paths import exists
 from commtune.wiring import benchmark_setup, space_fitting
 from commtune.wiring.user_folders import Folders
 
-#: Seconds that a program may take: a week.
+#: The time limit of a program, seconds: a week.
 _LIMIT_S = 7 * 24 * 3600.0
 
 
 @dataclass(frozen=True)
 class MessageCounts:
-    """What a program sent.
+    """The collectives of a program.
 
     Attributes:
-        output: what it printed.
-        calls: how many calls of each size (bytes), by operation and ranks of the communicator.
+        output: the program's output.
+        calls: number of calls by size (bytes), by operation and ranks of the communicator.
     """
 
     output: str
@@ -52,13 +52,13 @@ def count_messages(command: Sequence[str], mpi: str) -> MessageCounts:
 
     Raises:
         UserError: the program fails, or calls no collective of that MPI.
-        BuildFailed: the library that counts doesn't compile.
+        BuildFailed: the preloaded library that counts doesn't compile.
     """
     found = benchmark_setup.find_named_mpi(mpi)
     cache = Folders.of_user().cache
     library = build_message_counter(found, cache)
     preloaded = " ".join(filter(None, [str(library), os.environ.get("LD_PRELOAD", "")]))
-    # Not in /tmp: the user's cache is the same folder on all nodes, where homes are shared.
+    # Not in /tmp, because only the user's cache may be shared by all nodes.
     with scratch_folder(cache) as folder:
         path = [str(found.launcher.parent), os.environ.get("PATH", os.defpath)]
         own = {
@@ -79,7 +79,7 @@ def count_messages(command: Sequence[str], mpi: str) -> MessageCounts:
 
 
 def count_nccl_messages(command: Sequence[str]) -> MessageCounts:
-    """Runs a program to its end, and counts its collectives of NCCL or RCCL, by their logs.
+    """Runs a program to its end, and counts its collectives of NCCL or RCCL from the logs.
 
     Raises:
         UserError: the program fails, or calls none.
@@ -95,7 +95,7 @@ def count_nccl_messages(command: Sequence[str]) -> MessageCounts:
 
 
 def _run_to_its_end(command: Sequence[str], own: Mapping[str, str]) -> str:
-    """What the program prints, under variables of its own beside ours."""
+    """Runs a program with additional variables ``own``, and returns its output."""
     done = process.run_process(
         command, environment={**os.environ, **own}, timeout_s=_LIMIT_S, whole_output=True
     )
@@ -120,11 +120,11 @@ def _sum_up(folder: Path) -> dict[tuple[str, int], Counter[int]]:
     return dict(sorted(calls.items()))
 
 
-#: Sizes that a run measures; with more, neighbours are measured together.
+#: The most sizes of a campaign; of more, similar ones are merged.
 _MOST_SIZES = 16
-#: An element of what the benchmark sends, in bytes.
+#: An element of the benchmark's messages, bytes.
 _ELEMENT = 4
-#: Calls of the most frequent operation in one execution.
+#: The most calls of an operation in one execution of the pattern.
 _MOST_CALLS = 100
 _PATTERN = '''\
 """What a program called on {where}, as commtune trace-messages counted it:
@@ -186,13 +186,13 @@ def write_campaign(
 ) -> tuple[Path, Path]:
     """Writes a campaign file, and beside it the pattern that the campaign measures.
 
-    Only communicators with the most ranks are in it: a run has one number of them.
+    It has only the calls on communicators with the most ranks, as all runs have as many ranks.
 
     Args:
-        mpi: as the campaign file is to name it.
+        mpi: the MPI, as the campaign file is to name it.
 
     Raises:
-        UserError: as ``check_new_files``; or one can't be written.
+        UserError: as for ``check_new_files``; or a file can't be written.
     """
     pattern = check_new_files(file)
     ranks = max(ranks for _, ranks in counts.calls)
@@ -222,10 +222,10 @@ def write_campaign(
 def write_nccl_campaign(file: Path, counts: MessageCounts, command: Sequence[str]) -> Path:
     """Writes a campaign of the operation that moves most bytes, with the others as guards.
 
-    NCCL's operations are measured one by one: a mix of them is no operation of the benchmark.
+    Operations are measured separately: the benchmark has no mix of NCCL's operations.
 
     Raises:
-        UserError: as ``check_new_files``; or it can't be written.
+        UserError: as for ``check_new_files``; or it can't be written.
     """
     check_new_files(file)
     ranks = max(ranks for _, ranks in counts.calls)
@@ -252,10 +252,10 @@ def _write(file: Path, text: str) -> None:
 
 
 def check_new_files(file: Path) -> Path:
-    """The pattern's file, for a campaign file.
+    """Returns the pattern's file for a new campaign file.
 
     Raises:
-        UserError: one of both is there already, or has a name that no campaign has.
+        UserError: one of both exists already, or the name is not valid for a campaign.
     """
     pattern = file.with_suffix(".py")
     if file.suffix not in (".yaml", ".yml"):
@@ -273,7 +273,7 @@ def _class_name(stem: str) -> str:
 
 
 def _group_sizes(calls: Mapping[str, Mapping[int, int]]) -> dict[int, Counter[str]]:
-    """How often each operation is called, by size; of many sizes, by powers of two."""
+    """Returns the calls of each operation by size (bytes), of many sizes by powers of two."""
     sizes = {size for of_one in calls.values() for size in of_one}
     is_many = len(sizes) > _MOST_SIZES
     found: dict[int, Counter[str]] = {}
@@ -286,18 +286,18 @@ def _group_sizes(calls: Mapping[str, Mapping[int, int]]) -> dict[int, Counter[st
 
 
 def _times(calls: Counter[str]) -> dict[str, int]:
-    """Calls of one execution, in proportion."""
+    """Returns the calls in one execution of the pattern, in the program's proportions."""
     divisor = max(math.gcd(*calls.values()), max(calls.values()) / _MOST_CALLS)
     return {operation: max(1, round(n / divisor)) for operation, n in sorted(calls.items())}
 
 
 def _executions(calls: Counter[str]) -> int:
-    """How many executions are as many calls as the program made."""
+    """Returns the number of executions of the pattern for the program's number of calls."""
     return max(1, round(calls.total() / sum(_times(calls).values())))
 
 
 def _guards(counts: MessageCounts) -> list[str]:
-    """Guard operations: messages between two ranks, and a collective that it does not call."""
+    """Returns guard operations: ping-pong, and a collective that the program doesn't call."""
     called = {operation for operation, _ in counts.calls}
     return ["ping-pong", *[one for one in CALLS if one not in called][:1]]
 

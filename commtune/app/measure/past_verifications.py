@@ -1,4 +1,4 @@
-"""What became of a profile: every time that it was measured again, judged anew from the runs."""
+"""Reads all verifications of a profile, and judges each again from its runs."""
 
 from __future__ import annotations
 
@@ -26,25 +26,26 @@ from commtune.tuner.statistics.machine_states import MachineStates, fit_states
 from commtune.tuner.verification.claims import Claim, VerificationVerdict, judge_profile
 from commtune.tuner.verification.phase import EARLIER
 
-#: Each block of a campaign on Slurm is a session: blocks this near are of one verification.
+#: On a scheduler each block is a session of its own. Blocks whose starts are closer than this are
+#: of one verification, seconds.
 _NEAR_S = 6 * 3600.0
-#: Earlier runs that tell the machine's states: more of them tell nothing more.
+#: The most earlier runs from which the machine's states are fitted: more don't improve the fit.
 _MOST_RUNS = 1000
-#: Blocks that are looked at more than once.
+#: A number of blocks for which several interim looks are planned.
 _MANY = 1000
 
 
 @dataclass(frozen=True)
 class PastVerification:
-    """One time that a profile was measured again.
+    """A verification of a profile.
 
     Attributes:
-        began_at: of its first run, seconds since 1970.
-        campaign: that its runs are stored with.
-        blocks: whole blocks of the default and the profile's configuration.
+        began_at: start of its first run, seconds since 1970.
+        campaign: name of the campaign that has its runs.
+        blocks: number of complete blocks of the default and the profile's configuration.
         points: the evidence, by size and machine state.
-        estimates: what lies behind it, by size in bytes.
-        nodes: that its runs were on, where a scheduler named them.
+        estimates: the estimates behind it, by size in bytes.
+        nodes: names of the nodes, if a scheduler gave them.
     """
 
     began_at: float
@@ -57,7 +58,7 @@ class PastVerification:
 
 
 def describe_strength(past: Sequence[PastVerification]) -> str:
-    """``6 verifications on 4 days and 3 nodes``: how often a profile was put to the test."""
+    """Formats how often a profile was verified: ``6 verifications on 4 days and 3 nodes``."""
     said = format_count(len(past), "verification")
     days = len({int(one.began_at // 86400) for one in past})
     nodes = len(frozenset[str]().union(*(one.nodes for one in past)))
@@ -66,15 +67,15 @@ def describe_strength(past: Sequence[PastVerification]) -> str:
 
 
 def read_verifications(reference: str, db: str | None = None) -> list[PastVerification]:
-    """All of a profile, the oldest first.
+    """Returns all verifications of a profile, oldest first.
 
-    How early each of them ended is not stored. So every one is judged as if it had ended at its
-    first look, which may spend the least of the error rate: an interval is never narrower than
-    the one that ``verify`` printed, and a finding may be inconclusive that wasn't then.
+    The interim look at which each ended is not stored. So all are judged as if at the first look,
+    which may spend the smallest share of the error rate: intervals are never narrower than those
+    that ``verify`` printed, and a finding may be inconclusive that was conclusive then.
 
     Raises:
-        UserError: the profile claims nothing that could be measured again.
-        UnknownName, NoAnswer, DatabaseFault: it is not to be had.
+        UserError: the profile claims nothing that can be verified.
+        UnknownName, NoAnswer, DatabaseFault: there is none, or it can't be read.
     """
     url = database_url(db)
     answer = load_profile(url, reference)
@@ -104,7 +105,7 @@ def _claim_of(answer: ProfileAnswer, stored: CampaignDescription) -> Claim:
 
 
 def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
-    # Another site's campaign may lack some of them.
+    # A campaign of another site may lack some of these.
     level, minimum_gain, tolerance = (
         stored.settings.get(name, getattr(Plan, name))
         for name in ("level", "minimum_gain", "tolerance")
@@ -115,7 +116,7 @@ def _rules_of(stored: CampaignDescription, claim: Claim) -> Rules:
 
 
 def _campaigns_with(answer: ProfileAnswer, own: int, url: str) -> dict[int, str]:
-    """Campaigns that runs of its verifications are stored with: names by number."""
+    """Returns the campaigns that have runs of a profile's verifications: names by number."""
     return {
         one.id: one.name
         for one in list_summaries(url)
@@ -141,7 +142,7 @@ def _judge_campaign(
         finding = judge_profile(sizes, rules)
         if never_works([run for run in tuned if not run.outcome.is_lost]):
             finding = VerificationVerdict.WORSE
-        if any(run.oversubscribed for run in session):  # such times say nothing
+        if any(run.oversubscribed for run in session):  # such times are not comparable
             finding = VerificationVerdict.UNDECIDED
         began = min(run.started_at for run in session)
         stated = {size: estimates.get(size) for size in claim.stated}
@@ -150,7 +151,7 @@ def _judge_campaign(
 
 
 def _sessions(runs: Sequence[Run]) -> Iterable[list[Run]]:
-    """Runs by the verification that made them."""
+    """Returns the runs of each verification."""
     by_session = [list(same) for _, same in groupby(runs, key=lambda run: run.session)]
     found: list[list[Run]] = []
     for same in by_session:

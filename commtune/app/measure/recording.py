@@ -1,4 +1,4 @@
-"""Recording: runs of every configuration of a space, to be replayed later."""
+"""Records runs of all configurations of a space, for replays."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.space_fitting import fit_campaign
 from commtune.wiring.user_folders import Folders
 
-#: Runs of the default before all others: the first finds cold caches, and they tell the time.
+#: Runs of the default before all others: the first has cold caches, the rest give the time of one.
 _FIRST = 4
-#: Of so many runs, one is the default's.
+#: One in this many runs is of the default.
 _EVERY = 8
 
 
 def record_campaign(
     spec: CampaignSpec, file: Path, reporter: Reporter, *, runs: int = 8, limit_s: float
 ) -> tuple[int, int]:
-    """Records a campaign's whole space, or continues where an earlier session stopped.
+    """Records a campaign's whole space, or continues an interrupted recording.
 
-    Returns how many runs are in the file, and of how many configurations.
+    Returns the number of runs in the file, and of configurations.
 
     Args:
-        file: the packed recording, ``NAME.jsonl.gz``; beside it stands what is not complete yet.
-        runs: of every configuration.
-        limit_s: seconds that it may take.
+        file: the compressed recording, ``NAME.jsonl.gz``; an incomplete one is beside it.
+        runs: number of runs of every configuration.
+        limit_s: the longest acceptable duration, seconds.
 
     Raises:
-        UserError: the campaign is about Slurm.
-        InvalidKey: the file's name is wrong, there are no runs, or it takes too long.
-        CampaignChanged: the file on disk is the recording of something else.
-        EnvironmentFault: the default doesn't work, or a file can't be written.
+        UserError: the campaign is for a scheduler.
+        InvalidKey: the file's name is invalid, there are no runs, or it would take too long.
+        CampaignChanged: the existing file is a recording of something else.
+        EnvironmentFault: the default fails, or a file can't be written.
     """
     _check_target(file, runs)
     if spec.slurm is not None:
@@ -88,10 +88,10 @@ def _check_target(file: Path, runs: int) -> None:
 
 
 def _run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
-    """Indices of configurations in the order of their runs; 0 is the default."""
-    # Each round holds every other configuration once, in random order, and the default at a
-    # random place among every eight runs. More rounds begin like fewer: a recording that is
-    # continued with more runs of each goes on where it was.
+    """Yields indices of configurations in the order of their runs; 0 is the default."""
+    # Each round has every other configuration once, in random order, and the default at a random
+    # place among every eight runs. The order doesn't depend on the number of rounds, so that a
+    # recording can be continued with more runs of each configuration.
     rng = random.Random(seed)
     yield from [0] * _FIRST
     for _ in range(rounds):
@@ -102,16 +102,16 @@ def _run_order(others: int, rounds: int, seed: int) -> Iterator[int]:
 
 
 def _count_of_runs(others: int, rounds: int) -> int:
-    """How many indices ``order`` gives."""
+    """Returns the number of indices that ``_run_order`` yields."""
     return _FIRST + rounds * (others + max(1, math.ceil(others / (_EVERY - 1))))
 
 
 @dataclass
 class _Recording:
-    """One session of a recording, with ``rounds`` runs of every configuration."""
+    """A session of a recording, with ``rounds`` runs of every configuration."""
 
     plan: Plan
-    # As it is to be for the first session; later ones keep what is on the tape.
+    # The header for a new recording; a continued one keeps its own.
     header: GridHeader
     benchmark: LocalBenchmark
     tape: Recorder
@@ -121,7 +121,7 @@ class _Recording:
     _began_at: float = field(default=0.0, init=False)
 
     def make(self, longest_s: float) -> int:
-        """Makes the runs that are missing, and packs the recording; the number of all its runs."""
+        """Makes missing runs, and compresses the recording; returns the number of its runs."""
         others = self.plan.space.count() - 1
         total = _count_of_runs(others, self.rounds)
         grid = self.tape.load() or self._begin(total, longest_s)
@@ -150,7 +150,7 @@ class _Recording:
         return done
 
     def _begin(self, total: int, longest_s: float) -> Grid:
-        """Runs the default alone, and begins the tape with that if the rest can be afforded."""
+        """Starts a recording with runs of the default, if the rest won't take too long."""
         self.tell.say(f"{self.plan.name}: {_FIRST} runs of the default, to see how long one takes")
         limit_s = first_limit(self.plan.workload, self.plan.timing)
         results = [self._measure(DEFAULT, limit_s, number) for number in range(_FIRST)]
@@ -180,13 +180,13 @@ class _Recording:
         )
 
     def _check_same(self, grid: Grid) -> None:
-        """What is on the tape must be runs of the same things, on the same machine."""
+        """Refuses to continue a recording of another campaign, machine or benchmark."""
         names = ("system", "stack", "workload", "timing", "pinned")
         changed = [n for n in names if getattr(grid.header, n) != getattr(self.header, n)]
         known = grid.header.benchmark.get("sources")
         if known != self.header.benchmark.get("sources"):
             changed.append("benchmark")
-        # Counted first: a space that was widened since may have too many to be listed.
+        # The count is compared first, because a widened space may be too large to be listed.
         same_count = len(grid.configurations) == self.plan.space.count()
         if not same_count or grid.configurations != tuple(self.plan.space.configurations()):
             changed.append("space")
@@ -198,7 +198,7 @@ class _Recording:
 
     def _measure(self, configuration: Configuration, limit_s: float, number: int) -> RunResult:
         workload, timing = self.plan.workload, self.plan.timing
-        # No two runs are a block: each has a number of its own.
+        # Recorded runs have no blocks, so that each has a block number of its own.
         request = RunRequest(uuid.uuid4().hex, configuration, workload, timing, block=number)
         try:
             result = self.benchmark.measure(request, limit_s)
@@ -209,7 +209,7 @@ class _Recording:
         return result
 
     def _since(self, result: RunResult) -> float:
-        """Recorded seconds at which a run began; time between sessions is left out."""
+        """Returns the start of a run in recorded time (seconds), without time between sessions."""
         self._began_at = self._began_at or result.started_at
         return self._base_s + result.started_at - self._began_at
 
@@ -221,7 +221,7 @@ def _benchmark(spec: CampaignSpec, mpi: MpiInstallation) -> LocalBenchmark:
 
 
 def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
-    """What is known before the first run."""
+    """Returns the header of a recording, as far as known before the first run."""
     system = campaign_records.this_system()
     return GridHeader(
         name=spec.plan.name,
@@ -245,14 +245,14 @@ def _header(spec: CampaignSpec, mpi: MpiInstallation) -> GridHeader:
 
 
 def _completed(header: GridHeader, result: RunResult) -> GridHeader:
-    """The header with what only a run tells."""
+    """Returns the header with the fields that are known only from a run."""
     said = (result.header or {}).get("benchmark", {})
     program = {name: said[name] for name in ("version", "compiler", "flags") if name in said}
     largest = result.measurements[-1]
     return replace(
         header,
         benchmark={**program, **header.benchmark},
-        # Not busbw / algbw: of some operations more is moved than a size.
+        # Not busbw / algbw, because some operations move more bytes than the size.
         bus_factor=float(f"{largest.busbw * largest.median_s / largest.bytes:.6g}"),
         oversubscribed=result.oversubscribed,
     )

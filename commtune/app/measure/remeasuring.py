@@ -1,4 +1,4 @@
-"""Stored campaigns as they can be measured again: workload, timing and thresholds."""
+"""Rebuilds stored campaigns of a scheduler, to measure their profiles again."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from commtune.wiring.slurm_campaign import SlurmCampaign
 def rebuild_on_slurm(
     stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
 ) -> SlurmCampaign | None:
-    """A stored campaign on Slurm as its file describes it today; ``None`` if it ran elsewhere.
+    """Rebuilds a stored campaign on a scheduler from its current file; ``None`` for others.
 
-    Its node-hours are no limit here: whoever measures more says how long.
+    It has no limit on node-hours, because further measurements have a time limit of their own.
 
     Args:
-        mpi: in the place of the one that the file names.
+        mpi: the MPI; that of the file by default.
 
     Raises:
-        UserError: the file is gone, or says something else now.
-        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+        UserError: the file is missing, or is of another campaign now.
+        EnvironmentFault: there is no scheduler here, or it doesn't answer.
     """
     kind = JobScheduler.find_in(stored.what)
     if kind is None:
@@ -56,12 +56,12 @@ def rebuild_on_slurm(
 def _cut_again(
     spec: CampaignSpec, mpi: MpiInstallation, stored: CampaignDescription
 ) -> CampaignSpec:
-    """A campaign's file with its space cut as the stored campaign's was, where it was cut."""
+    """Returns a campaign with its space cut like that of the stored campaign, if it was cut."""
     known = stored.what.get("guards", {}).items()
     spec = apply_protected(spec, {name: value for name, value in known if value is not None})
     is_whole = spec.plan.space.key == stored.what["space"]["content"]
     if is_whole and LIBRARIES not in stored.stack.description:
         return spec
     if str(mpi.flavour) != stored.what["mpi"]["flavour"]:
-        return spec  # whoever can't do with another library says so
+        return spec  # callers that need the same library check it themselves
     return space_fitting.fit_campaign(spec, mpi, lambda: stored.space.get(CUT_TO), protected={})

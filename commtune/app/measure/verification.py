@@ -1,4 +1,4 @@
-"""Measuring a stored profile again: what is asked, on which machine, and what came of it."""
+"""Verifies a stored profile: measures it again against the default, and stores the runs."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from commtune.wiring.user_folders import Folders
 
 @dataclass(frozen=True)
 class VerificationResult:
-    """What came of measuring a profile again.
+    """The result of a verification.
 
     Attributes:
         profile: CAMPAIGN/PROFILE.
-        stated_at: when the profile was made, seconds since 1970.
-        mpi: the library of today's runs.
-        campaign: the campaign that today's runs are stored with.
-        changes: what changed since the profile was made, in words; then today's runs are a
+        stated_at: creation of the profile, seconds since 1970.
+        mpi: the MPI of the new runs.
+        campaign: name of the campaign that has the new runs.
+        changes: descriptions of changes since the profile was made; with any, the new runs are a
             campaign of their own.
         verification: the finding and its evidence.
-        earlier: its verifications before this one.
-        spread: of its speedups between them, which today's intervals allow for.
+        earlier: earlier verifications of the profile.
+        spread: the spread of speedups between those, which widens the new intervals.
     """
 
     profile: str
@@ -74,11 +74,11 @@ class VerificationResult:
 
 @dataclass(frozen=True)
 class _Task:
-    """What is to be measured again, and against what.
+    """A verification to be made.
 
     Attributes:
-        record: the campaign as it would be begun here and now, under the name to store it by.
-        on: where and how jobs are started, if the campaign's runs were made on Slurm.
+        record: the campaign as it would be created here and now, with the name for the new runs.
+        on: the scheduler's part of the campaign, if its runs were jobs.
     """
 
     answer: ProfileAnswer
@@ -101,19 +101,18 @@ def verify_profile(
     take_over: bool = False,
     through: str = "",
 ) -> VerificationResult:
-    """Measures a profile against the default in fresh blocks, which are stored.
+    """Measures a profile against the default in new blocks, which are stored.
 
-    Ctrl-C ends it early; what was measured until then is kept and judged.
+    Ctrl-C ends it early; the measurements until that moment are stored and judged.
 
     Args:
-        profile: CAMPAIGN/PROFILE, name, or number; or another form of a stored one, with the
-            campaign that it came from.
+        profile: CAMPAIGN/PROFILE, name, or number; or a modified profile with its campaign.
         db: database file or URL; the user's own by default.
-        time_s: wall seconds of the runs.
-        mpi: in the place of the campaign's.
-        take_over: take over the lock of a controller that died.
-        through: what brings its settings, in the place of variables; then the runs are a campaign
-            of their own.
+        time_s: wall time of the runs, seconds.
+        mpi: the MPI; that of the campaign by default.
+        take_over: whether to take over the lock of a controller that died.
+        through: a file that applies the settings instead of variables; then the runs are a
+            campaign of their own.
 
     Raises:
         UserError: the profile claims nothing, is simulated, or is of another system or library.
@@ -180,7 +179,7 @@ def _plan_task(
 
 
 def _plan_of(stored: CampaignDescription) -> Plan:
-    """A campaign's plan as far as measuring known configurations needs it: nothing to search."""
+    """Returns a stored campaign's plan without parameters, to measure known configurations."""
     thresholds = ("minimum_gain", "tolerance", "level", "time_limit_s")
     space = stored.space
     return Plan(
@@ -196,20 +195,20 @@ def _plan_of(stored: CampaignDescription) -> Plan:
         timing=Timing(**stored.what["timing"]),
         estimand=Estimand(stored.what.get("estimand", Estimand.MEDIAN)),
         seed=stored.seed,
-        # Another site's campaign may lack some of them.
+        # A campaign of another site may lack some of these.
         **{name: stored.settings[name] for name in thresholds if name in stored.settings},
     )
 
 
 def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
-    """The plan with all sizes that a profile was confirmed at, those between its own too."""
+    """Returns the plan with all sizes of a profile's evidence added to its own."""
     points = (point.bytes for point in profile.points if point.operation == profile.operation)
     sizes = tuple(sorted({*plan.workload.sizes, *points}))
     return replace(plan, workload=replace(plan.workload, sizes=sizes))
 
 
 def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:
-    """The same, with jobs and folders called as the campaign that the runs are stored with."""
+    """Returns the campaign with the name of its jobs and folder changed to that of a record."""
     return replace(on, spec=on.spec.with_plan(name=record.name), folder=Path(record.folder).parent)
 
 
@@ -238,10 +237,10 @@ def _refuse_another_machine(
 
 
 def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[str, ...]:
-    """What changed around the profile on the same machine, as ``key: then -> now``."""
+    """Returns the changes since a profile was made on this machine, as ``key: then -> now``."""
     what = list_differences(stored.what, record.what)
     stack = list_differences(stored.stack.description, record.stack.description)
-    # The library and its version are among `what` already.
+    # The library and its version are in ``what`` already.
     said = [*what, *(line for line in stack if not line.startswith(("mpi:", "version:")))]
     moved = stored.system.fingerprint != record.system.fingerprint
     moved |= stored.stack.fingerprint != record.stack.fingerprint
@@ -251,8 +250,8 @@ def _find_changes(stored: CampaignDescription, record: CampaignRecord) -> tuple[
 
 
 def _own_campaign(answer: ProfileAnswer, record: CampaignRecord) -> CampaignRecord:
-    """A campaign of its own for runs that don't compare with the profile's campaign."""
-    # The day and a key of the changes are in its name: verified again that day, it is continued.
+    """Returns a separate campaign, for runs that are not comparable with the profile's."""
+    # The name has the day and a hash, so that another verification that day continues it.
     what = {**record.what, "verifies": answer.reference}
     key = content_key([what, record.system.fingerprint, record.stack.fingerprint])[:4]
     day = time.strftime("%Y-%m-%d")
@@ -325,7 +324,7 @@ def _prepare_benchmark(task: _Task, store: Store, campaign_id: int) -> Benchmark
 
 
 def _with_time_limit(plan: Plan, known: Evidence) -> Plan:
-    """The plan with a time limit for each run, from what the campaign's default took."""
+    """Returns the plan with a time limit of runs, from the campaign's runs of the default."""
     runs = known.good(Phase.SEARCH, Phase.CONFIRM)
     walls = [run.wall_s for run in runs if run.configuration.is_default]
     if plan.time_limit_s is not None or not walls:

@@ -1,4 +1,4 @@
-"""Answers to "what is best" as plain data: what ``best --json`` and the HTTP API give."""
+"""Answers which configuration is best, as plain data for ``best --json`` and the HTTP API."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from commtune.db.connection.reader import keep_open
 from commtune.errors import NoAnswer
 from commtune.model import Operation
 
-#: Answers to one question that are told: more are of other machines, ranks or software.
+#: The most answers to a question; further ones are of other machines, ranks or software.
 MOST_ANSWERS = 5
 
 
@@ -39,14 +39,15 @@ def best_answers(
     *,
     explained: int = 1,
 ) -> tuple[list[Explained], list[BestRow]]:
-    """The first so many answers with what explains them, and the others.
+    """Returns the first answers with their explanations, and the others without.
 
     Args:
-        size: bytes.
+        size: message size, bytes.
         filters: as for ``best_at_size``.
+        explained: the number of answers with explanations.
 
     Raises:
-        NoAnswer: there is none; the hint says what there is.
+        NoAnswer: there is none; the hint lists what there is.
     """
     url = database_url(db)
     if is_service(url):
@@ -61,10 +62,10 @@ def best_answers(
 def size_table(
     operation: Operation, filters: Mapping[str, Any], db: str | None = None
 ) -> dict[int, Explained]:
-    """The first answer at every size (bytes) that is known.
+    """Returns the best answer at every measured size (bytes).
 
     Raises:
-        NoAnswer: nothing is known of the operation; the hint says what there is.
+        NoAnswer: there is none for the operation; the hint lists what there is.
     """
     url = database_url(db)
     if is_service(url):
@@ -92,7 +93,7 @@ def _explain(row: BestRow, size: int, db: str | None) -> Explained:
 
 
 def size_table_data(table: Mapping[int, Explained]) -> list[dict[str, Any]]:
-    """A table of sizes as JSON has it."""
+    """Returns a table of sizes as JSON data."""
     return [one.plain() | {"bytes": size} for size, one in table.items()]
 
 
@@ -105,16 +106,16 @@ def answer_question(
     db: str | None = None,
     explained: int = 1,
 ) -> dict[str, Any]:
-    """The answer as a code, what to set, the evidence, and further answers.
+    """Returns the answer to a question as JSON data, with its evidence and further answers.
 
-    ``environment`` holds what to set; it is empty unless the answer is ``recommended`` and was
-    measured on a real machine. A question that nothing answers is answered too, by its code.
+    ``environment`` has the variables to set; it is empty unless the answer is ``recommended`` and
+    was measured on a real machine. Without a measurement, the answer is ``not-measured``.
 
     Args:
-        size: bytes.
+        size: message size, bytes.
         filters: as for ``best_at_size``.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
-        explained: so many answers come with all that explains them.
+        explained: the number of answers with explanations.
     """
     try:
         with keep_open(database_url(db)):
@@ -153,7 +154,7 @@ def _answer(
 
 
 def not_measured(nothing: NoAnswer) -> dict[str, Any]:
-    """The answer to a question of which nothing is known, as JSON has it."""
+    """Returns the answer to a question without measurements, as JSON data."""
     said = {"answer": Answer.NOT_MEASURED, "message": nothing.message, "hint": nothing.hint}
     return {**said, "environment": {}, "best": None, "others": []}
 

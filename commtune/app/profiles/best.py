@@ -1,6 +1,6 @@
-"""The best stored configuration for an operation: at one size, or at every measured one.
+"""Finds the best stored configuration for an operation, at one size or at every measured one.
 
-``commtune best`` answers in a tenth of a second, so nothing slow is imported before it is needed.
+``commtune best`` takes a tenth of a second, so slow modules are imported only where needed.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 
 _Row = TypeVar("_Row")
 
-#: Answers that are read before any is told: as many as the service tells.
+#: The answers that are read before the first is yielded: as many as the service returns.
 _FIRST_PART = 5
-#: Candidates whose questions are looked at first; more than the first part has.
+#: The number of newest candidates whose questions are read first; more than the first part has.
 _NEWEST = 6
-#: What tells questions apart without reading an answer; ``_question`` tells more of them apart.
+#: The key of a candidate's question; that of ``_question`` is finer, but needs a whole answer.
 _QUESTION = itemgetter("system_id", "stack_id", "backend", "ranks", "nodes")
 
 
 class Support(StrEnum):
-    """What an answer about a size rests on; these are the codes of ``--json``."""
+    """The basis of an answer about a size; the values are codes of ``--json``."""
 
     MEASURED = "measured"
     AGREE = "neighbours-agree"
@@ -55,7 +55,7 @@ class Support(StrEnum):
 
     @classmethod
     def of(cls, neighbours: Iterable[BestRow]) -> Support:
-        """Judges by the answers at the measured sizes next to it; none: it was measured itself."""
+        """Compares answers at the neighbouring measured sizes; none if the size was measured."""
         used = {row.configuration for row in neighbours}
         return (cls.MEASURED, cls.AGREE, cls.DISAGREE)[min(len(used), 2)]
 
@@ -68,18 +68,14 @@ def best_at_size(
     stack: str | None = None,
     db: str | None = None,
 ) -> Iterator[BestRow]:
-    """Answers to what is best at a size in bytes, the one to take first.
-
-    They are read while they are taken: who needs the first ones doesn't wait for all.
+    """Yields the answers about a size (bytes), best first; they are read lazily.
 
     Args:
-        filters: nodes, ranks, system (part of its name, or its fingerprint), backend and campaign
-            that are asked for, and how many pairs, days and sessions at least (``min_pairs``,
-            ``min_days``, ``min_sessions``); ``None`` for any.
+        filters: the conditions of ``db.queries.best.find_candidates``; ``None`` for any value.
         stack: part of the software's text, or its fingerprint; ``None`` for any.
 
     Raises:
-        NoAnswer: there is none; the hint says what there is.
+        NoAnswer: there is none; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
     with open_for_reading(database_url(db)) as rows:
@@ -89,7 +85,7 @@ def best_at_size(
         if stack is not None:
             known = find_stacks(rows, stack)
             found = [row for row in found if row["stack_id"] in known]
-        # Newest first, as they were found.
+        # The groups keep the order of the candidates, newest first.
         unread = list(_group(found, _QUESTION).values())
         read: list[BestRow] = []
         told, part = 0, _FIRST_PART
@@ -113,10 +109,10 @@ def best_at_size(
 def best_by_size(
     operation: Operation, filters: Mapping[str, Any], *, db: str | None = None
 ) -> dict[int, BestRow]:
-    """The first answer at every size (bytes) that was measured or ends a profile's range.
+    """Returns the best answer at every size (bytes) that was measured or ends a profile's range.
 
     Raises:
-        NoAnswer: nothing is known of the operation; the hint says what there is.
+        NoAnswer: there is none for the operation; the hint lists what there is.
         DatabaseFault: the database can't be read.
     """
     sizes = measured_sizes(database_url(db), operation, filters["campaign"])
@@ -125,19 +121,19 @@ def best_by_size(
         try:
             found = best_at_size(operation, size, filters, db=db)
             first = next((row for row in found if row.nearest_bytes in {size, None}), None)
-        except NoAnswer:  # only measured on another machine, or backend, than asked for
+        except NoAnswer:  # the filters exclude all measurements at this size
             continue
         if first is not None:
             answers[size] = first
     if not answers:
-        next(best_at_size(operation, max(sizes, default=0), filters, db=db))  # says what there is
+        next(best_at_size(operation, max(sizes, default=0), filters, db=db))  # raises NoAnswer
     return answers
 
 
 def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRow]:
-    """What an answer's campaign says at the measured sizes below and above one in bytes.
+    """Returns the answers of a campaign at the measured sizes below and above a size (bytes).
 
-    Empty where it measured that size itself.
+    It is empty if the campaign measured that size.
     """
     if row.nearest_bytes == size:
         return {}
@@ -153,8 +149,8 @@ def find_neighbours(row: BestRow, size: int, db: str | None) -> dict[int, BestRo
 
 
 def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
-    """What share of the nominal bandwidth the answer reaches; ``None`` where nobody knows it."""
-    # Host memory on one node has none, and the models take their time to load.
+    """Returns the share of the nominal bandwidth that an answer reaches; ``None`` if unknown."""
+    # Host memory on one node has no nominal bandwidth, and its models are slow to import.
     on_host = row.backend == Backend.MPI_HOST
     if row.simulated or (on_host and row.nodes == 1):
         return None
@@ -169,9 +165,9 @@ def nominal_share_of(row: BestRow, db: str | None) -> Share | None:
 
 
 def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
-    """How large a speedup could have been missed at the size, or the nearest measured one."""
-    # A profile's own note is of its whole range, and so of the size at which least is known: it
-    # stands in only where nothing is known of the size itself.
+    """Returns how large a speedup may have been missed at a size (bytes), or the nearest one."""
+    # A profile's note is about its whole range, and so about the size with the least evidence. It
+    # is used only if there is no figure for the size itself.
     if row.verdict != Verdict.UNDECIDED:
         return ""
     from commtune.db.queries.description import detectable_gains
@@ -188,7 +184,7 @@ def why_inconclusive(row: BestRow, size: int, db: str | None) -> str:
 
 
 def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
-    """A profile of the answer's campaign with a speedup that is likely there, and not proven."""
+    """Returns a profile of the answer's campaign with a likely, unproven speedup at its size."""
     if row.verdict != Verdict.UNDECIDED or row.nearest_bytes is None:
         return None
     url, size = database_url(db), row.nearest_bytes
@@ -199,16 +195,16 @@ def likely_instead(row: BestRow, db: str | None) -> ProfileAnswer | None:
 
 
 def _rank_answers(rows: Iterable[BestRow], size: int, unread: float) -> list[BestRow]:
-    """Answers about a size in bytes, the one to give first; those that nothing can come before.
+    """Ranks answers about a size (bytes), and returns those that no unread answer can precede.
 
-    First by ``_class``. Of answers to different questions (another machine, software, number of
-    ranks, ...) the newest question, as one gain says nothing of the other. Of answers to the same
-    one: a gain that was shown before one that was ruled out, since that was done for the
-    candidates of its own campaign only; then as ``_rank_campaigns`` says.
+    They are ordered by ``_class`` first. Of different questions (another machine, software, number
+    of ranks, ...), the newest comes first, because their gains are not comparable. Answers to the
+    same question are ordered by ``_rank_campaigns``: there, a shown gain comes before one that was
+    ruled out, as that is true only of the candidates of its own campaign.
 
     Args:
-        rows: of each question (``_QUESTION``) all or none.
-        unread: when the newest answer was stored that is none of them, seconds since 1970.
+        rows: all or no answers to each question (``_QUESTION``).
+        unread: when the newest unread answer was stored, seconds since 1970.
     """
     newest_first = sorted(rows, key=lambda row: (-row.created, -row.id))
     classes = _group(newest_first, _class)
@@ -230,10 +226,10 @@ def _group(rows: Iterable[_Row], key: Callable[[_Row], Any]) -> dict[Any, list[_
 
 
 def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
-    """What an answer is, before anybody looks at what it says.
+    """Returns the rank of an answer by the conditions of its measurement, lowest first.
 
-    Measured before simulated; by itself and between real nodes before beside an aggressor or
-    between emulated ones; the native benchmark before a user's own; decided before undecided.
+    Measured comes before simulated; usual conditions before those with an aggressor or emulated
+    nodes; the native benchmark before a user's own; decided before undecided.
     """
     return (
         row.simulated,
@@ -243,12 +239,12 @@ def _class(row: BestRow) -> tuple[bool, bool, int, bool]:
     )
 
 
-#: That of a decided answer by the native benchmark: no answer comes before those of it.
+#: The lowest class, of decided answers by the native benchmark.
 _BEST_CLASS = (False, False, 0, False)
 
 
 def _nativeness(row: BestRow) -> int:
-    """The native benchmark, that in Python, and users' commands."""
+    """Returns 0 for the native benchmark, 1 for that in Python, and 2 for users' commands."""
     own = row.workload.get("own") or {}
     if row.backend == Backend.COMMAND or own.get("command"):
         return 2
@@ -256,8 +252,8 @@ def _nativeness(row: BestRow) -> int:
 
 
 def _question(row: BestRow) -> Hashable:
-    """What was measured where: answers with the same can be held against each other."""
-    # The workload says it; the name of a matrix's file is no part of the question.
+    """Returns the key of an answer's question; answers with the same key are comparable."""
+    # The workload has the pattern's content; the name of its file doesn't matter.
     conditions = replace(row.conditions, pattern="")
     measured = {name: value for name, value in row.workload.items() if name != "sizes"}
     where = (row.system_fingerprint, row.stack_fingerprint, row.backend, row.ranks, row.nodes)
@@ -265,10 +261,10 @@ def _question(row: BestRow) -> Hashable:
 
 
 def _rank_campaigns(rows: Iterable[BestRow], size: int) -> list[BestRow]:
-    """Answers to one question: campaign by campaign, of each the narrowest range first."""
-    # Of campaigns, the one that measured nearest to the size that was asked for; then the surest
-    # gain, as `status` has it; then the newest.
-    # A profile made for a narrow range is surer at a size than one for all sizes.
+    """Ranks answers to one question by campaign, and in each by range, narrowest first."""
+    # Campaigns are ordered by shown gain, by distance of the measured size, by the lower end of
+    # the gain's interval as in ``status``, and by age. At a size, a profile for a narrow range is
+    # more certain than one for all sizes.
     narrowest = sorted(rows, key=lambda row: (row.bytes_high - row.bytes_low, -row.created))
     campaigns = _group(narrowest, lambda row: (row.standing, row.campaign))
 

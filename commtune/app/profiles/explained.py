@@ -1,4 +1,4 @@
-"""An answer to "what is best" with all that explains it, as an object and as plain data."""
+"""Answers to the question which configuration is best, with explanations, also as JSON data."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Answer(StrEnum):
-    """What to do, as a code."""
+    """The code of an answer."""
 
     RECOMMENDED = "recommended"
     KEEP_DEFAULT = "keep-default"
@@ -26,11 +26,11 @@ class Answer(StrEnum):
 
 @dataclass(frozen=True)
 class Neighbour:
-    """What is best at a measured size next to the one that was asked for.
+    """The answer at a measured size next to the requested one.
 
     Attributes:
         bytes: that size.
-        why: why the default stays there, in words; empty where it doesn't.
+        why: why the default is kept there; empty if it isn't.
     """
 
     bytes: int
@@ -40,7 +40,7 @@ class Neighbour:
 
 @dataclass(frozen=True)
 class LikelyProfile:
-    """A profile whose speedup is likely, and not proven.
+    """A profile whose speedup is likely, but not proven.
 
     Attributes:
         profile: ``CAMPAIGN/PROFILE``.
@@ -54,13 +54,13 @@ class LikelyProfile:
 
 @dataclass(frozen=True)
 class Explained:
-    """An answer with its evidence and all that explains it.
+    """An answer with its evidence and explanations.
 
     Attributes:
-        why: why the default stays, in words; empty where it doesn't.
-        neighbours: below and above a size that was not measured.
-        likely: what may be better than the default.
-        share: of the nominal bandwidth; ``None`` where nobody knows it.
+        why: why the default is kept; empty if it isn't.
+        neighbours: answers at the sizes below and above one that was not measured.
+        likely: a profile that may be better than the default.
+        share: reached share of the nominal bandwidth; ``None`` if unknown.
     """
 
     row: BestRow
@@ -71,15 +71,15 @@ class Explained:
 
     @property
     def support(self) -> Support:
-        """What it rests on."""
+        """The basis of the answer."""
         return Support.of([one.row for one in self.neighbours])
 
     def plain(self) -> dict[str, Any]:
-        """Plain data for JSON.
+        """Returns JSON data.
 
-        ``answer`` is a code of ``Answer``; ``reason`` says why the default stays: ``ruled-out``
-        or ``inconclusive``, with ``why`` in words. ``environment`` is what to set, with pinned
-        variables; empty unless that is ``recommended`` and was measured on a real machine.
+        ``answer`` is a code of ``Answer``. ``reason`` is why the default is kept, ``ruled-out`` or
+        ``inconclusive``, with ``why`` as text. ``environment`` has the variables to set, with
+        pinned ones; it is empty unless ``recommended`` and measured on a real machine.
         """
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
@@ -101,7 +101,7 @@ class Explained:
 
 
 def row_data(row: BestRow) -> dict[str, Any]:
-    """An answer with its evidence alone."""
+    """Returns an answer with its evidence, but without explanations, as JSON data."""
     return {
         **{name: getattr(row, name) for name in row.__dataclass_fields__},
         "configuration": dict(row.configuration),
@@ -132,5 +132,5 @@ def _likely_data(likely: LikelyProfile) -> dict[str, Any]:
 
 
 def _point_data(point: PointEvidence) -> dict[str, Any]:
-    # What asdict makes, in a tenth of its time: answers have dozens of these.
+    # The same as asdict in a tenth of the time: answers have dozens of points.
     return {**vars(point), "gain": dict(vars(point.gain))}

@@ -1,4 +1,4 @@
-"""What share of the nominal bandwidth was reached, for commands that print times."""
+"""Computes the reached share of the nominal bandwidth, for commands that print times."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from commtune.model import Backend, Operation, RunResult, Verdict, Workload
 from commtune.systems.nominal import operations
 from commtune.systems.nominal.collectives import Nominal, bus_bandwidth
 
-#: Settings of a campaign that are a part of its workload.
+#: The settings of a campaign that are a part of its workload.
 _OF_THE_WORKLOAD = ("emulated_nodes", "shape", "window", "flows")
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of a nominal bandwidth; never shown without what it is of."""
+    """A reached share of a nominal bandwidth, with that bandwidth."""
 
     share: float
     nominal: Nominal
 
     @classmethod
     def of_best(cls, campaign: CampaignSummary, db: str | None) -> Share | None:
-        """The share for a campaign's surest gain; ``None`` where nobody knows the links."""
+        """Returns the share for a campaign's best gain; ``None`` if its links are unknown."""
         best = campaign.best
         if best is None or campaign.simulated:
             return None
@@ -38,8 +38,9 @@ class Share:
     def of_answer(
         cls, answer: BestRow, stored: CampaignDescription, db: str | None
     ) -> Share | None:
-        """Of the time that the best configuration takes at the size that was asked for, or the
-        nearest; ``None`` where the campaign knows nothing of its machine's links.
+        """Returns the share for the time of an answer's configuration at its measured size.
+
+        ``None`` if the links of the machine are unknown.
 
         Args:
             stored: the answer's campaign.
@@ -56,7 +57,7 @@ class Share:
         return f"{text.format_percent(self.share)} of nominal {whole}"
 
     def plain(self) -> dict[str, Any]:
-        """Plain data for programs; bytes per second."""
+        """Returns JSON data; bandwidths are in bytes per second."""
         return {"share": self.share, **self.nominal.plain()}
 
 
@@ -67,10 +68,10 @@ def _of_stored(
     size: int,
     seconds: float,
 ) -> Share | None:
-    """The share for a time of a campaign's workload; ``None`` where nothing can be said."""
+    """Returns the share for a time (seconds) of a campaign's workload; ``None`` if unknown."""
     settings, said = campaign.settings, None
     if operations.FABRIC not in settings and measured.backend != Backend.MPI_HOST:
-        # Where no system is described, a run's header has the links that the driver names.
+        # Without a described system, the header of a run has the links that the driver reports.
         said = benchmark_header(database_url(db), campaign.id)
     fabric = operations.stored_fabric(settings, said)
     if fabric is None:
@@ -89,9 +90,9 @@ def _of_stored(
 
 
 def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], float]:
-    """The nominal bandwidth of each pair of ranks, bytes per second, where it is known.
+    """Returns the known nominal bandwidths (bytes per second) of pairs of ranks.
 
-    Empty for all operations but ``pairs``.
+    It is empty for all operations but ``pairs``.
     """
     said: Mapping[str, Any] = result.header or {}
     fabric = operations.stored_fabric({}, said)
@@ -110,22 +111,22 @@ def of_pairs(workload: Workload, result: RunResult) -> dict[tuple[int, int], flo
 
 
 def nominal_of_run(workload: Workload, result: RunResult) -> Nominal | None:
-    """What the links could carry in a run, as bus bandwidth; ``None`` where nobody names links.
+    """Returns the nominal bus bandwidth of a run; ``None`` if its links are unknown.
 
-    Where they are named and nothing can be said, it says why.
+    If the links are known, but no bandwidth follows from them, it has the reason.
     """
     said: Mapping[str, Any] = result.header or {}
     fabric = operations.stored_fabric({}, said)
     if fabric is None or not result.measurements:
         return None
-    content = workload.shape.content  # of a matrix: its messages are no part of plain()
+    content = workload.shape.content  # a matrix, whose messages plain() leaves out
     flows = {"flows": content.flows} if content else {}
     return operations.stored_nominal({**workload.plain(), **flows}, fabric, said)
 
 
 def of_run(workload: Workload, result: RunResult) -> str:
-    """How a run's largest size compares with what the links could carry; empty if unknown."""
-    # A run by itself knows only the links that its driver names.
+    """Describes a run's largest size as a share of the nominal bandwidth; empty if unknown."""
+    # Without a campaign, only the links that the driver reports are known.
     found = nominal_of_run(workload, result)
     if found is None:
         return ""

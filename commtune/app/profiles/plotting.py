@@ -1,4 +1,4 @@
-"""The picture of a stored confirmation, as a file."""
+"""Plots the confirmation of a stored campaign into a file."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from commtune.report.figures.evidence import draw_speedups
 from commtune.report.points import SizePoint
 from commtune.tuner.outcome.displayed_points import displayed_points
 
-#: Names that a hint lists: more would hide the sentence.
+#: The most names that a hint lists.
 _SHOWN = 6
 _PLOT_FORMATS = (".svg", ".png", ".pdf")
 
 
 def write_plot(campaign: str | None, output: Path, db: str | None = None) -> None:
-    """Draws the confirmation of a campaign: times, and speedups with their intervals.
+    """Plots the confirmation of a campaign: times, and speedups with their intervals.
 
     Args:
-        campaign: its name; ``None`` for the only one there is.
+        campaign: its name; ``None`` for the only one in the database.
         output: a file that ends in .svg, .png or .pdf.
 
     Raises:
-        UserError: no picture is a file of that kind.
+        UserError: the file has another suffix, or can't be written.
         NoAnswer: nothing was confirmed.
     """
     if output.suffix not in _PLOT_FORMATS:
@@ -38,7 +38,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
     campaign, url = choose_campaign(campaign, db), database_url(db)
     found = load_profiles(url, campaign)
     if not any(profile.points for profile in found):
-        describe_campaign(url, campaign)  # names those there are, if there is no such campaign
+        describe_campaign(url, campaign)  # raises UnknownName if there is no such campaign
         raise NoAnswer(
             f"campaign {campaign} has no confirmed measurements",
             hint=f"'commtune report {campaign}' shows what it has",
@@ -47,7 +47,7 @@ def write_plot(campaign: str | None, output: Path, db: str | None = None) -> Non
 
 
 def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) -> None:
-    """Draws what was confirmed alone: times, and speedups with their intervals.
+    """Plots the confirmed sizes of profiles: times, and speedups with their intervals.
 
     Raises:
         NoAnswer: no size has enough pairs.
@@ -74,7 +74,11 @@ def _write_confirmation(campaign: str, profiles: Sequence[Profile], path: Path) 
 
 
 def choose_campaign(named: str | None, db: str | None) -> str:
-    """The campaign that is named, or the only one there is."""
+    """Returns the campaign of this name, or the only one in the database.
+
+    Raises:
+        NoAnswer, UserError: no name is given, and there is no campaign, or several.
+    """
     if named is not None:
         return named
     with open_for_reading(database_url(db)) as rows:

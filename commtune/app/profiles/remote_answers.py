@@ -1,4 +1,4 @@
-"""Answers to "what is best" that a service gives, as if they were from a database."""
+"""Reads answers which configuration is best from a service instead of a database."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from commtune.systems.nominal.collectives import Nominal
 def best_answers(
     url: str, operation: str, size: int, filters: Mapping[str, Any], *, explained: int
 ) -> tuple[list[Explained], list[BestRow]]:
-    """As ``answers.best_answers``."""
+    """Returns the same as ``answers.best_answers``."""
     every = "explained" if explained > 1 else None
     asked = {"operation": str(operation), "bytes": size, "others": every, **filters}
     told = ask_service(url, "/best", **asked)
@@ -34,7 +34,7 @@ def best_answers(
 
 
 def size_table(url: str, operation: Operation, filters: Mapping[str, Any]) -> dict[int, Explained]:
-    """As ``answers.size_table``."""
+    """Returns the same as ``answers.size_table``."""
     told = ask_service(url, "/best", operation=str(operation), **filters)
 
     def read() -> dict[int, Explained]:

@@ -1,4 +1,4 @@
-"""Reports and pictures of stored campaigns, as files."""
+"""Writes and renders reports of stored campaigns."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from commtune.report.page import Page, write_report
 from commtune.report.record import CampaignRecord, read_record
 
 _PAGE = "report.html"
-#: What somebody asks for who takes the output for a file of that kind.
+#: Suffixes of unsupported formats, which are not mistaken for names of folders.
 _OTHER_KINDS = (".pdf", ".png", ".svg", ".md", ".txt", ".json")
-#: Letters of a file's name that are taken from a campaign's.
+#: The most characters of a campaign's name in a file's name.
 _LONGEST = 100
 
 
@@ -31,13 +31,13 @@ def write_campaign_report(
     """Writes a campaign's report, and returns the files, the page first.
 
     Args:
-        campaign: its name; ``None`` for the only one there is.
-        output: the page (``.html``), or a folder for the page and the pictures; ``None`` for a
-            page in the current folder, called as the campaign.
-        png: a folder for the pictures.
+        campaign: its name; ``None`` for the only one in the database.
+        output: the page (``.html``), or a folder for the page and the figures; ``None`` for a
+            page in the current folder, named after the campaign.
+        png: a folder for the figures.
 
     Raises:
-        UserError: reports are no files of the kind that is asked for, or can't be written there.
+        UserError: the format of the file is not supported, or it can't be written.
         UnknownName, NoAnswer: there is no such campaign.
     """
     campaign = choose_campaign(campaign, db)
@@ -46,7 +46,7 @@ def write_campaign_report(
 
 
 def render_campaign_report(campaign: str, db: str | None = None) -> str:
-    """A campaign's report as HTML that needs nothing else; writes no file.
+    """Returns a campaign's report as a self-contained HTML page.
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign.
@@ -75,5 +75,5 @@ def _places(output: Path, png: Path | None) -> tuple[Path, Path | None]:
 
 
 def _file_name(name: str) -> str:
-    """A campaign's name as that of a file: it may hold anything."""
+    """Returns a file name for a campaign, whose name may have any characters."""
     return re.sub(r"[^\w.+-]+", "-", name).strip(".-")[:_LONGEST] or "report"

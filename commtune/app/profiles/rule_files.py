@@ -1,4 +1,4 @@
-"""A campaign's recommended profiles as a file of rules by size, and such files read again."""
+"""Exports a campaign's recommended profiles as a file of rules by size, and reads such files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class CampaignRules:
     """A campaign's rules in a format.
 
     Attributes:
-        answers: the profiles that the rules are made from.
+        answers: the profiles behind the rules.
     """
 
     format: RuleFormat
@@ -36,11 +36,11 @@ class CampaignRules:
     answers: tuple[ProfileAnswer, ...]
 
     def spans(self, operation: str) -> tuple[Span, ...]:
-        """An operation's rules over all sizes, as the files say them."""
+        """Returns an operation's rules over all sizes, as in the files."""
         return self.table.spans(operation, to_all_sizes=self.format.replaces_table)
 
     def load(self, file: Path) -> dict[str, str]:
-        """The variables that load the files from an absolute path."""
+        """Returns the variables that load the files, with absolute paths."""
         return self.export.load(file.absolute())
 
 
@@ -53,18 +53,18 @@ def prepare_rules(
     accept_likely: bool = False,
     library_rules: Path | None = None,
 ) -> CampaignRules:
-    """A campaign's recommended profiles as rules.
+    """Converts a campaign's recommended profiles to rules.
 
     Args:
-        format: a name of ``RULE_FORMATS``.
-        mpi: the library, where files copy something of it; the campaign's by default.
-        accept_likely: also speedups that are likely and not proven.
-        library_rules: file of the library's own rules, where the format copies them.
+        format: a name in ``RULE_FORMATS``.
+        mpi: the library, for formats that copy parts of it; the campaign's by default.
+        accept_likely: whether to include likely speedups that are not proven.
+        library_rules: file of the library's own rules, for formats that copy them.
 
     Raises:
         UnknownName, NoAnswer: there is no such campaign.
         UserError: another site measured it.
-        ExportRefused: the format can't say what the profiles do, or they claim nothing.
+        ExportRefused: the format can't express the profiles, or they claim nothing.
     """
     url = database_url(db)
     stored = describe_campaign(url, campaign)
@@ -91,7 +91,7 @@ def prepare_rules(
 
 
 def rule_format_of(campaign: str, db: str | None = None) -> str:
-    """The format that the campaign's library reads.
+    """Returns the format of rules that the campaign's library reads.
 
     Raises:
         ExportRefused: there is none.
@@ -103,7 +103,7 @@ def rule_format_of(campaign: str, db: str | None = None) -> str:
 
 
 def _library(stored: CampaignDescription) -> tuple[str, str]:
-    """Name and version of what the campaign's operations are done by."""
+    """Returns name and version of the campaign's communication library."""
     workload, description = stored.what["workload"], stored.stack.description
     for name in ("nccl", "rccl"):
         if workload["backend"] == Backend.XCCL and name in description:
@@ -116,7 +116,7 @@ def _library(stored: CampaignDescription) -> tuple[str, str]:
 
 
 def find_library(stored: CampaignDescription, mpi: str | None) -> MpiInstallation:
-    """The MPI that is named, or else the campaign's."""
+    """Returns the MPI of this name, or that of the campaign by default."""
     from commtune.wiring.benchmark_setup import find_named_mpi
 
     return find_named_mpi(mpi or stored.settings.get("mpi") or "auto")
@@ -132,11 +132,11 @@ def _refuse_other_release(format: RuleFormat, table: RuleTable, mpi: MpiInstalla
 
 
 def write_rules(rules: CampaignRules, file: Path | None) -> str:
-    """Writes the files; what to print: how to load them, or without a file the text itself.
+    """Writes the files, and returns how to load them; without a file, returns their text.
 
     Raises:
         ExportRefused: there are several files, and no name for them.
-        UserError: one can't be written.
+        UserError: a file can't be written.
     """
     files = rules.export.files
     if file is None:
@@ -160,10 +160,10 @@ def _load_lines(load: Mapping[str, str]) -> str:
 
 
 def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> CampaignRules:
-    """The rules that a file holds, which must be whole.
+    """Returns the rules in a file that commtune exported.
 
     Raises:
-        UserError: it can't be read, or is not what the export writes; with the difference.
+        UserError: it can't be read, or differs from the export; with the difference.
         UnknownName, NoAnswer: its campaign is not in the database.
     """
     text = _read(file)
@@ -186,9 +186,10 @@ def read_rules(file: Path, *, db: str | None = None, mpi: str | None = None) -> 
 
 
 def refuse_changed(file: Path, rules: CampaignRules) -> None:
-    """
+    """Refuses files that differ from the export of their rules.
+
     Raises:
-        UserError: what is in the files now is not the rules; with the difference.
+        UserError: a file differs; with the difference.
     """
     for one, path in zip(rules.export.files, rules.export.paths(file), strict=True):
         if why := _difference(_read(path), one.text):
@@ -209,7 +210,7 @@ def _read(file: Path) -> str:
 
 
 def _difference(text: str, expected: str) -> str:
-    """How a file is not what the export writes; empty where it is."""
+    """Describes how a file's text differs from the export; empty if it doesn't."""
     if text == expected:
         return ""
     if "\r\n" in text:

@@ -1,8 +1,8 @@
-"""A file of rules verified as it is deployed: the library reads it, and does what it says.
+"""Verifies a file of rules as deployed: that the library reads and obeys it, and its speedup.
 
-First untimed runs, in which the order of sums, Open MPI's count of messages, and NCCL's log show
-which algorithm ran at each size and on both sides of each border. Then timed ones, file against
-default.
+First come untimed runs, in which the order of summation, Open MPI's message counts, and NCCL's log
+show which algorithm ran at each size and on both sides of each border. Then come timed runs of the
+file against the default.
 """
 
 from __future__ import annotations
@@ -48,22 +48,23 @@ from commtune.tuner.effective.settings import DID, Told, is_same_algorithm, sett
 from commtune.tuner.ports import Reporter
 from commtune.wiring.space_fitting import library_words
 
-#: Names of variables that choose an algorithm for the whole process.
+#: Names of variables that force an algorithm for all sizes.
 _FORCING = re.compile(r"(algorithm|_algo|_proto)$|^I_MPI_ADJUST_", flags=re.IGNORECASE)
-#: Names the plugin that takes rules.
+#: The command that sets the plugin which applies the rules.
 _NAMED = f"export {PLUGIN_VARIABLE}=$(commtune build --tuner | head -n 1)"
 
 
 @dataclass(frozen=True)
 class RuleProof:
-    """What untimed runs showed of a file's rules.
+    """The evidence of untimed runs that a library obeys a file of rules.
+
+    All attributes are empty if the algorithms are not observable.
 
     Attributes:
-        executed: sizes (bytes) at which what shows the algorithm is as with the rule's variables,
-            and not as by default.
-        alike: sizes with a rule at which it is as by default too.
-        left: sizes that are left to the library, which does there what it does without the file.
-            All are empty where nothing shows the algorithm.
+        executed: sizes (bytes) at which the algorithm is as with the rule's variables, and not
+            that of the default.
+        alike: sizes with a rule whose algorithm is also that of the default.
+        left: sizes without a rule, at which the algorithm is as without the file.
     """
 
     executed: tuple[int, ...] = ()
@@ -80,15 +81,15 @@ def verify_rules(
     reporter: Reporter,
     take_over: bool = False,
 ) -> tuple[RuleProof, VerificationResult]:
-    """Runs the benchmark with the file in place, against the default.
+    """Verifies that the library obeys a file of rules, and measures it against the default.
 
     Args:
-        time_s: wall seconds of the timed runs.
-        mpi: in the place of the campaign's.
+        time_s: wall time of the timed runs, seconds.
+        mpi: the MPI; that of the campaign by default.
 
     Raises:
-        UserError: the file is not whole, or is changed meanwhile, or the library would not use it,
-            or does not; with why.
+        UserError: the file differs from the export, or changes meanwhile, or the library doesn't
+            use it; with the reason.
     """
     rules = read_rules(file, db=db, mpi=mpi)
     found = find_library(rules.stored, mpi)
@@ -105,17 +106,17 @@ def verify_rules(
         take_over=take_over,
         through=str(file),
     )
-    # Each run read it anew: one that was replaced meanwhile was not what is judged.
+    # Each run reads the file again, so that it must not have changed meanwhile.
     refuse_changed(file, rules)
     return proof, result
 
 
 def prove_rules(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> RuleProof:
-    """Runs the benchmark untimed with the file in place, and sees what the library does.
+    """Checks by untimed runs with the file that the library obeys it.
 
     Raises:
-        UserError: the library does not use the file, or not all of it; with why.
-        EnvironmentFault: a run did not come to its end.
+        UserError: the library doesn't use the file, or not all of it; with the reason.
+        EnvironmentFault: a run did not finish.
     """
     if kind := JobScheduler.find_in(rules.stored.what):
         raise UserError(
@@ -129,7 +130,7 @@ def prove_rules(file: Path, rules: CampaignRules, mpi: MpiInstallation) -> RuleP
 
 
 def deployed_settings(file: Path, rules: CampaignRules) -> dict[str, str]:
-    """The variables that load a file of rules here.
+    """Returns the variables that load a file of rules here.
 
     Raises:
         UserError: NCCL would load another plugin.
@@ -152,7 +153,7 @@ def _refuse_other_version(file: Path, rules: CampaignRules, mpi: MpiInstallation
 def _refuse_overridden(
     file: Path, rules: CampaignRules, load: Mapping[str, str], environment: Mapping[str, str]
 ) -> None:
-    """Refuses what the user's own environment keeps the library from reading."""
+    """Refuses a file that variables in the user's environment override."""
     for name, value in load.items():
         if (own := environment.get(name, value)) != value:
             raise UserError(
@@ -209,7 +210,7 @@ def _prove(
 
 
 def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mapping[int, str]:
-    """What shows the algorithm, by size: NCCL's and RCCL's own words, whatever the sums' order."""
+    """Returns what identifies the algorithm, by size: logs of NCCL and RCCL, else fingerprints."""
     if rules.format.library not in ("nccl", "rccl"):
         return execution.fingerprints
     chosen = choices_by_size(execution, asked.ranks)
@@ -219,7 +220,7 @@ def _shown(execution: Execution, rules: CampaignRules, asked: Workload) -> Mappi
 
 
 def _library_words(rules: CampaignRules, mpi: MpiInstallation) -> str:
-    """What is verified: ``openmpi 5.0.11``, ``nccl 2.28.9``."""
+    """Returns name and version of the library: ``openmpi 5.0.11``, ``nccl 2.28.9``."""
     backend = str(rules.stored.what["workload"]["backend"])
     if backend == Backend.XCCL:
         return library_words(backend, mpi)
@@ -227,7 +228,7 @@ def _library_words(rules: CampaignRules, mpi: MpiInstallation) -> str:
 
 
 def _user_settings(rules: CampaignRules, load: Mapping[str, str]) -> dict[str, str]:
-    """What the user's environment has of the library: runs see little of it otherwise."""
+    """Returns the library's variables in the user's environment, of which runs inherit few."""
     prefixes = variable_prefixes(rules.format.library)
     return {
         name: value
@@ -239,7 +240,7 @@ def _user_settings(rules: CampaignRules, load: Mapping[str, str]) -> dict[str, s
 def _sizes_of(
     spans: tuple[Span, ...], smallest: int, workload: Workload
 ) -> dict[int, Configuration]:
-    """The campaign's sizes and both sides of every border, in bytes, with what is to run there."""
+    """Returns the settings at the campaign's sizes (bytes) and on both sides of all borders."""
     unit = workload.bytes_of_one_more
     ends = [span.last // unit * unit for span in spans if span.last is not None]
     starts = [-(-span.first // unit) * unit for span in spans]
@@ -278,7 +279,7 @@ def _not_executed(file: Path, sizes: Sequence[int], library: str) -> UserError:
 def _describe_proof(
     file: Path, rules: CampaignRules, mpi: MpiInstallation, proof: RuleProof
 ) -> Iterator[str]:
-    """Each rule, with the sizes at which it was seen."""
+    """Yields a line for each rule, with the sizes at which its algorithm was observed."""
     library = _library_words(rules, mpi)
     operation = str(rules.stored.what["workload"]["operation"])
     if proof == RuleProof():
@@ -309,7 +310,7 @@ def _listed(sizes: Sequence[int]) -> str:
 
 
 def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
-    """All rules as one profile, whose configuration is what loads the file."""
+    """Returns all rules as one profile, whose configuration loads the file."""
     profiles = [answer.profile for answer in rules.answers]
     first = rules.answers[0]
     points = tuple(
@@ -334,10 +335,10 @@ def _as_profile(rules: CampaignRules, load: Configuration) -> ProfileAnswer:
 def load_plugin(
     file: Path, rules: CampaignRules, environment: Mapping[str, str]
 ) -> dict[str, str]:
-    """The variables that load the rules: with the user's plugin, or the one that is built here.
+    """Returns the variables that load the rules, by the user's tuner plugin or a new build.
 
     Raises:
-        UserError: the environment names another plugin, which NCCL would load in its place.
+        UserError: the environment names another plugin, which NCCL would load instead.
     """
     named = environment.get(PLUGIN_VARIABLE) or str(build_tuner())
     if (name := find_plugin_name(named, environment)) != OWN_PLUGIN:
@@ -350,10 +351,10 @@ def load_plugin(
 
 
 def refuse_untaken(file: Path, execution: Execution, library: str) -> None:
-    """Refuses rules that the plugin did not say it took, by its log and NCCL's.
+    """Refuses rules that the logs of NCCL and the plugin don't report as applied.
 
     Raises:
-        UserError: NCCL did not load the plugin, or a rule was not taken; with what was said.
+        UserError: NCCL did not load the plugin, or a rule was not applied; with the log lines.
     """
     said = [line.removeprefix(DID) for line in execution.said if line.startswith(DID + "tuner")]
     lines = enumerate(file.read_text().splitlines(), 1)

@@ -1,8 +1,8 @@
-"""Files installed in a folder of a site, and removed again: those that we wrote, and no others.
+"""Installs files in a folder of a site, and removes them, but never touches any others.
 
-A manifest in the folder names each file with its digest. What was changed since is neither
-replaced nor removed, and what is not in the manifest is not ours. Each file takes its place at
-once. The manifest is written before the files, so that after an interruption it lacks none.
+A manifest in the folder lists each file with its digest. Files that are not in it, or were changed
+since, are neither replaced nor removed. Each file is replaced atomically. The manifest is written
+before the files, so that it is complete even after an interruption.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _FILE, _FOLDER = 0o644, 0o755
 
 @dataclass(frozen=True)
 class _Installed:
-    """A file: whose it is, and the digests of what we wrote there (SHA-256)."""
+    """An installed file: its campaign, and SHA-256 digests of its possible contents."""
 
     campaign: str
     digests: list[str]
@@ -35,23 +35,25 @@ class _Installed:
 
 @dataclass
 class _Manifest:
-    """What was installed, by path below the folder; and the folders that we made for it."""
+    """The installed files by path below the folder, and the folders created for them."""
 
     files: dict[str, _Installed] = field(default_factory=dict)
     folders: list[str] = field(default_factory=list)
 
 
 def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> list[Path]:
-    """Installs a campaign's files, in the place of those that were installed for it before.
+    """Installs a campaign's files, and replaces those of its earlier installation.
 
     Args:
         files: contents by path below the folder.
 
-    Returns: the files that were removed, since the campaign has them no more.
+    Returns:
+        The files that were removed, because the campaign no longer has them.
 
     Raises:
-        UserError: one can't be written, was changed, or is not ours; then nothing is changed.
-        CampaignLocked: another process does the same.
+        UserError: a file was changed or is not commtune's, and nothing was done; or one can't be
+            written.
+        CampaignLocked: another process installs in the folder.
     """
     _make_folder(folder)
     with _alone_in(folder):
@@ -60,7 +62,7 @@ def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> li
         _refuse_foreign(folder, own, {*own, *files})
         _make_folders(folder, files, manifest)
         new = {path: _Installed(campaign, [_digest(content)]) for path, content in files.items()}
-        # For the time between, both contents are ours.
+        # Until all files are replaced, both the old and the new content are valid.
         for path, one in new.items():
             before = own.get(path, _Installed(campaign, [])).digests
             manifest.files[path] = _Installed(campaign, [*one.digests, *before])
@@ -74,11 +76,11 @@ def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> li
 
 
 def remove_files(folder: Path, campaign: str | None = None) -> list[Path]:
-    """Removes what was installed, for all campaigns or one; the files that were removed.
+    """Removes the installed files of all campaigns or one; returns these files.
 
     Raises:
-        UserError: nothing was installed, or a file was changed since; then nothing is changed.
-        CampaignLocked: another process does the same.
+        UserError: nothing was installed, or a file was changed since, and nothing was done.
+        CampaignLocked: another process installs in the folder.
     """
     if not is_file(folder / _MANIFEST):
         raise UserError(f"nothing was installed in {folder}: it has no {_MANIFEST}")
@@ -126,7 +128,7 @@ def _read(folder: Path) -> _Manifest:
 
 
 def _inside(path: str) -> str:
-    # It is read by people who may remove anything.
+    # A manipulated manifest must not make an administrator remove other files.
     parts = PurePosixPath(path).parts
     if not parts or path.startswith("/") or ".." in parts:
         raise ValueError(path)
@@ -140,7 +142,7 @@ def _write(folder: Path, manifest: _Manifest) -> None:
 
 
 def _refuse_foreign(folder: Path, own: Mapping[str, _Installed], paths: Iterable[str]) -> None:
-    """Refuses files that are there and are not as we wrote them."""
+    """Refuses existing files that were not installed, or were changed since."""
     wrong = []
     for path in sorted(paths):
         file = folder / path
@@ -168,7 +170,7 @@ def _make_folders(folder: Path, files: Iterable[str], manifest: _Manifest) -> No
 
 
 def _make_folder(folder: Path) -> bool:
-    """Makes a folder that all can read; whether it was missing."""
+    """Creates a folder that all can read; returns whether it was missing."""
     if is_folder(folder):
         return False
     try:
@@ -188,12 +190,12 @@ def _replace(file: Path, content: bytes) -> None:
 
 
 def _remove(folder: Path, manifest: _Manifest, paths: Iterable[str]) -> None:
-    """Removes files, folders of ours that are empty then, and at last the manifest."""
+    """Removes files, created folders that are then empty, and at last the manifest."""
     for path in sorted(paths):
         (folder / path).unlink(missing_ok=True)
         del manifest.files[path]
     for path in sorted(manifest.folders, reverse=True):
-        with suppress(OSError):  # another's files are in it
+        with suppress(OSError):  # it has other files
             (folder / path).rmdir()
         if not exists(folder / path):
             manifest.folders.remove(path)

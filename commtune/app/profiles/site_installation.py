@@ -1,4 +1,4 @@
-"""What a campaign recommends as modules for all users of a site."""
+"""Installs the profiles and rules of a campaign as modules for all users of a site."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from commtune.export import render_rule_module
 from commtune.export.modules import MODULE_FILES
 from commtune.kernels.tuner_build import PLUGIN_VARIABLE
 
-#: Below the folder: what goes into MODULEPATH, and what modules name.
+#: Folders below that of the installation: one for MODULEPATH, and one for files of the modules.
 _MODULES, _RULES = "modulefiles", "rules"
 
 
 @dataclass(frozen=True)
 class Installation:
-    """What was installed, and why some of it was not.
+    """The result of an installation.
 
     Attributes:
-        folder: for ``module use``.
-        modules: names of modules.
-        refused: why, by name of a profile, or ``rules``.
-        removed: files of an earlier installation that the campaign has no more.
+        folder: the folder for ``module use``.
+        modules: names of the installed modules.
+        refused: reasons for what was not installed, by name of a profile, or ``rules``.
+        removed: files of an earlier installation that the campaign no longer has.
     """
 
     folder: Path
@@ -47,16 +47,16 @@ def install_campaign(
     allow_unguarded: bool = False,
     accept_likely: bool = False,
 ) -> Installation:
-    """Installs a module for each profile of a campaign, and for its rules by size, where it can.
+    """Installs a module for each profile of a campaign, and for its rules by size, if possible.
 
     Args:
-        folder: its parent has to be there.
-        mpi: the library, where files of rules copy something of it; the campaign's by default.
+        folder: the folder of the site, whose parent must exist.
+        mpi: the library, for formats of rules that copy parts of it; the campaign's by default.
 
     Raises:
         NoAnswer: the campaign has no profiles.
-        ExportRefused: none of it can be installed; with why.
-        UserError, CampaignLocked: as ``install_files``.
+        ExportRefused: none of it can be installed; with the reasons.
+        UserError, CampaignLocked: as for ``install_files``.
     """
     folder = folder.absolute()
     files: dict[str, bytes] = {}
@@ -85,7 +85,7 @@ def install_campaign(
 
 
 def _profiles(campaign: str, db: str | None) -> dict[str, str]:
-    """Names and numbers of a campaign's profiles."""
+    """Returns the numbers of a campaign's profiles by name."""
     found = {one.name: str(one.id) for one in find_profiles(database_url(db), campaign)}
     if not found:
         raise NoAnswer(
@@ -95,7 +95,7 @@ def _profiles(campaign: str, db: str | None) -> dict[str, str]:
 
 
 def _module_name(campaign: str, name: str) -> str:
-    # Lists of loaded modules have colons between.
+    # The environment's list of loaded modules is separated by colons.
     return f"commtune-{campaign}/{name.replace(':', '-')}"
 
 
@@ -107,7 +107,7 @@ def _add_module(files: dict[str, bytes], campaign: str, name: str, made: Mapping
 
 
 def _rule_files(rules: CampaignRules, folder: Path, *, allow_unguarded: bool) -> dict[str, bytes]:
-    """Files of rules, the plugin that reads NCCL's, and the modules that load them."""
+    """Returns files of rules, NCCL's plugin if needed, and the modules that load them."""
     campaign = rules.stored.name
     main = folder / _RULES / campaign / "rules.txt"
     texts = zip(rules.export.paths(main), rules.export.files, strict=True)

@@ -1,4 +1,4 @@
-"""A stored profile put to use: as a file that programs load, or around a command."""
+"""Applies a stored profile: exports it to a file, or sets the environment of a command."""
 
 from __future__ import annotations
 
@@ -34,19 +34,18 @@ def export_profile(
     allow_unguarded: bool = False,
     accept_likely: bool = False,
 ) -> str:
-    """The text of a file that sets a profile's variables, which is written where one is named.
+    """Renders the text of a file that sets a profile's variables; writes it if ``file`` is given.
 
     Args:
         format: env, sh, csh, fish, json, task-prolog, lmod or tcl.
-        allow_unguarded: a module file without guard operations, with a warning in it.
-        accept_likely: a profile whose speedup is likely and not proven, with a warning in it.
+        allow_unguarded: whether to allow a module file without guard operations, with a warning.
+        accept_likely: whether to allow a likely speedup that is not proven, with a warning.
 
     Raises:
         UnknownName: there is no such format.
-        UserError: another site measured it.
+        UserError: another site measured the profile, or the file can't be written.
         ExportRefused: the profile claims nothing, is not proven, is simulated, or does not fit
             the format.
-        UserError: the file can't be written; the hint makes a missing folder.
     """
     answer.require_own()
     document = document_of(answer)
@@ -59,7 +58,7 @@ def export_profile(
 
 
 def document_of(answer: ProfileAnswer) -> ExportDocument:
-    """A stored profile as exporters are given it."""
+    """Returns a stored profile in the form that exporters take."""
     return ExportDocument(
         profile=answer.profile,
         campaign=answer.campaign,
@@ -75,10 +74,10 @@ def document_of(answer: ProfileAnswer) -> ExportDocument:
 
 
 def write_text(file: Path, rendered: str) -> None:
-    """Writes a file for people to load.
+    """Writes a text file that the user named.
 
     Raises:
-        UserError: it can't be written; the hint makes a missing folder.
+        UserError: it can't be written; for a missing folder, the hint is to create it.
     """
     with writing_file(file):
         file.write_text(rendered, encoding="utf-8")
@@ -87,12 +86,12 @@ def write_text(file: Path, rendered: str) -> None:
 def apply_profile(
     profile: str, program: str, inherited: Mapping[str, str], db: str | None = None
 ) -> tuple[dict[str, str], list[str]]:
-    """The environment of a program under a profile; and what its user should know, a line each.
+    """Returns the environment of a program under a profile, and remarks for the user.
 
     Args:
         profile: CAMPAIGN/PROFILE, name, or number.
-        program: what is to be started; one that is not on PATH is looked for beside the launcher
-            of the MPI that the profile was measured with.
+        program: the program to be started; if not on PATH, it is searched beside the launcher of
+            the MPI that the profile was measured with.
         inherited: the environment that the profile is applied to.
 
     Raises:
@@ -119,7 +118,7 @@ def apply_profile(
 
 
 def _mpi_with(program: str, stored: CampaignDescription) -> MpiInstallation | None:
-    """The profile's MPI, where it has this program; one from a wheel is on nobody's PATH."""
+    """Returns the profile's MPI if it has this program; that of a wheel is not on PATH."""
     if "/" in program:
         return None
     from commtune.wiring.benchmark_setup import find_named_mpi
@@ -139,7 +138,7 @@ def _mpi_with(program: str, stored: CampaignDescription) -> MpiInstallation | No
 
 def _is_here(answer: ProfileAnswer, inherited: Mapping[str, str]) -> bool:
     """Whether this is the machine that the profile was measured on."""
-    # Of a cluster, any node will do: the login node, where this runs, measured nothing.
+    # On a cluster any node counts, because this may run on the login node.
     if cluster := answer.system.description.get("cluster"):
         return bool(cluster_name(inherited) == cluster)
     return describe_machine().fingerprint() == answer.system.fingerprint
@@ -148,7 +147,7 @@ def _is_here(answer: ProfileAnswer, inherited: Mapping[str, str]) -> bool:
 def _list_remarks(
     answer: ProfileAnswer, settings: Mapping[str, str], inherited: Mapping[str, str]
 ) -> list[str]:
-    """What a user should know before a profile is applied here and now."""
+    """Returns remarks for the user on applying a profile here and now."""
     found = []
     if answer.profile.configuration.is_default:
         found.append(f"{answer.profile.name} is the default: nothing is set")

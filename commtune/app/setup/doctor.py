@@ -1,4 +1,4 @@
-"""What this machine has for tuning, what is missing or set wrongly, and what mends it."""
+"""Checks whether this machine is ready for tuning, and suggests commands that fix problems."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from commtune.wiring.library_versions import libraries_named
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """Checks of this machine, and the command lines that mend what they found."""
+    """The results of all checks of this machine, and commands that fix the problems."""
 
     checks: Sequence[Check]
     fixes: Sequence[str]
@@ -52,7 +52,7 @@ def diagnose_machine(db: str | None = None) -> Diagnosis:
 
 
 def _default_mpi() -> MpiInstallation | None:
-    """The one that campaigns take; that there is none, or that it is closed, is a check's."""
+    """Returns the default MPI; ``None`` if missing or unreadable, which checks report."""
     try:
         return find_mpi("auto")
     except (CommtuneError, OSError):
@@ -62,36 +62,36 @@ def _default_mpi() -> MpiInstallation | None:
 def _installed_versions(
     mpi: MpiInstallation | None, xccl: tuple[str, str] | None
 ) -> dict[str, str]:
-    """Versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
+    """Returns versions by the catalogue's names; ``xccl`` is name and version of NCCL or RCCL."""
     found = {mpi.flavour.library: mpi.version} if mpi else {}
     return found | ({xccl[0].lower(): xccl[1]} if xccl else {})
 
 
 def _xccl(machine: Machine) -> tuple[str, str] | None:
-    """Name and version of NCCL or RCCL, where there are GPUs for it."""
+    """Returns name and version of NCCL or RCCL; ``None`` without GPUs for it."""
     toolchain = find_user_toolchain("auto", ())[0] if machine.gpus else None
     found = toolchain.xccl if toolchain else None
     return (found.name, found.version) if found else None
 
 
-#: Locations, labels and what containers set, which are not NCCL's.
+#: Variables that are not settings of a library: locations, and labels that containers set.
 _NOT_ASKED = frozenset({"NCCL_VERSION", "FI_PROVIDER_PATH", "I_MPI_ROOT"})
 
 
 def _versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str]) -> dict[str, str]:
-    """Versions of the libraries that an MPI loads by itself, of those that variables are set of.
+    """Returns versions of the libraries that an MPI loads, for those with variables that are set.
 
-    Asked by starting the MPI in a process of its own, as it would start in this environment.
+    To find them, a process starts the MPI in this environment.
 
     Raises:
-        UserError: versions that the environment gives can't be read.
+        UserError: versions that the environment states can't be parsed.
     """
     wanted = libraries_named(environment.keys() - _NOT_ASKED)
     if mpi is None or not wanted:
         return {}
     found = given_versions(environment)
     if found is None:
-        # Where a setting keeps it from starting, or a library from being loaded: without them.
+        # A setting may prevent the start, or the loading of a library; so try without settings.
         bare = base_environment(environment, mpi)
         found = probe_library_versions(mpi, environment) or probe_library_versions(mpi, bare)
     return {name: version for name, version in (found or {}).items() if name in wanted}
@@ -100,10 +100,10 @@ def _versions_below(mpi: MpiInstallation | None, environment: Mapping[str, str])
 def _check_environment(
     environment: Mapping[str, str], found: Mapping[str, str], etc: Path = Path("/etc")
 ) -> Iterator[Check]:
-    """A finding for each setting that is wrong, void or dangerous.
+    """Yields a finding for each setting that is invalid, without effect, or dangerous.
 
     Args:
-        found: versions of the libraries that are here, by their names in the catalogue.
+        found: versions of installed libraries, by their names in the catalogue.
         etc: the site's folder of settings files.
     """
     named = sorted((n, v) for n, v in environment.items() if n not in _NOT_ASKED)
@@ -115,8 +115,8 @@ def _check_environment(
         in_files = [one for settings in contents for one in settings]
         said += checking.check_settings([s for s in in_files if s.name == s.name.strip()], found)
     said += files.differing_settings(environment)
-    # Two libraries may say the same of one setting. What is mended alike may be wrong for
-    # different reasons: each of them is said.
+    # Two libraries may have the same remark on a setting, which is shown once. Different remarks
+    # are all shown, even if they have the same fix.
     known: dict[str, checking.SettingRemark] = {}
     for remark in said:
         known.setdefault(remark.key, remark)
@@ -127,17 +127,17 @@ def _check_environment(
 def _fix_commands(
     general: Iterable[Check], of_variables: Iterable[Check], names: Iterable[str] = ()
 ) -> list[str]:
-    """The command lines that mend what was found: each variable is changed by one of them.
+    """Returns commands that fix the findings; each variable is changed by only one of them.
 
     Args:
         general: findings about the machine, and about the environment as a whole.
-        of_variables: findings about what is set in it.
-        names: of what is set, whether anything is said of it or not: a guard is none of ours.
+        of_variables: findings about single variables.
+        names: names of all variables that are set.
     """
-    # Several findings may speak of one variable, and what mends one may undo what mends another.
-    # So what the catalogue says of a variable goes before ``unset`` of all that are set, which
-    # takes the rest; taking a variable away goes before correcting it; and a misspelled one that
-    # is set under its right name too is taken away, for the other is what programs read so far.
+    # Several findings may be about one variable, with conflicting fixes. So the fixes of single
+    # variables take precedence over the ``unset`` of all, which gets the rest. Unsetting takes
+    # precedence over correcting. A misspelled variable is unset, not renamed, if the right name is
+    # set, too, because programs have used that value so far.
     others, singly = _mends(general), _mends(of_variables)
     here = Changes({n: None for mend in others if _unsets(mend) for n in mend})
     changes = [mend for mend in singly if isinstance(mend, Changes)]
@@ -160,7 +160,7 @@ def _unsets(mend: str | Changes) -> TypeGuard[Changes]:
 
 
 def _decided(wanted: Sequence[Changes], here: Collection[str]) -> Changes:
-    """What becomes of each variable; ``here`` are those that are set now."""
+    """Returns the final change of each variable; ``here`` are those that are set now."""
     decided = Changes()
     for changes in wanted:
         if _unsets(changes):
@@ -174,7 +174,7 @@ def _decided(wanted: Sequence[Changes], here: Collection[str]) -> Changes:
 
 
 def _lines(wanted: Iterable[Changes], decided: Changes) -> Iterator[str]:
-    """A line for each of the changes, without what is changed otherwise or was before."""
+    """Yields a command for each change, without variables that other commands change."""
     done: set[str] = set()
     for changes in wanted:
         kept = Changes(

@@ -1,4 +1,4 @@
-"""What the example campaign is made to fit."""
+"""Finds the search space for the example campaign."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from commtune.spaces.preset_choice import choose_preset
 
 
 def find_other_space() -> str:
-    """The allreduce space of this machine's MPI; empty where that is MPICH, or none is here."""
+    """Returns the allreduce space of this machine's MPI; empty for MPICH, or without an MPI."""
     try:
         mpi = find_mpi("auto")
     except CommtuneError:

@@ -1,4 +1,4 @@
-"""What is installed for measuring: MPI libraries, and the benchmark that is built against one."""
+"""Installs MPI libraries, and builds the benchmark and NCCL's tuner plugin."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _GPUS = ("auto", *GpuKind)
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark with all its backends, and why some are waived."""
+    """A built benchmark with its backends, and reasons why others are missing."""
 
     mpi: MpiInstallation
     toolchain: Toolchain | None
@@ -32,7 +32,7 @@ class Build:
 
     @property
     def log(self) -> Path | None:
-        """Where what the compilers said is kept."""
+        """The log of the compilers; ``None`` if there is none."""
         return self.built.log if is_file(self.built.log) else None
 
 
@@ -42,7 +42,7 @@ def build_benchmark(
     """Builds the benchmark, unless it was built before.
 
     Raises:
-        UserError: there is no such kind of GPU, or architectures are for none.
+        UserError: there is no such kind of GPU, or there are architectures, but no GPU.
     """
     if gpu not in _GPUS:
         raise UserError(
@@ -60,12 +60,12 @@ def build_benchmark(
 
 
 def build_tuner(log: Path | None = None, *, again: bool = False) -> Path:
-    """NCCL's tuner plugin, built unless it was built before."""
+    """Returns NCCL's tuner plugin, and builds it unless it was built before."""
     return tuner_build.build_tuner(Folders.of_user().cache, log=log, again=again)
 
 
 def list_mpi() -> dict[str, MpiInstallation | str]:
-    """The MPI libraries that can be named, or why one is not here."""
+    """Returns the known MPI libraries by name, or the reason why one is missing."""
     return {name: _attempt(name) for name in ("path", *(f"wheel:{name}" for name in WHEELS))}
 
 

@@ -1,6 +1,6 @@
-"""Files that the environment names for communication libraries: can these use them?
+"""Checks that communication libraries can use the files that environment variables name.
 
-Most libraries pass over such a file without a word, and the program runs as if nothing were set.
+Most libraries silently ignore an invalid file, and the program runs as if it were not set.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ class _Named:
     """A variable that names a file.
 
     Attributes:
-        fate: what becomes of a file that can't be used.
-        fault: what is wrong with a file's text; empty where nothing is.
+        fate: the library's reaction to an unusable file, for messages.
+        fault: returns what is wrong with a file's text; empty if nothing is.
         switches: variables that make the library read the file, with their value.
-        forcing: names of variables of an algorithm for the process, which wins over the file.
-        library, forced_in: and in which versions it does, of which library.
+        forcing: pattern of variables that force an algorithm, and override the file.
+        library, forced_in: the library, and its versions in which they do.
     """
 
     variable: str
@@ -44,7 +44,7 @@ class _Named:
 
 
 def _find_open_mpi_fault(text: str) -> str:
-    """Follows the counts of the classic form; JSON is Open MPI 6's."""
+    """Checks the counts in the classic format, or JSON, the format of Open MPI 6."""
     if text.lstrip().startswith("{"):
         return _find_json_fault(text)
     words = iter(re.sub(r"#.*", "", text).split())
@@ -65,7 +65,7 @@ def _find_open_mpi_fault(text: str) -> str:
 
 
 def _find_json_fault(text: str, beginning: str = "") -> str:
-    """Comments are lines that begin with two slashes; ``beginning`` is that of all keys."""
+    """Checks JSON with comment lines (``//``), whose keys all start with ``beginning``."""
     try:
         tree = json.loads(re.sub(r"^\s*//.*$", "", text, flags=re.M))
     except ValueError as error:
@@ -118,10 +118,10 @@ _TRUE = frozenset({"1", "true", "yes", "t", "y", "enabled", "on"})
 def check_named_files(
     environment: Mapping[str, str], versions: Mapping[str, str]
 ) -> Iterator[Check]:
-    """A warning for each file that the environment names and a library would not use.
+    """Yields a warning for each file that the environment names, but a library would not use.
 
     Args:
-        versions: of the libraries that are here, by their names in the catalogue.
+        versions: versions of installed libraries, by their names in the catalogue.
     """
     for named in _NAMED:
         if value := environment.get(named.variable):
@@ -154,7 +154,7 @@ def _check(
 
 
 def _find_fault(named: _Named, file: Path, versions: Mapping[str, str]) -> tuple[str, str]:
-    """Why a file can't be used, and a command that mends it where one is known."""
+    """Returns why a file can't be used, and a command that fixes it, if known."""
     try:
         text = file.read_bytes().decode(errors="replace")
     except PermissionError:
@@ -192,7 +192,7 @@ def _find_version_fault(name: str, text: str, versions: Mapping[str, str]) -> st
 
 
 def _check_plugin(environment: Mapping[str, str]) -> Iterator[Check]:
-    """Checks that NCCL finds its plugin, without which it goes on with its own choice."""
+    """Checks that NCCL finds its plugin, without which it silently ignores the rules."""
     named = environment.get(PLUGIN_VARIABLE)
     build = "commtune build --tuner"  # prints what to export
     if named:

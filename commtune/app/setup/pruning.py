@@ -1,4 +1,4 @@
-"""What old campaigns can do without."""
+"""Prunes old campaigns: deletes samples and outputs, and compresses record files."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ _DAY_S = 86400
 
 @dataclass(frozen=True)
 class Prunable:
-    """What can be pruned.
+    """The campaigns that can be pruned.
 
     Attributes:
-        campaigns: all that are old enough.
+        campaigns: all campaigns that are old enough.
     """
 
     campaigns: tuple[OldCampaign, ...]
 
     @property
     def runs(self) -> int:
-        """How many runs lose samples or output."""
+        """The number of runs that would lose samples or output."""
         return sum(campaign.runs for campaign in self.campaigns)
 
     @cached_property
     def files(self) -> tuple[Path, ...]:
-        """Record files of stored runs, as far as they are on this machine."""
+        """The record files of stored runs that are on this machine."""
         return tuple(file for one in self.campaigns for file in _record_files(one))
 
 
 def find_prunable(days: int, db: str | None = None) -> Prunable:
-    """What campaigns without a run in so many days can do without.
+    """Returns the campaigns without a run in the last ``days`` days, which can be pruned.
 
     Raises:
         NoAnswer: there is no database.
@@ -54,13 +54,13 @@ def find_prunable(days: int, db: str | None = None) -> Prunable:
 
 
 def prune_campaigns(found: Prunable, db: str | None = None) -> list[tuple[str, str]]:
-    """Removes samples and output, then compresses record files; a second call goes on.
+    """Deletes samples and outputs, then compresses record files; can be repeated.
 
     Returns:
-        The campaigns that were left as they are, with the reason.
+        The campaigns that were not pruned, with the reason.
 
     Raises:
-        DatabaseFault: a database can't be written; what was done until then stays.
+        DatabaseFault: the database can't be written; campaigns before that are pruned.
     """
     left = []
     with opened_database(db) as opened:

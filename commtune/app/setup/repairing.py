@@ -1,4 +1,4 @@
-"""Damage in a database, and copies of it."""
+"""Checks, backs up and repairs a database."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from commtune.db.inspection import find_damage
 
 
 def check_database(db: str | None = None) -> tuple[str, list[Damage]]:
-    """Reads all of a database; where it is, and what is damaged in it."""
+    """Reads a whole database; returns its URL, and its damage."""
     url = database_url(db)
     with closing(engine.open_readable(url)) as opened:
         return opened.url, find_damage(opened)
 
 
 def back_up_database(target: Path, db: str | None = None) -> None:
-    """Writes a consistent copy, while campaigns write (see ``db.repair``)."""
+    """Writes a consistent copy, even while campaigns run (see ``db.repair``)."""
     repair.back_up(database_url(db), target)
 
 

@@ -1,4 +1,4 @@
-"""Upgrades of a database, apart from repairs: one that is not due waits for no SQLAlchemy."""
+"""Upgrades a database; without SQLAlchemy if it is up to date, to start fast."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from commtune.paths import exists
 
 
 def upgrade_database(db: str | None = None) -> str:
-    """Upgrades a database to the schema of this version; returns where it is.
+    """Upgrades a database to the schema of this version; returns its path or URL.
 
     Raises:
         NoAnswer: there is no such file.

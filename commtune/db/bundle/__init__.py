@@ -1,1 +1,1 @@
-"""Campaigns as rows that belong to no database: read from one, checked, merged into another."""
+"""Bundles of campaigns: rows are read from one database, checked, and merged into another."""

@@ -1,4 +1,4 @@
-"""Rows of a bundle are checked as those of a database are, and against the rows before them."""
+"""Checks the rows of a bundle like those of a database, and against the rows before them."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from commtune.db.shapes import kind_of
 from commtune.errors import UserError
 
 _ORDER = list(TABLES)
-#: Of which a campaign has exactly one row.
+#: Tables in which a campaign has exactly one row.
 _SINGLE = ("stacks", "systems", "campaigns")
 
-#: Levels of a document, samples of a size: far more than commtune writes.
+#: Limits on the nesting of a document and on the samples of a size, far above what is written.
 _DEEPEST = 24
 _MOST_SAMPLES = 10**7
-#: Characters of a fingerprint: the name of its site is put behind it.
+#: The longest fingerprint, in characters: the column must also hold the site's name after it.
 _MOST_KEY = 60
 
 
@@ -37,23 +37,23 @@ class BadRow(ValueError):
 
 @dataclass
 class RowChecker:
-    """Reads lines as rows, and refuses what commtune would not have written.
+    """Parses the lines of a bundle, and refuses rows that commtune would not have written.
 
     Attributes:
-        counts: rows of the campaign so far, by table.
+        counts: number of rows of the current campaign so far, by table.
     """
 
     counts: Counter[str] = field(default_factory=Counter)
     _place: int = 0
 
     def read(self, line: Any) -> Row:
-        """A row, checked as those of a database are, and against those before it.
+        """Returns the row of a line, checked by itself and against the rows before it.
 
         Args:
-            line: a parsed line.
+            line: a line, parsed as JSON.
 
         Raises:
-            BadRow: it is no row, or doesn't belong here.
+            BadRow: the line is no valid row, or is out of place.
         """
         match line:
             case [str(name), dict(values)] if name in TABLES:
@@ -73,10 +73,10 @@ class RowChecker:
         return name, found
 
     def end(self) -> None:
-        """Ends a campaign.
+        """Ends the current campaign.
 
         Raises:
-            BadRow: a part of it is missing.
+            BadRow: a row that every campaign has is missing.
         """
         if lacking := [name for name in _SINGLE if not self.counts[name]]:
             raise BadRow(f"a campaign has no row of {lacking[0]}")
@@ -116,10 +116,10 @@ class RowChecker:
 
 
 def check_plain(value: Any, depth: int = 0) -> None:
-    """Refuses what databases don't hold: text that is none, deep nesting.
+    """Refuses values that not every database can store.
 
     Raises:
-        BadRow: it has such.
+        BadRow: text with NUL or invalid Unicode, an integer beyond 64 bits, or deep nesting.
     """
     if depth > _DEEPEST:
         raise BadRow("nested too deeply")
@@ -138,10 +138,10 @@ def check_plain(value: Any, depth: int = 0) -> None:
 
 
 def _value(column: sa.Column[Any], plain: Any) -> Any:
-    """The value of a column.
+    """Converts a JSON value to that of a column.
 
     Raises:
-        BadRow: it can't hold that.
+        BadRow: the column can't hold the value.
     """
     kind = kind_of(column.table.name, column.name)
     if plain is None:
@@ -177,7 +177,7 @@ def _check_samples(blob: bytes, count: int) -> None:
     if not blob:
         return  # pruned
     try:
-        # Not all of it: a small text may stand for gigabytes.
+        # The output is limited, because a few compressed bytes may expand to gigabytes.
         plain = zlib.decompressobj().decompress(blob, 4 * count + 1)
     except zlib.error as error:
         raise BadRow(f"samples: {error}") from None

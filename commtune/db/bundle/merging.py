@@ -1,4 +1,4 @@
-"""Campaigns of another site, merged into a database."""
+"""Merges campaigns of another site into a database."""
 
 from __future__ import annotations
 
@@ -16,20 +16,21 @@ from commtune.db.tables import CAMPAIGNS, STACKS, SYSTEMS
 from commtune.errors import UserError
 from commtune.model import Configuration, content_key
 
-#: The words that tell a campaign from others, beside all numbers. Other texts may have had names
-#: replaced.
+#: Text columns in the digest, which has all numbers too. Names in other texts may have been
+#: replaced by pseudonyms.
 _WORDS = ("run_id", "operation", "outcome", "verdict")
 _NOT_COMPARED = ("configuration_id", "system_id", "stack_id")
 
 
 class Digest:
-    """What tells a campaign from others, row by row: the same in a bundle and in a database."""
+    """A hash of a campaign's rows, which is the same for a bundle and for a database."""
 
     def __init__(self) -> None:
         self._sum = hashlib.sha256()
 
     def add(self, table: str, values: Mapping[str, Any]) -> None:
-        # Campaigns share these, but for executions, whose order is that of what is shared.
+        # Systems, stacks and configurations are shared by campaigns, so their row numbers differ
+        # between databases; executions are ordered by those numbers.
         if table not in ("systems", "stacks", "configurations", "executions"):
             told = {
                 name: value
@@ -45,11 +46,11 @@ class Digest:
 
 @dataclass(frozen=True)
 class Merged:
-    """A campaign of a bundle in the database.
+    """A campaign of a bundle that is in the database now.
 
     Attributes:
-        name: as it is stored.
-        is_new: whether this call stored it; it was there already otherwise.
+        name: its name in the database.
+        is_new: whether this call stored it; otherwise it was there already.
     """
 
     name: str
@@ -61,15 +62,15 @@ def merge_rows(
 ) -> list[Merged]:
     """Stores campaigns of another site, in the caller's transaction.
 
-    A campaign is called ``NAME@SITE``, and so end its system's name and what systems and software
-    stacks are known by: what another site measured is never taken for this one's.
+    A campaign is stored as ``NAME@SITE``. The site is also appended to the name of its system and
+    to the fingerprints of system and stack, so that its results never pass for this site's own.
 
     Args:
-        rows: checked ones.
-        digests: of each campaign, by its name.
+        rows: rows that were checked by ``RowChecker``.
+        digests: the digest of each campaign, by its name in the bundle.
 
     Raises:
-        UserError: a campaign is stored already, and not as it is in the bundle.
+        UserError: a campaign is stored already, with other content than in the bundle.
     """
     done: list[Merged] = []
     writer: _Writer | None = None
@@ -133,7 +134,7 @@ class _Writer:
 
     def _insert(self, table: str, values: dict[str, Any]) -> int | None:
         if table == "configurations":
-            # By what it sets: a bundle's word for its key would do for any other.
+            # The key is computed again: a bundle could claim the key of another configuration.
             return configuration_row(self.connection, Configuration(values["environment"]))
         if table in ("systems", "stacks"):
             kind = SYSTEMS if table == "systems" else STACKS

@@ -1,7 +1,7 @@
-"""The rows of a campaign, as they stand in a bundle.
+"""Reads the rows of a stored campaign in the form that a bundle has.
 
-Rows come campaign by campaign, table by table in the order of ``TABLES``. Numbers of rows begin
-at 1 in every campaign. Locks, jobs and unfinished runs are left out.
+Rows are ordered by campaign, and then by table as in ``TABLES``. Primary keys are renumbered from
+1 in every campaign. Locks, jobs and unfinished runs are left out.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ _PAGE = 500
 
 
 def stored_type(column: sa.Column[Any]) -> Any:
-    """How a column's values are stored, beneath the type that checks them."""
+    """Returns the SQL type of a column, without the decorator that marks checked columns."""
     return getattr(column.type, "impl_instance", column.type)
 
 
 def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
-    """The rows of a stored campaign, numbered from 1.
+    """Yields the rows of a stored campaign, renumbered from 1.
 
     Raises:
-        DamagedRows: some can't be read.
+        DamagedRows: a row is damaged.
     """
     numbers: dict[str, dict[int, int]] = defaultdict(dict)
     for table in TABLES.values():
@@ -67,7 +67,7 @@ def read_campaign(connection: sa.Connection, campaign_id: int) -> Iterator[Row]:
 
 
 def to_line(table: str, values: Mapping[str, Any]) -> str:
-    """A row as JSON; bytes in base 64, and null for an interval's end that is open."""
+    """Returns a row as JSON, with bytes in base 64 and null for infinity."""
     return json.dumps([table, {name: _plain(value) for name, value in values.items()}])
 
 

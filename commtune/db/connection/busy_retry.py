@@ -1,5 +1,4 @@
-"""Waiting for a database that another program holds (a backup, an open shell), for room, or for
-a server that is away."""
+"""Retries transactions while a database is locked, a disk is full, or a server is unreachable."""
 
 from __future__ import annotations
 
@@ -16,23 +15,23 @@ from commtune.errors import DatabaseFault
 from commtune.interrupts import Interrupts
 
 _T = TypeVar("_T")
-#: Between two attempts, each of which waits by itself, seconds.
+#: The pause between two attempts at a locked database, seconds. SQLite itself waits in each.
 _PAUSE_S = 0.1
-#: Between two attempts on a full disk, or on a server that is away, seconds.
+#: The pause between two attempts on a full disk or an unreachable server, seconds.
 _FAULT_PAUSE_S = 1.0
 
 
 @dataclass
 class BusyRetry:
-    """What to do while an SQLite file is held, a disk is full, or a server is away.
+    """A policy of retries while an SQLite file is locked, a disk is full, or a server is away.
 
     Attributes:
-        wait_s: how long it tries again, seconds; one attempt is always made.
-        say: told once in every wait.
-        away_s: the same as ``wait_s`` for a server that can't be reached.
-        waited_s: seconds that it waited so far.
-        is_spent: a wait ended without success, by its limit or by Ctrl-C: what is written on the
-            way out waits no more.
+        wait_s: how long to retry, seconds; one attempt is always made.
+        say: called with a message once in every wait.
+        away_s: like ``wait_s``, for a server that can't be reached.
+        waited_s: seconds spent in waits so far.
+        is_spent: whether the last wait ended without success, by its limit or by Ctrl-C.
+            Transactions during the exit of the program then wait no more.
     """
 
     wait_s: float = 0.0
@@ -44,14 +43,14 @@ class BusyRetry:
     def with_busy(
         self, attempt: Callable[[], _T], shown: str, pause: Callable[[float], None] = time.sleep
     ) -> _T:
-        """What the attempt returns, made again while it fails for a busy database.
+        """Returns the result of an attempt, which is retried while the database is locked.
 
         Args:
-            shown: the database, for messages.
-            pause: waits so many seconds.
+            shown: the database's URL, for messages.
+            pause: waits for a number of seconds.
 
         Raises:
-            DatabaseFault: it was busy for all the time; transient.
+            DatabaseFault: it was locked for all of ``wait_s``; transient.
         """
         began = time.monotonic()
         limit_s = 0.0 if self.is_spent else self.wait_s
@@ -79,16 +78,17 @@ class BusyRetry:
             pause(_PAUSE_S)
 
     def with_faults(self, attempt: Callable[[], _T]) -> _T:
-        """What the attempt returns, made again while the disk is full, or the server away.
+        """Returns the result of an attempt, retried while the disk is full or the server away.
 
-        Nobody waits who can't say so: a person waits for that command's answer.
+        Without ``say`` it doesn't wait: a person would wait for an answer without knowing why.
 
         Args:
-            attempt: stores all or nothing, and may be made again where it isn't known which.
+            attempt: stores all or nothing. It must be idempotent, because a lost connection
+                doesn't tell whether the transaction was committed.
 
         Raises:
-            NoRoom: there was none for all the time.
-            Away: the server couldn't be reached for all the time.
+            NoRoom: the disk was full for all of ``wait_s``.
+            Away: the server couldn't be reached for all of ``away_s``.
         """
         before_s, began = self.waited_s, time.monotonic()
         may_wait = not self.is_spent and self.say is not None
@@ -126,7 +126,7 @@ class BusyRetry:
 
 def _is_busy(error: OperationalError) -> bool:
     code = getattr(error.orig, "sqlite_errorcode", None)
-    # The low byte is the kind of error, the others its circumstances.
+    # The low byte is the primary result code, the others make it an extended one.
     return code is not None and code & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 
 

@@ -1,4 +1,4 @@
-"""Opens the database: makes an empty one ready, refuses what is not ours, says faults in words."""
+"""Opens databases with SQLAlchemy: creates tables, checks the schema, and explains faults."""
 
 from __future__ import annotations
 
@@ -28,17 +28,17 @@ from commtune.interrupts import Interrupts
 from commtune.private_files import make_private_file, make_private_folder
 
 _WRITES = "commtune_writes"
-#: Any number, as long as it is ours: PostgreSQL's key for "one makes the tables at a time".
+#: The key of PostgreSQL's advisory lock under which tables are created or migrated; arbitrary.
 _SCHEMA_LOCK = 0x636F6D6D
 
 
 @dataclass(frozen=True)
 class Database:
-    """An open database with our schema.
+    """An open database with the schema of this version.
 
     Attributes:
-        url: without password.
-        warnings: what the user should know about where the database is.
+        url: the URL without its password.
+        warnings: messages for the user about the file system of the database.
         file: device and inode of an SQLite file when it was opened; ``None`` for a server.
         read_only: whether it was opened by ``open_readable``.
     """
@@ -50,26 +50,27 @@ class Database:
     read_only: bool = False
 
     def report(self, damage: Damage) -> None:
-        """Tells of a damaged row, which is left out.
+        """Reports a damaged row, which a reader leaves out.
 
         Raises:
-            DamagedRows: the database isn't only read: nothing is written from a part of it.
+            DamagedRows: the database is open for writing; a writer must not continue from a part
+                of the rows.
         """
         (ON_DAMAGE.get() if self.read_only else refuse_damage)(damage)
 
     @property
     def whole_url(self) -> str:
-        """The URL with its password, for another program of ours."""
+        """The URL with its password, for subprocesses that run commtune."""
         return self.engine.url.render_as_string(hide_password=False)
 
     @contextmanager
     def write(self, patience: BusyRetry | None = None) -> Iterator[Connection]:
-        """Opens a transaction that writes; all of it is stored at the end, or nothing.
+        """Opens a transaction that writes, which is committed at the end, or rolled back.
 
-        Ctrl-C waits for its end, but for a wait for another program.
+        Ctrl-C is deferred to its end, but ends a wait for another program at once.
 
         Args:
-            patience: what to do while another program holds the database; without, one attempt.
+            patience: the retries while another program holds the database; none if ``None``.
 
         Raises:
             DatabaseFault: the database can't be reached or written.
@@ -101,7 +102,7 @@ class Database:
             yield connection
 
     def _check_file(self) -> None:
-        """Refuses a file that was deleted: SQLite goes on in it, and what it stores is lost."""
+        """Refuses a file that was deleted: SQLite would write to it, and the data be lost."""
         if self.file is not None and _file_of(self.engine.url) != self.file:
             raise DatabaseFault(
                 f"the database {self.url} is gone: its file was deleted or replaced",
@@ -110,16 +111,16 @@ class Database:
             )
 
     def close(self) -> None:
-        """Lets go of all connections; SQLite then folds its log into the file."""
+        """Closes all connections; SQLite then moves its write-ahead log into the file."""
         self.engine.dispose()
 
 
-# ASCII, without blanks.
+# Compact, and ASCII only.
 _dump_json = partial(json.dumps, separators=(",", ":"), allow_nan=False)
 
 
 def _file_of(url: URL) -> tuple[int, int] | None:
-    """Device and inode of an SQLite database's file; ``None`` where there is no file."""
+    """Returns device and inode of an SQLite database's file; ``None`` where there is no file."""
     if url.get_backend_name() != "sqlite":
         return None
     try:
@@ -130,13 +131,13 @@ def _file_of(url: URL) -> tuple[int, int] | None:
 
 
 def open_database(url: str) -> Database:
-    """Opens a database; an empty or missing one gets its tables first.
+    """Opens a database for reading and writing; an empty or missing one gets its tables first.
 
     Args:
-        url: any SQLAlchemy URL, from ``database_url``.
+        url: an SQLAlchemy URL from ``database_url``.
 
     Raises:
-        DatabaseFault: it can't be reached or written, is something else, or has another schema.
+        DatabaseFault: it can't be reached or written, is not commtune's, or has another schema.
     """
     with _faults(url):
         engine, network = _engine(url)
@@ -178,10 +179,10 @@ def _reading_engine(path: Path) -> Engine:
 
 
 def upgrade_database(url: str) -> None:
-    """Brings a database to our schema, keeping what it holds.
+    """Migrates a database to the schema of this version; its rows are kept.
 
     Raises:
-        DatabaseFault: it can't be reached or written, or is not ours.
+        DatabaseFault: it can't be reached or written, or is not commtune's.
     """
     with _faults(url):
         _migrate(url, only_empty=False)
@@ -189,7 +190,7 @@ def upgrade_database(url: str) -> None:
 
 @contextmanager
 def open_reader(url: str) -> Iterator[location.Rows]:
-    """Opens a database for questions; it is not created and not upgraded.
+    """Opens a database for queries in one transaction; it is neither created nor upgraded.
 
     Raises:
         NoAnswer: it is empty.
@@ -197,9 +198,9 @@ def open_reader(url: str) -> Iterator[location.Rows]:
     """
     with _faults(url):
         engine, _ = _engine(url, lone=True)
-        if engine.dialect.name == "postgresql":  # others show one state by themselves
+        if engine.dialect.name == "postgresql":  # SQLite's transactions are snapshots anyway
             engine = engine.execution_options(isolation_level="REPEATABLE READ")
-        # Interrupts end it, unlike Database.read: a question may wait for others for long.
+        # Unlike Database.read, Ctrl-C ends it at once: a query may wait for a long time.
         with _begin(engine, writes=False) as connection:
             require_schema(connection, location.shown_url(url))
             yield _as_rows(connection)
@@ -212,10 +213,10 @@ def _as_rows(connection: Connection) -> location.Rows:
 
 
 def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
-    """The engine, and the kind of network file system that an SQLite file is on, if any.
+    """Returns an engine, and the type of the network file system that an SQLite file is on.
 
     Args:
-        lone: for one connection, without the pool and SQLite's check of foreign keys.
+        lone: for a single connection, without a pool and without SQLite's foreign key checks.
     """
     path = location.sqlite_path(url)
     pool: dict[str, Any] = {"poolclass": NullPool} if lone else {}
@@ -223,7 +224,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
         return _server_engine(_parsed(url), pool), ""
     _make_folder(path.parent, url)
     require_private(path)
-    with suppress(OSError):  # SQLite says it
+    with suppress(OSError):  # SQLite reports the error when it opens the file
         make_private_file(path)
     network = filesystems.network_type(path.parent)
     engine = create_engine(
@@ -232,7 +233,7 @@ def _engine(url: str, *, lone: bool = False) -> tuple[Engine, str]:
         connect_args={"timeout": location.busy_s()},
         **pool,
     )
-    # While a table is rebuilt by a migration, others refer to one that is not there.
+    # Migrations rebuild tables, during which foreign keys of others refer to a missing table.
     _set_up_sqlite(engine, careful=bool(network), foreign_keys=not lone)
     return engine, network
 
@@ -241,14 +242,14 @@ def _parsed(url: str) -> URL:
     location.refuse_service(url)
     try:
         return make_url(url)
-    except ValueError as error:  # a port that is no number
+    except ValueError as error:  # the port is not a number
         raise exc.ArgumentError(str(error)) from error
 
 
 def _server_engine(url: URL, pool: dict[str, Any]) -> Engine:
     is_ours = url.get_backend_name() == "postgresql"
     arguments = {k: v for k, v in TIMEOUTS.items() if is_ours and k not in url.query}
-    # No column of ours has that type: the driver needn't ask the server for it.
+    # No column has the type hstore, so the driver needn't ask the server for its identifier.
     options = {**pool, "use_native_hstore": False} if is_ours else pool
     return create_engine(
         url, json_serializer=_dump_json, connect_args=arguments, pool_pre_ping=True, **options
@@ -270,15 +271,15 @@ def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None
     synchronous = "FULL" if careful else "NORMAL"
 
     def on_connect(driver: sqlite3.Connection, _record: object) -> None:
-        # The driver would begin transactions by its own rules; on_begin has ours.
+        # Turns off the driver's implicit transactions; on_begin starts them.
         driver.isolation_level = None
         driver.text_factory = read_text
         driver.execute(f"PRAGMA foreign_keys={'ON' if foreign_keys else 'OFF'}")
         driver.execute(f"PRAGMA synchronous={synchronous}")
 
     def on_begin(connection: Connection) -> None:
-        # A writer takes all locks at once: taken later, it could find its view outdated, or its
-        # commit held up by readers. With a write-ahead log, readers don't notice.
+        # A writer takes all locks at once: later, its snapshot could be stale, or readers could
+        # block its commit. With a write-ahead log, this doesn't block readers.
         kind = "EXCLUSIVE" if connection.get_execution_options().get(_WRITES) else "DEFERRED"
         connection.exec_driver_sql(f"BEGIN {kind}")
 
@@ -287,12 +288,12 @@ def _set_up_sqlite(engine: Engine, *, careful: bool, foreign_keys: bool) -> None
 
 
 def _settle_journal(engine: Engine, network: str) -> list[str]:
-    """Sets SQLite's journal mode, which the file remembers; returns warnings."""
+    """Sets SQLite's journal mode, which is stored in the file; returns warnings."""
     if engine.dialect.name != "sqlite":
         return []
     path = engine.url.database
-    # SQLite maps the log's index page by page, and the kernel ends us (SIGBUS) where the rest of
-    # a page finds no block on a full disk.
+    # SQLite maps the index of the write-ahead log by memory pages. With blocks smaller than a page
+    # and a full disk, a part of a page has no block, and access to it is a SIGBUS.
     small = bool(path) and filesystems.has_small_blocks(Path(path or "").parent)
     wanted = "delete" if network or small else "wal"
     with closing(engine.raw_connection()) as connection:
@@ -319,7 +320,7 @@ def _begin(engine: Engine, *, writes: bool) -> Iterator[Connection]:
 
 
 def _is_ready(engine: Engine, shown: str) -> bool:
-    """Whether our tables are there; refuses other schemas, and databases that can't be written."""
+    """Whether the tables exist; refuses other schemas, and databases that can't be written."""
     with _begin(engine, writes=True) as connection:
         revision = find_revision(connection, shown)
     if revision:
@@ -333,7 +334,7 @@ def _migrate(url: str, *, only_empty: bool) -> None:
         if engine.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _SCHEMA_LOCK})
         revision = find_revision(connection, location.shown_url(url))
-        # Looked at again under the lock: two that open an empty database at once make one schema.
+        # Checked again under the lock: two processes may open an empty database at once.
         if revision and (only_empty or not location.can_upgrade(revision)):
             location.check_revision(revision, (), location.shown_url(url))
         else:
@@ -342,7 +343,7 @@ def _migrate(url: str, *, only_empty: bool) -> None:
 
 @contextmanager
 def _faults(url: str) -> Iterator[None]:
-    """Turns what drivers raise into DatabaseFault; no message shows the password."""
+    """Turns errors of drivers into DatabaseFault, whose messages never show the password."""
     shown = location.shown_url(url)
     try:
         yield

@@ -1,6 +1,6 @@
-"""Where the database is and on what, how to show that, what its schema and its faults mean.
+"""The database's URL, the check of its schema revision, and explanations of drivers' errors.
 
-Standard library only: the command that answers from the shell imports this before anything else.
+Imports only the standard library, because the start of ``commtune best`` waits for it.
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ Rows = Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]
 
 #: The schema that this version of commtune reads and writes: the newest migration's revision.
 SCHEMA = "r0009"
-#: Those that lack no more than an index: they are used as they are, until they are upgraded.
+#: Older revisions that lack only an index: such databases are used without an upgrade.
 _SLOWER = ("r0008",)
-#: What ``commtune db upgrade`` can begin with; those before it were never in a release.
+#: The oldest revision that can be upgraded; those before it were never in a release.
 _FIRST_SCHEMA = "r0008"
 
-#: Table with the schema's revision, in a name of our own: Alembic's default is everybody's.
+#: The table with the schema revision. Alembic's default name could belong to another program.
 VERSION_TABLE = "commtune_schema"
 
-#: Names how long a campaign waits for a database that it can't use now, in seconds.
+#: The variable with the seconds that a campaign waits for a database that it can't use now.
 _WAIT_VARIABLE = "COMMTUNE_DB_WAIT"
 _WAIT_S = 300.0
-#: For a server: somebody restarts it, and no job of ours holds it.
+#: The default for a server that is unreachable: it will be restarted, unlike a held lock.
 _AWAY_S = 3600.0
 _ATTEMPT_S = 10.0
 
 ELSEWHERE = "name another database with --db or COMMTUNE_DB"
 _IN_FILE = "it must hold the database's URL, as COMMTUNE_DB would"
 
-#: Of a file with a URL: a device may never end.
+#: The most characters read from a file with a URL: a device could be endless.
 _MOST_CHARACTERS = 4096
 
 _REVISION = re.compile(r"r\d{4}")
-#: ``postgresql:/user@host``: a slash too few.
+#: URLs that lack a slash, such as ``postgresql:/user@host``.
 _NEARLY_URL = re.compile(r"(postgres(?:ql)?|sqlite|[a-z][a-z0-9+]*(?=:/))(?:\+\w+)?:/?")
-#: As libpq takes it besides URLs: ``host=db password=x dbname=y``.
+#: A libpq connection string of keywords: ``host=db password=x dbname=y``.
 _KEYWORDS = re.compile(r"\s*(?:host|hostaddr|port|dbname|user|password|passfile|service)\s*=")
 _TOKEN_IN_ADDRESS = re.compile(r"(https?|unix)://[^/]*@")
 _SECRET = re.compile(
@@ -53,21 +53,21 @@ _SECRET = re.compile(
 
 
 def database_url(option: str | None) -> str:
-    """The SQLAlchemy URL to use: the option, else COMMTUNE_DB, else a file for this user.
+    """Returns the SQLAlchemy URL: from the option, else COMMTUNE_DB, else the user's own file.
 
-    In the place of COMMTUNE_DB, a file may hold it (COMMTUNE_DB_FILE). A text without ``://`` is
-    taken for the path of an SQLite file. ``postgresql://`` means the psycopg 3 driver.
+    COMMTUNE_DB_FILE may name a file that holds the value of COMMTUNE_DB. A text without ``://`` is
+    the path of an SQLite file. ``postgresql://`` means the psycopg 3 driver.
 
     Raises:
-        UserError: that file can't be read, or is empty.
+        UserError: the text is malformed, or that file can't be read, or is empty.
     """
     chosen = option or os.environ.get("COMMTUNE_DB") or _url_in_file()
     if not chosen:
-        # Imported here: who names a database doesn't wait for it.
+        # Imported here, to start faster where a database is named.
         import platformdirs
 
         chosen = str(Path(platformdirs.user_data_dir("commtune")) / "commtune.db")
-    if not chosen.isprintable():  # bytes that are no text among them
+    if not chosen.isprintable():  # also refuses bytes that are not UTF-8
         raise UserError(
             f"the database's name {chosen[:60]!r} is no plain text",
             hint=ELSEWHERE,
@@ -105,15 +105,15 @@ def _url_in_file() -> str:
 
 
 def is_service(url: str) -> bool:
-    """Whether a URL is that of ``commtune serve``, and not of a database."""
+    """Whether a URL is that of a ``commtune serve``, and not of a database."""
     return url.startswith(("https://", "http://", "unix:"))
 
 
 def refuse_token(url: str) -> None:
-    """Says that a token has no place in a service's address, which other users of a machine see.
+    """Refuses a service's address with a token, as other users see it in the process list.
 
     Raises:
-        UserError: there is one.
+        UserError: the URL has a token or a user.
     """
     if _TOKEN_IN_ADDRESS.match(url):
         raise UserError(
@@ -125,7 +125,7 @@ def refuse_token(url: str) -> None:
 
 
 def refuse_service(url: str) -> None:
-    """Says that a service can't do what is asked of a database.
+    """Refuses a service where a database is needed.
 
     Raises:
         UserError: the URL is that of a service.
@@ -139,10 +139,10 @@ def refuse_service(url: str) -> None:
 
 
 def wait_s(usual_s: float = _WAIT_S) -> float:
-    """How long a campaign waits for another program that writes, or for room, seconds.
+    """Returns how long a campaign waits for a locked database or a full disk, seconds.
 
     Raises:
-        UserError: COMMTUNE_DB_WAIT is no such number.
+        UserError: COMMTUNE_DB_WAIT is no finite number from 0 up.
     """
     written = os.environ.get(_WAIT_VARIABLE) or str(usual_s)
     try:
@@ -158,25 +158,25 @@ def wait_s(usual_s: float = _WAIT_S) -> float:
 
 
 def away_s() -> float:
-    """How long a campaign waits for a server that can't be reached, seconds.
+    """Returns how long a campaign waits for a server that can't be reached, seconds.
 
     Raises:
-        UserError: as `wait_s`.
+        UserError: as for ``wait_s``.
     """
     return wait_s(_AWAY_S)
 
 
 def busy_s() -> float:
-    """How long one attempt waits for a database that is busy or far away, seconds.
+    """Returns how long a single attempt waits for a locked database, seconds.
 
     Raises:
-        UserError: as `wait_s`.
+        UserError: as for ``wait_s``.
     """
     return min(_ATTEMPT_S, wait_s())
 
 
 def sqlite_path(url: str) -> Path | None:
-    """The file of an SQLite URL; ``None`` for other databases.
+    """Returns the file of an SQLite URL; ``None`` for other databases.
 
     Raises:
         DatabaseFault: the URL names no file.
@@ -184,29 +184,29 @@ def sqlite_path(url: str) -> Path | None:
     scheme, _, rest = url.partition("://")
     if scheme.partition("+")[0] != "sqlite":
         return None
-    # A question mark without name=value behind it is part of the file's name.
+    # A question mark that no name=value follows is part of the file's name.
     name = re.split(r"\?\w+=", rest, maxsplit=1)[0].removeprefix("/")
     if name in ("", ":memory:") or not rest.startswith("/"):
         raise DatabaseFault(
             f"the database URL {shown_url(url)} names no file",
             hint="write sqlite:////absolute/path/commtune.db, or just the path",
         )
-    # What is looked at must be what is opened: a link could lead elsewhere by then.
+    # The file that is checked must be the one that is opened: a symbolic link could change.
     return Path(os.path.realpath(name))
 
 
 def shown_url(url: str) -> str:
-    """The URL with every password replaced by ``***``, for messages."""
-    # Up to the last @, so that a password that was not percent-encoded doesn't show its end.
+    """Returns the URL for messages, with every password replaced by ``***``."""
+    # Up to the last @: a password that is not percent-encoded may contain one.
     without = re.sub(r"(://[^:/@]*):.*@", r"\1:***@", url)
     return _SECRET.sub(r"\1***", without)
 
 
 def hide_secrets(said: str, url: str) -> str:
-    """A driver's message, in which servers repeat what the URL says, without its passwords."""
+    """Returns a driver's message, which may repeat parts of the URL, without its passwords."""
     values = re.findall(r"://[^:/@]*:(.*)@", url) + [value for _, value in _SECRET.findall(url)]
     for value in map(unquote, values):
-        # Of ``options``, the value alone may be repeated: role "..." does not exist.
+        # A server may repeat only the value of a setting in ``options``.
         parts = (word.partition("=")[2] for word in value.split())
         for secret in (value, *(part for part in parts if len(part) > 3)):
             said = said.replace(secret, "***") if secret else said
@@ -214,22 +214,22 @@ def hide_secrets(said: str, url: str) -> str:
 
 
 class OtherSchema(DatabaseFault):
-    """The database is sound, and an older or newer version's."""
+    """The database is intact, but has the schema of an older or newer version."""
 
 
 class NoRoom(DatabaseFault):
-    """The disk is full, or a quota reached: nothing of the transaction was stored."""
+    """The disk is full, or a quota was reached; the transaction was rolled back."""
 
 
 class Away(DatabaseFault):
-    """The server can't be reached; whether it stored the transaction is not known."""
+    """The server can't be reached; the transaction may or may not have been committed."""
 
 
 def _check_schema(revision: object, shown: str) -> None:
-    """Refuses a database of another schema than ours; revisions are ordered by their number.
+    """Refuses a database that this version can't use; revisions are ordered by their number.
 
     Raises:
-        DatabaseFault: older, newer, or not commtune's.
+        DatabaseFault: the revision is older, newer, or unknown.
     """
     if revision == SCHEMA or revision in _SLOWER:
         return
@@ -258,16 +258,20 @@ def _check_schema(revision: object, shown: str) -> None:
 
 
 def can_upgrade(revision: str) -> bool:
-    """Whether there are migrations from a schema to ours."""
+    """Whether there are migrations from a revision to that of this version."""
     return _FIRST_SCHEMA <= revision < SCHEMA
 
 
 def check_revision(revision: object, tables: Collection[str], shown: str) -> None:
-    """Refuses what can't be read as ours.
+    """Refuses a database that this version can't read.
+
+    Args:
+        revision: the stored revision; empty where there is none.
+        tables: names of the tables in the database.
 
     Raises:
         NoAnswer: the database is empty.
-        DatabaseFault: it is not ours, or has another schema.
+        DatabaseFault: it is not commtune's, or has another schema.
     """
     if revision:
         _check_schema(revision, shown)
@@ -282,10 +286,10 @@ def check_revision(revision: object, tables: Collection[str], shown: str) -> Non
 
 @dataclass(frozen=True)
 class _Meaning:
-    """What a driver's message means; ``needle`` is a part of it, in lower case.
+    """The explanation of a driver's message that contains ``needle`` (lower case).
 
-    Drivers are known by their words, so that both ways to the database (sqlite3 alone, and
-    SQLAlchemy) say the same. ``transient``: the same call may succeed later, nothing changed.
+    Messages are matched by their text, so that errors read the same through sqlite3 and through
+    SQLAlchemy. ``transient`` says whether the same call may succeed later.
     """
 
     needle: str
@@ -308,7 +312,7 @@ _MEANINGS = (
     _Meaning("disk is full", "can't grow: the disk is full", _FREE, True, NoRoom),
     _Meaning("no space left", "can't grow: the disk is full", _FREE, True, NoRoom),
     _Meaning("could not extend file", "can't grow: the disk is full", _FREE, True, NoRoom),
-    # SQLite's word for a quota as well.
+    # SQLite reports an exceeded quota by this message, too.
     _Meaning("disk i/o error", "can't be read or written: I/O error", _DISK, True, NoRoom),
     _Meaning("database is locked", "is busy: another program writes", "try again later", True),
     _Meaning("lock timeout", "is busy: another program writes", "try again later", True),
@@ -324,12 +328,12 @@ _MEANINGS = (
 
 
 def explain_fault(text: str, shown: str, *, transient: bool = False) -> DatabaseFault:
-    """The fault that a driver's message stands for.
+    """Returns the fault that explains a driver's message.
 
     Args:
         text: the driver's message; its first line is kept.
-        shown: the database, without password.
-        transient: what to assume where the message is not known.
+        shown: the database's URL, without password.
+        transient: whether to assume a transient fault if the message is unknown.
     """
     first = text.strip().partition("\n")[0].strip()
     lowered = text.lower()

@@ -1,4 +1,4 @@
-"""The database that an option names, to be used in a with statement, which closes it."""
+"""Opens the database that an option names, for the duration of a ``with`` statement."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads a PostgreSQL database through psycopg alone: SQLAlchemy takes longer than the answer."""
+"""Reads a PostgreSQL database with psycopg alone; importing SQLAlchemy takes longer than that."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from urllib.parse import parse_qsl, unquote
 
 from commtune.db.connection import location
 
-#: For libpq: seconds until a server that doesn't answer a first call is away, and one that
-#: vanished without a word, with its machine or the network, a minute after it was last heard of.
+#: Options of libpq. A server that doesn't accept a connection is given up after 10 seconds, one
+#: whose machine or network fails during a connection about a minute after its last answer.
 TIMEOUTS = {
     "connect_timeout": 10,
     "keepalives_idle": 30,
     "keepalives_interval": 10,
     "keepalives_count": 3,
-    "tcp_user_timeout": 60_000,  # milliseconds, of what was sent
+    "tcp_user_timeout": 60_000,  # milliseconds until sent data must be acknowledged
 }
 _PARTS = ("user", "password", "host", "port", "dbname")
 _URL = re.compile(
     r"postgresql\+psycopg://(?:([^:/?@]*)(?::([^/?@]*))?@)?"  # user and password
     r"([^:/?@[%]*)(?::(\d+))?(?:/([^/?@]*))?(?:\?([^@]*))?"  # host, port, name, further options
 )
-#: As from SQLite's catalogue; a user may have a schema of their own before the one with ours.
+#: The visible tables, in all schemas of the search path: a user's own schema may come first.
 TABLES = "SELECT tablename AS name FROM pg_tables WHERE schemaname = ANY (current_schemas(FALSE))"
 
 
 def read_url(url: str) -> dict[str, str] | None:
-    """What psycopg is called with; ``None`` where only SQLAlchemy knows what the URL means.
+    """Returns the arguments of ``psycopg.connect``; ``None`` where SQLAlchemy must be used.
 
-    That is so for other drivers, several hosts, and passwords that are not percent-encoded. Where
-    psycopg is missing, SQLAlchemy's way says so.
+    These are other drivers, several hosts, and passwords that are not percent-encoded. It is also
+    ``None`` without psycopg, which is reported when SQLAlchemy is used.
     """
     found = _URL.fullmatch(url)
     if found is None or find_spec("psycopg") is None:
@@ -51,16 +51,16 @@ def read_url(url: str) -> dict[str, str] | None:
 def open_postgresql(
     arguments: Mapping[str, str], url: str, *, snapshot: bool
 ) -> Iterator[location.Rows]:
-    """Opens a database for questions.
+    """Opens a database for queries.
 
     Args:
         arguments: from ``read_url``.
-        snapshot: all see one state, in one transaction; else each is a transaction.
+        snapshot: whether all queries see one state, in one transaction.
 
     Raises:
         DatabaseFault: it can't be reached or read.
     """
-    # Imported here: SQLite users don't wait for it, and may not have it.
+    # Imported here, because users of SQLite may not have it.
     import psycopg
     from psycopg.rows import dict_row
 
@@ -78,5 +78,5 @@ def open_postgresql(
 
 
 def write_for_psycopg(statement: str) -> str:
-    """A statement with its parameters, ``:name``, as psycopg writes them."""
+    """Rewrites the parameters of a statement, ``:name``, in the style of psycopg."""
     return re.sub(r":(\w+)", r"%(\1)s", statement.replace("%", "%%"))

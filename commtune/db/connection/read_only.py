@@ -1,4 +1,4 @@
-"""Connections to an SQLite file that can't change it, and need no right to."""
+"""Opens read-only connections to an SQLite file, which need no permission to write."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from commtune.errors import DatabaseFault, NoAnswer
 from commtune.paths import exists, is_file
 from commtune.private_files import how_to_trust, who_else_wrote
 
-#: Ends of names: what SQLite reads from these files, the database then says.
+#: Suffixes of the files that SQLite reads together with a database.
 FILES_BESIDE = ("-wal", "-shm", "-journal")
 
 
 def connect_for_reading(path: Path) -> sqlite3.Connection:
-    """Opens read-only; as a still picture where even the log's index can't be made.
+    """Opens a file read-only; as immutable where the log's index can't be created beside it.
 
     Raises:
         NoAnswer: there is no such file.
-        DatabaseFault: others may have written it.
+        DatabaseFault: other users may have written it.
     """
     if not exists(path):
         raise NoAnswer(
@@ -36,17 +36,17 @@ def connect_for_reading(path: Path) -> sqlite3.Connection:
     except sqlite3.OperationalError:
         if exists(Path(f"{path}-wal")) or not is_file(path):
             raise
-        # Nobody writes (there is no log), and we may not write beside the file.
+        # Nobody writes (there is no log), and this user may not create files beside the database.
         connection = sqlite3.connect(f"{read_only_uri(path)}&immutable=1", uri=True)
         connection.text_factory = read_text
         return connection
 
 
 def connect_to_follow(path: Path) -> sqlite3.Connection:
-    """Opens read-only, so that what others write is seen; any one thread at a time may use it.
+    """Opens a file read-only; the connection sees later writes, and may change threads.
 
     Raises:
-        sqlite3.Error: it can't be opened so.
+        sqlite3.Error: the file can't be opened like this.
     """
     connection = sqlite3.connect(
         read_only_uri(path), uri=True, timeout=location.busy_s(), check_same_thread=False
@@ -61,20 +61,20 @@ def connect_to_follow(path: Path) -> sqlite3.Connection:
 
 
 def read_only_uri(path: Path) -> str:
-    """The URI by which ``sqlite3.connect`` opens a file read-only."""
+    """Returns the URI by which ``sqlite3.connect`` opens a file read-only."""
     return f"file:{quote(str(path))}?mode=ro"
 
 
 def require_private(path: Path) -> None:
-    """Refuses what is no file, and a database whose settings another user may have chosen.
+    """Refuses a database that another user may have written, and anything but a file.
 
     Raises:
         DatabaseFault: it is another user's, or others can write it, or it is a pipe or a device.
     """
     mode = stat.S_IFREG
-    with suppress(OSError, ValueError):  # who opens it says why
+    with suppress(OSError, ValueError):  # opening the file reports the error
         mode = path.stat().st_mode
-    # SQLite would wait for who writes into a pipe, and no signal would end that.
+    # SQLite would wait for the writer of a pipe, and ignore signals meanwhile.
     if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
         raise DatabaseFault(
             f"the database {path} is not opened: it is a pipe or a device, not a regular file",
@@ -87,5 +87,5 @@ def require_private(path: Path) -> None:
         )
 
 
-#: Text as it is stored: bytes that are no UTF-8 are left for the check of the row that has them.
+#: Decodes text columns. Invalid UTF-8 becomes surrogates, which the check of the row reports.
 read_text = partial(str, encoding="utf-8", errors="surrogateescape")

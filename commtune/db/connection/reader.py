@@ -1,6 +1,6 @@
-"""Opens a database for reading only, without SQLAlchemy: ``best`` waits for it.
+"""Opens a database for reading, without SQLAlchemy, so that ``best`` starts fast.
 
-And tells whether an SQLite database was written, for who keeps answers.
+It also detects writes to an SQLite database, for caches of answers.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from commtune.db.connection.read_only import (
 )
 from commtune.errors import NoAnswer
 
-#: Of pages that a connection keeps, which stays open: what answers are made of, and not the runs.
+#: The page cache of a connection that stays open, KiB: enough for profiles, but not for all runs.
 _CACHE_KIB = 16 << 10
 #: The URL and the connection of ``keep_open``.
 _KEPT: ContextVar[tuple[str, location.Rows] | None] = ContextVar("kept", default=None)
@@ -35,8 +35,8 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
     """Opens a database for reading only; it is neither created nor upgraded.
 
     Args:
-        snapshot: all questions see the database as it was at the first one. Not for readers that
-            take minutes: a writer may have to wait for the end of a snapshot.
+        snapshot: whether all queries see the database as it was at the first one. Not for readers
+            that take minutes, as a writer may have to wait for the end of a snapshot.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -55,7 +55,7 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
             _check_schema(rows, TABLES, location.shown_url(url))
             yield rows
     else:
-        # Imported here: nobody else waits for SQLAlchemy.
+        # Imported here, to start without SQLAlchemy in the other cases.
         from commtune.db.connection.engine import open_reader
 
         with open_reader(url) as rows:
@@ -64,7 +64,7 @@ def open_for_reading(url: str, *, snapshot: bool = True) -> Iterator[location.Ro
 
 @contextmanager
 def keep_open(url: str) -> Iterator[None]:
-    """Keeps one connection of ``open_for_reading`` for all questions to this database inside."""
+    """Lets all calls of ``open_for_reading`` for this database inside share one connection."""
     with open_for_reading(url) as rows, _kept(url, rows):
         yield
 
@@ -79,9 +79,9 @@ def _kept(url: str, rows: location.Rows) -> Iterator[None]:
 
 
 class OpenConnections:
-    """Connections to an SQLite file that stay open, for who asks all day and in several threads.
+    """A pool of connections to an SQLite file, for a server of many threads.
 
-    A new one reads the schema and each page anew, which takes longer than most answers.
+    A new connection reads the schema and all pages again, which takes longer than most answers.
     """
 
     def __init__(self, url: str) -> None:
@@ -90,7 +90,7 @@ class OpenConnections:
 
     @contextmanager
     def borrow(self) -> Iterator[None]:
-        """Inside, all questions go over one of them; where none can be kept, over new ones."""
+        """Lets all queries inside use one pooled connection, or new ones where there is none."""
         file = None if self._path is None else _look_at(self._path)
         if self._path is None or file is None:
             yield
@@ -103,7 +103,7 @@ class OpenConnections:
         try:
             shown = location.shown_url(self._url)
             with ExitStack() as inside:
-                with suppress(NoAnswer):  # empty as yet: what that means, each question knows
+                with suppress(NoAnswer):  # the database is empty: left to each query
                     rows = inside.enter_context(_reading(connection, shown))
                     inside.enter_context(_kept(self._url, rows))
                 yield
@@ -112,7 +112,7 @@ class OpenConnections:
             self._idle.append((file, connection))
 
     def close(self) -> None:
-        """Closes those that nobody has borrowed."""
+        """Closes the connections that are not borrowed."""
         while self._idle:
             self._idle.pop()[1].close()
 
@@ -131,7 +131,7 @@ class OpenConnections:
 
 
 def _look_at(path: Path) -> Hashable | None:
-    """What is another after a file was replaced, by a copy into its place too."""
+    """Returns the identity of a file, which changes also when a copy overwrites it."""
     try:
         found = path.stat()
     except OSError:
@@ -166,7 +166,7 @@ def _reading(
 def _ask(
     connection: sqlite3.Connection, statement: str, given: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    # Not as sqlite3.Row, which searches through the names of all columns for each value.
+    # No sqlite3.Row, which searches the names of all columns for each value.
     found = connection.execute(statement, given)
     names = [column[0] for column in found.description]
     return [dict(zip(names, row, strict=True)) for row in found.fetchall()]
@@ -180,7 +180,7 @@ def _check_schema(rows: location.Rows, tables: str, shown: str) -> None:
 
 
 class Changes:
-    """Watches a database over a connection that stays open and holds no lock.
+    """Detects writes to a database, by a connection that stays open and holds no lock.
 
     Args:
         url: from ``database_url``.
@@ -192,9 +192,9 @@ class Changes:
         self._watched: tuple[Hashable, sqlite3.Connection] | None = None
 
     def version(self) -> Hashable | None:
-        """Another one after each write by anybody; ``None`` where that can't be told.
+        """Returns a value that changes with each write by anybody; ``None`` if unknown.
 
-        It can be told of an SQLite file only, and not of one without its log's index.
+        It is known for SQLite files only, and not where the log's index can't be read.
         """
         if self._path is None:
             return None
@@ -206,7 +206,7 @@ class Changes:
                 return None
 
     def close(self) -> None:
-        """Ends the watch."""
+        """Closes the connection."""
         with self._lock:
             self._forget()
 
@@ -216,8 +216,8 @@ class Changes:
         if self._watched is None or self._watched[0] != file:
             self._forget()
             self._watched = (file, _connect(path))
-        # SQLite's own counter tells of writes by others, which all are to a connection that never
-        # writes. A file that was copied over by something else shows by its times.
+        # SQLite's counter changes with writes by other connections, and this one never writes. A
+        # file that another program overwrites is detected by its modification time and size.
         (counter,) = self._watched[1].execute("PRAGMA data_version").fetchone()
         return (file, id(self._watched[1]), counter, status.st_mtime_ns, status.st_size)
 
@@ -228,5 +228,5 @@ class Changes:
 
 
 def _connect(path: Path) -> sqlite3.Connection:
-    # Never as a still picture (immutable), in which no write can be seen.
+    # Never as immutable, because such a connection sees no writes.
     return sqlite3.connect(read_only_uri(path), uri=True, timeout=0, check_same_thread=False)

@@ -1,4 +1,4 @@
-"""The schema of a database: which revision it has, and how it gets ours."""
+"""Reads the schema revision of a database, and creates or migrates its tables."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from commtune.errors import DatabaseFault
 
 
 def require_schema(connection: Connection, shown: str) -> None:
-    """Refuses a database that has another schema, or none, as a DatabaseFault or NoAnswer."""
+    """Refuses a database with another schema (DatabaseFault), or an empty one (NoAnswer)."""
     names = set(inspect(connection).get_table_names())
     location.check_revision(_stored_revision(connection, names), names, shown)
 
 
 def find_revision(connection: Connection, shown: str) -> str:
-    """The revision; empty for a database without any table, a DatabaseFault where others are."""
+    """Returns the schema revision, empty for a database without tables.
+
+    Raises:
+        DatabaseFault: there are other tables, but no revision.
+    """
     names = set(inspect(connection).get_table_names())
     revision = _stored_revision(connection, names)
     if not revision and names - {location.VERSION_TABLE}:
@@ -37,8 +41,8 @@ def _stored_revision(connection: Connection, names: set[str]) -> str:
 
 
 def make_schema(connection: Connection, *, is_new: bool) -> None:
-    """Makes the tables of this version in an empty database, or upgrades those of an older one."""
-    # Imported here: an open of a ready database doesn't wait for it.
+    """Creates the tables of this version in an empty database, or migrates older ones."""
+    # Imported here, because Alembic is not needed to open a database that is up to date.
     from alembic import command
     from alembic.config import Config
 

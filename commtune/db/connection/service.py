@@ -1,6 +1,6 @@
-"""A database behind ``commtune serve``, asked over its HTTP API.
+"""A client of the HTTP API of ``commtune serve``.
 
-Standard library only: the command that answers from the shell imports this.
+Imports only the standard library, because the start of ``commtune best`` waits for it.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ from commtune.errors import CODES, DatabaseFault, UserError, os_reason
 from commtune.private_files import read_token
 
 _API = "/api/v1"
-#: Seconds that a service may be silent, and bytes of an answer. Jobs that end clean up first.
+#: The time limit of a request by method, seconds, and the largest answer, bytes. A POST cancels a
+#: campaign, whose jobs clean up before they end.
 _PATIENCE_S = {"GET": 60.0, "POST": 180.0}
 _LARGEST = 256 << 20
-#: Where a token comes from, if the program that asks doesn't give one.
+#: The environment variables with the token, or with the file that holds it.
 _TOKEN, _TOKEN_FILE = "COMMTUNE_TOKEN", "COMMTUNE_TOKEN_FILE"
 _GIVE_TOKEN = f"name the file that holds it: export {_TOKEN_FILE}=FILE"
 _ADDRESS = "write it as commtune serve prints it, without the token: http://127.0.0.1:8765"
@@ -37,22 +38,22 @@ _PLAIN_TOKEN = re.compile(r"[!-~]+")
 
 
 def with_token(url: str, token: str) -> str:
-    """The URL of a service with its token, in the place where URLs have passwords."""
+    """Returns the URL of a service with its token as the password."""
     scheme, _, rest = url.partition("://")
     return f"{scheme}://:{quote(token, safe='')}@{rest}"
 
 
 def ask_service(url: str, path: str, **query: str | int | None) -> Any:
-    """The answer of a service, as plain data.
+    """Returns the answer of a service, as plain data.
 
     Args:
-        path: below the API's prefix; what names something in it is quoted already.
-        query: parameters; those that are ``None`` are left out.
+        path: below the API's prefix, with quoted parts.
+        query: query parameters; those that are ``None`` are left out.
 
     Raises:
         UserError: the address or the token is wrong.
-        DatabaseFault: it can't be reached, is no service, or another version of it.
-        CommtuneError: what the service says, as the same kind of error.
+        DatabaseFault: it can't be reached, is no service, or has another version.
+        CommtuneError: the error of the service, as the same class.
     """
     service = _Service.at(url)
     given = urlencode({name: value for name, value in query.items() if value is not None})
@@ -60,29 +61,29 @@ def ask_service(url: str, path: str, **query: str | int | None) -> Any:
 
 
 def end_campaign(url: str, campaign: str, control_token: str) -> str:
-    """Asks a service to end a campaign; returns what was ended, in words.
+    """Asks a service to end a campaign; returns its message about what was ended.
 
     Raises:
-        CommtuneError: as ``ask_service``, and what the service refuses it for.
+        CommtuneError: as for ``ask_service``, or the service refuses.
     """
     service = replace(_Service.at(url), token=control_token)
     return str(service.ask(f"/campaigns/{quote_part(campaign)}/cancel", method="POST")["message"])
 
 
 def quote_part(name: str | int) -> str:
-    """A name as one part of a path."""
+    """Returns a name quoted as a single part of a URL's path."""
     return quote(str(name), safe="", errors="replace")
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A token goes to nobody but the host that was named."""
+    """A handler that follows no redirects, so that only the named host gets the token."""
 
     def redirect_request(self, *_: Any) -> None:
         return None
 
 
 class _OverSocket(urllib.request.HTTPHandler):
-    """HTTP over a Unix socket."""
+    """A handler for HTTP over a Unix socket."""
 
     def __init__(self, path: str) -> None:
         super().__init__()
@@ -105,10 +106,11 @@ class _OverSocket(urllib.request.HTTPHandler):
 
 @dataclass(frozen=True)
 class _Service:
-    """Where a service is, and what it must be told.
+    """The address of a service, and its token.
 
     Attributes:
-        socket: the path of a Unix socket; empty where the address has a host.
+        is_local: whether it is on this machine, and proxies are not used.
+        socket: the path of a Unix socket; empty if the address has a host.
     """
 
     address: str
@@ -135,13 +137,13 @@ class _Service:
         return cls(address, token, _is_loopback(parts.hostname or ""))
 
     def ask(self, target: str, *, method: str = "GET", again: bool = True) -> Any:
-        """The answer; who is told to come again in some seconds does so once."""
+        """Returns the answer; after a 503 with ``Retry-After`` it waits, and asks once more."""
         base = "http://localhost" if self.socket else self.address
         request = urllib.request.Request(f"{base}{_API}{target}", method=method)
         request.add_header("Accept", "application/json")
         if self.token:
             request.add_unredirected_header("Authorization", f"Bearer {self.token}")
-        # A proxy for the web knows nothing of this machine's ports.
+        # A proxy can't connect to the loopback interface of this machine.
         proxies = [urllib.request.ProxyHandler({})] if self.is_local else []
         over = [_OverSocket(self.socket)] if self.socket else []
         opener = urllib.request.build_opener(_NoRedirect, *proxies, *over)
@@ -213,7 +215,7 @@ class _Service:
         )
 
     def explain_other_version(self, why: str) -> DatabaseFault:
-        """What to do about an answer that this version doesn't know."""
+        """Returns the fault for an answer that this version can't read."""
         theirs = "unknown"
         with suppress(Exception):
             theirs = str(self.ask("/health")["version"])[:40]
@@ -246,7 +248,7 @@ class _Service:
 
 
 def explain_other_version(url: str, why: str) -> DatabaseFault:
-    """What to do about an answer that this version doesn't know."""
+    """Returns the fault for a service's answer that this version can't read."""
     return _Service.at(url).explain_other_version(why)
 
 

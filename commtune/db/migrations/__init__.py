@@ -1,1 +1,1 @@
-"""Alembic's migrations: the only way that tables come to be."""
+"""Alembic's migrations, which change the tables of databases with an older schema."""

@@ -1,4 +1,4 @@
-"""What Alembic runs: migrations on the connection that the engine hands over."""
+"""Alembic's environment: runs the migrations on the connection that ``make_schema`` passes."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ context.configure(
     target_metadata=METADATA,
     version_table=VERSION_TABLE,
     render_as_batch=True,
-    # Alembic holds SQLite's tables for not transactional, which is true only of the driver's own
-    # way to begin transactions; ours covers them, so that a half-made schema never stays.
+    # Alembic assumes that SQLite's DDL is not transactional, which is true only with the driver's
+    # implicit transactions. Here an explicit one covers it, so that no half-made schema is left.
     transactional_ddl=True,
 )
 with context.begin_transaction():

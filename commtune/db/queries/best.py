@@ -1,7 +1,7 @@
-"""The best stored profiles for an operation and a size, answered from the profiles' own tables.
+"""Finds the best stored profiles for an operation and a size, by the tables of profiles alone.
 
-The command line's ``best`` waits for this module, so it imports no SQLAlchemy.
-Where the database can't be read, all raise DatabaseFault.
+The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All functions
+raise DatabaseFault if the database can't be read.
 """
 
 from __future__ import annotations
@@ -28,23 +28,24 @@ from commtune.errors import NoAnswer
 from commtune.formatting import format_count, format_size
 from commtune.model import Conditions
 
-#: Answers to one question: more than anybody has, so that no proof is missed for being old.
+#: The most profiles for one question: more than anybody has, so that no old proof is missed.
 _MOST = 1000
 
-#: What is only likely is no answer, nor is what another site measured.
+#: Profiles that are only likely, or from another site, are no answers.
 _OF_OPERATION = "p.operation = :op AND c.site = ''"
 _ASKED = f"{_OF_OPERATION} AND p.verdict <> 'likely'"
 
-#: Of the runs behind a profile. A verification is none of them: it may have found that the
-#: profile holds no more.
+#: The runs that confirmed a profile. Those of a later verification don't count, because it may
+#: have found that the profile is no longer faster.
 _BEHIND = """FROM runs r
   WHERE r.campaign_id = p.campaign_id AND r.configuration_id = p.configuration_id
     AND r.phase = 'confirm' AND r.outcome = 'ok'"""
 _CONFIRMED = f"(SELECT COUNT(DISTINCT {{what}}) {_BEHIND})"
 
-#: A list of names with commas between, up to its last comma: what is neither comma nor end goes.
+#: A comma-separated list of names up to its last comma: all characters after it are trimmed.
 _UP_TO_LAST = "RTRIM(names, REPLACE(names, ',', ''))"
-#: Lists lose their last name again and again. Without a scheduler, it is one unnamed machine.
+#: The number of distinct node names: a recursive query removes the last name from each list until
+#: one is left. Without a scheduler the list is empty, and counts as one unnamed machine.
 _NODES = f"""(WITH RECURSIVE lists(names) AS (
   SELECT COALESCE(r.nodes, '') {_BEHIND}
   UNION SELECT RTRIM({_UP_TO_LAST}, ',') FROM lists WHERE names LIKE '%,%')
@@ -58,20 +59,20 @@ _FILTERS = {
     "campaign": "c.name = :campaign",
     "min_pairs": """(SELECT MIN(x.pairs) FROM profile_points x WHERE x.profile_id = p.id
       AND NOT x.is_guard AND x.speed = 'all') >= :min_pairs""",
-    # CAST rounds in PostgreSQL and cuts off in SQLite; ROUND is the same in both.
+    # CAST rounds in PostgreSQL and truncates in SQLite; ROUND is the same in both.
     "min_days": _CONFIRMED.format(what="ROUND(r.started_at / 86400 - 0.5)") + " >= :min_days",
     "min_sessions": _CONFIRMED.format(what="r.session") + " >= :min_sessions",
     "min_nodes": f"{_NODES} >= :min_nodes",
 }
 
-#: What is read of every profile for a question: enough to tell which of them to read whole.
+#: The columns that are read of every matching profile, which suffice to choose among them.
 _CANDIDATES = """
 SELECT p.id, p.created, p.backend, p.ranks, p.nodes, c.system_id, c.stack_id
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
 WHERE {asked} {filters} AND ({at}) {newest} ORDER BY p.created DESC, p.id DESC LIMIT :limit
 """
 
-#: Those that were measured where the newest were: the other rows stay in the database.
+#: Restricts candidates to the systems, stacks and shapes of the newest ones, to read fewer rows.
 _NEWEST = """
 AND (p.backend, p.ranks, p.nodes, c.system_id, c.stack_id) IN (
   SELECT p.backend, p.ranks, p.nodes, c.system_id, c.stack_id
@@ -79,9 +80,9 @@ AND (p.backend, p.ranks, p.nodes, c.system_id, c.stack_id) IN (
   WHERE {asked} {filters} AND ({at}) ORDER BY p.created DESC, p.id DESC LIMIT :newest)
 """
 
-#: Where ranges end below and begin above a size, by campaign; not where one that holds the size
-#: begins between them: what holds the size and a range below it is for all sizes, and no range
-#: of its own.
+#: By campaign, the nearest end of a range below a size and the nearest start of one above it. It
+#: excludes campaigns in which a range that includes the size starts between the two. A range that
+#: includes the size and starts at or before the end below is one for all sizes, and doesn't count.
 _BELOW = "MAX(CASE WHEN p.bytes_high < :bytes THEN p.bytes_high END)"
 _ABOVE = "MIN(CASE WHEN p.bytes_low > :bytes THEN p.bytes_low END)"
 _GAPS = f"""
@@ -91,7 +92,8 @@ WHERE {{asked}} {{filters}} GROUP BY p.campaign_id
 HAVING MAX(CASE WHEN p.bytes_low <= :bytes THEN p.bytes_low END) <= {_BELOW}
   AND {_ABOVE} IS NOT NULL
 """
-#: Campaigns that may have such a gap, of half as many rows: few sizes lie in any.
+#: A cheaper test whether any campaign may have such a gap, by half as many rows: few sizes are in
+#: one.
 _MAY_HAVE_GAPS = f"""
 SELECT p.campaign_id
 FROM profiles p JOIN campaigns c ON c.id = p.campaign_id JOIN systems s ON s.id = c.system_id
@@ -99,7 +101,7 @@ WHERE {{asked}} {{filters}} AND p.bytes_low <= :bytes GROUP BY p.campaign_id
 HAVING MAX(p.bytes_low) <= {_BELOW} LIMIT 1
 """
 
-#: What was compared, and the ends of ranges: a campaign that ended early compared nothing.
+#: Sizes with evidence, and the ends of ranges, as a campaign that ended early has no evidence.
 _SIZES = """
 SELECT x.bytes FROM profile_points x JOIN profiles p ON p.id = x.profile_id
 JOIN campaigns c ON c.id = p.campaign_id WHERE NOT x.is_guard AND {asked} {filters}
@@ -128,21 +130,21 @@ def find_candidates(
     limit: int = _MOST,
     newest: int | None = None,
 ) -> list[dict[str, Any]]:
-    """The profiles for a question, newest first, with some of what tells questions apart.
+    """Returns the profiles that answer a question, newest first, as rows of a few columns.
 
     Args:
-        op: the operation's word.
+        op: the operation's name.
         bytes: message size, bytes.
-        asked: ``nodes``, ``ranks``, ``system`` (part of its name, or its fingerprint),
-            ``backend``, ``campaign``; ``min_pairs``: at least so many behind the speedup at each
-            of the profile's sizes; ``min_days``, ``min_sessions``, ``min_nodes``: its
-            configuration was confirmed on, or in, at least so many different ones; a day is one of
-            UTC. What is ``None`` doesn't count.
-        limit: at most so many.
-        newest: only so many, and all that were measured where one of these was.
+        asked: the conditions, of which those that are ``None`` don't count: ``nodes``, ``ranks``,
+            ``system`` (part of its name, or its fingerprint), ``backend``, ``campaign``;
+            ``min_pairs``, the least number of pairs at each of the profile's sizes; ``min_days``,
+            ``min_sessions``, ``min_nodes``, the least number of distinct days (UTC), sessions and
+            nodes of the runs that confirmed it.
+        limit: the most rows.
+        newest: return this many, and all others of the same systems, stacks and shapes.
 
     Raises:
-        NoAnswer: there is none; the hint says what there is.
+        NoAnswer: there is none; the hint lists what there is.
     """
     names = sorted(asked, key=list(_FILTERS).index)
     given = {name: asked[name] for name in names if asked[name] is not None}
@@ -168,7 +170,7 @@ def find_candidates(
 
 
 def find_stacks(rows: Rows, stack: str) -> set[int]:
-    """Numbers of the software with this in its text, in any case, or with this fingerprint."""
+    """Returns the row numbers of stacks with this fingerprint, or this part of their text."""
     stored = rows("SELECT id, fingerprint, text AS words FROM stacks", {})
     return {
         row["id"]
@@ -178,7 +180,7 @@ def find_stacks(rows: Rows, stack: str) -> set[int]:
 
 
 def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
-    """Candidates as answers about a size (bytes), newest first; those that are damaged not."""
+    """Returns the answers of candidates about a size (bytes), newest first, undamaged ones."""
     order = "ORDER BY p.created DESC, p.id DESC"
     statement = f"{PROFILE.format(more='')} WHERE p.id IN ({write_numbers(ids)}) {order}"
     found = read_rows(rows(statement, {}), "profiles", are_shared=True)
@@ -187,13 +189,13 @@ def read_answers(rows: Rows, ids: Sequence[int], bytes: int) -> list[BestRow]:
     return [
         _best_row(row, evidence[row["id"]], measured[row["campaign_id"]], bytes)
         for row in found
-        # What is damaged is told; nothing is said on a part of the evidence.
+        # Damage was reported. A part of the evidence gives no answer.
         if row["id"] in evidence and row["campaign_id"] in measured
     ]
 
 
 def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
-    """Message sizes (bytes) that profiles know something of, ascending."""
+    """Returns the message sizes (bytes) that profiles were measured at or end at, ascending."""
     filters = f"AND {_FILTERS['campaign']}" if campaign is not None else ""
     given = {"op": op} if campaign is None else {"op": op, "campaign": campaign}
     with open_for_reading(url) as rows:
@@ -204,7 +206,7 @@ def measured_sizes(url: str, op: str, campaign: str | None = None) -> list[int]:
 def _evidence_for(
     rows: Rows, found: Sequence[Mapping[str, Any]], size: int
 ) -> dict[int, list[dict[str, Any]]]:
-    """That at the size (bytes), where it was measured; all of those who must look elsewhere."""
+    """Returns the evidence by profile: at a size (bytes) if it was measured there, else all."""
     inside = [row["id"] for row in found if row["bytes_low"] <= size <= row["bytes_high"]]
     at_size = read_evidence(rows, inside, size)
     elsewhere = [row["id"] for row in found if not at_size.get(row["id"], row["id"] in inside)]
@@ -212,12 +214,12 @@ def _evidence_for(
 
 
 def _held(value: Any) -> Any:
-    # Larger numbers are in no row, and SQLite refuses to compare with them.
+    # SQLite has no larger integers, and refuses them as parameters.
     return max(-LARGEST, min(value, LARGEST)) if isinstance(value, int) else value
 
 
 def _measured(rows: Rows, campaigns: Collection[int]) -> dict[int, dict[str, Any]]:
-    """What campaigns measure and search, for their answers, by number."""
+    """Returns what campaigns measure and search, as fields of ``BestRow``, by campaign."""
     stored = rows(_MEASURED.format(ids=write_numbers(sorted(campaigns))), {})
     return {
         row["id"]: {
@@ -236,7 +238,7 @@ def _best_row(
     measured: Mapping[str, Any],
     size: int,
 ) -> BestRow:
-    # Sizes first, objects only for what is told: most of the evidence is at other sizes.
+    # Most of the evidence is at other sizes, for which no objects are built.
     sizes = {point["bytes"] for point in evidence if not point["is_guard"]}
     inside = {known for known in sizes if row["bytes_low"] <= known <= row["bytes_high"]}
     nearest: int | None = size
@@ -258,18 +260,18 @@ def _best_row(
 
 
 def size_distance(one: int, other: int) -> float:
-    """How far two sizes are apart, in factors of two."""
+    """Returns the distance of two sizes, in powers of two."""
     return abs(math.log2(max(one, 1)) - math.log2(max(other, 1)))
 
 
 def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str]:
-    """Conditions for profiles next to a size between two measured ones with ranges of their own.
+    """Returns SQL conditions for the profiles beside a gap between ranges that a size is in.
 
-    Of each such campaign the profile that ends nearer to it; both where they are as near.
+    These select the nearer profile of each campaign with such a gap, or both if equally near.
 
     Args:
         filters: further conditions of the question, each after an ``AND``.
-        given: the question's values, its operation and ``bytes`` among them.
+        given: the parameters of the question, with its operation and ``bytes``.
     """
     if not rows(_MAY_HAVE_GAPS.format(asked=_ASKED, filters=filters), given):
         return []
@@ -290,10 +292,10 @@ def _beside_gaps(rows: Rows, filters: str, given: Mapping[str, Any]) -> list[str
 
 
 def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any]) -> NoAnswer:
-    """That there is no profile for a question, with what there is.
+    """Returns the error for a question without a profile, with a list of what there is.
 
     Args:
-        size: in bytes; 0 where the question is about no particular one.
+        size: bytes; 0 if the question is about no particular one.
         given: the conditions of the question, by name.
     """
     sizes = [format_size(size)] if size else []
@@ -309,7 +311,7 @@ def _explain_no_answer(rows: Rows, op: str, size: int, given: Mapping[str, Any])
             else "commtune tune runs a campaign"
         )
         return NoAnswer("the database holds no profile yet", hint=hint)
-    # What differs least from the question first.
+    # Profiles of the same operation come first.
     nearest = sorted(there, key=lambda row: row["operation"] != op)
     lines = [_there(row) for row in nearest[:HINTED]]
     more = len(there) - len(lines)

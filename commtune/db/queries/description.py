@@ -1,6 +1,6 @@
-"""One campaign as it was begun, by name: what a report says of it before any run.
+"""Reads the description of a single campaign, and what else reports say of it besides its runs.
 
-All raise DatabaseFault where the database can't be read.
+All functions raise DatabaseFault if the database can't be read.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ WHERE c.name = :name
 """
 
 
-#: Any run that came to its end: all runs of a campaign see the same machine.
+#: The header of the first successful run: all runs of a campaign use the same machine.
 _HEADER = """
 SELECT id, header FROM runs WHERE campaign_id = :campaign AND outcome = 'ok' AND header IS NOT NULL
 ORDER BY id LIMIT 1
@@ -45,10 +45,10 @@ WHERE c.name = :name ORDER BY x.id DESC LIMIT 1
 
 
 def describe_campaign(url: str, name: str) -> CampaignDescription:
-    """The campaign of this name.
+    """Returns the description of a campaign.
 
     Raises:
-        UnknownName: there is none; the hint says what there is.
+        UnknownName: there is none of this name; the hint lists similar ones.
         NoAnswer: there is no database yet.
     """
     with open_for_reading(url) as rows:
@@ -59,10 +59,10 @@ def describe_campaign(url: str, name: str) -> CampaignDescription:
 
 
 def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignDescription]:
-    """A stored profile that was measured here, and its campaign.
+    """Returns a stored profile of this site, and its campaign.
 
     Raises:
-        UnknownName, NoAnswer: as ``load_profile``.
+        UnknownName, NoAnswer: as for ``load_profile``.
         UserError: another site measured it.
     """
     answer = load_profile(url, reference)
@@ -71,9 +71,9 @@ def load_own_profile(url: str, reference: str) -> tuple[ProfileAnswer, CampaignD
 
 
 def detectable_gains(url: str, name: str) -> dict[int, float]:
-    """By size in bytes, the gain that a campaign would have found in 9 of 10 cases.
+    """Returns the gain that a campaign detects with 90 % probability, by size (bytes).
 
-    Empty where its last conclusion doesn't say.
+    It is empty if the last conclusion of the campaign doesn't have it.
     """
     with open_for_reading(url) as rows:
         found = rows(_CONCLUSION, {"name": name})
@@ -83,7 +83,7 @@ def detectable_gains(url: str, name: str) -> dict[int, float]:
 
 
 def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
-    """The header that the benchmark wrote in a good run of a campaign; ``None`` without one."""
+    """Returns the benchmark's header of a successful run of a campaign; ``None`` without one."""
     with open_for_reading(url) as rows:
         found = rows(_HEADER, {"campaign": campaign_id})
     sound = read_rows(found, "runs")
@@ -91,7 +91,7 @@ def benchmark_header(url: str, campaign_id: int) -> Mapping[str, Any] | None:
 
 
 def find_holder(url: str, campaign_id: int) -> LockOwner | None:
-    """Who holds a campaign's lock, dead or alive; ``None`` if nobody does."""
+    """Returns the holder of a campaign's lock, dead or alive; ``None`` if it is free."""
     with open_for_reading(url) as rows:
         found = rows(
             "SELECT * FROM locks WHERE campaign_id = :campaign", {"campaign": campaign_id}
@@ -110,7 +110,7 @@ def _description(row: Mapping[str, Any]) -> CampaignDescription:
 
 
 def unknown_campaign(rows: Rows, name: str) -> UnknownName:
-    """That there is no campaign of this name; the hint says what there is."""
+    """Returns the error for an unknown campaign, whose hint lists similar names."""
     close = closest_names(name, campaign_names(rows))
     hint = f"campaigns: {close}" if close else "commtune tune runs a campaign"
     return UnknownName(f"no campaign {name}", hint=hint)

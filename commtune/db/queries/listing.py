@@ -1,6 +1,6 @@
-"""Lists of what is stored: runs (newest first, a page at a time), systems, stacks.
+"""Lists runs and trials of a campaign page by page, its phases, and all systems and stacks.
 
-All raise DatabaseFault where the database can't be read, and NoAnswer where there is none yet.
+All functions raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ SELECT phase, COUNT(*) AS runs, SUM(wall_s) AS wall_s FROM runs
 WHERE campaign_id = :campaign AND state = 'stored' GROUP BY phase ORDER BY MIN(id)
 """
 
-#: The shortest time of the default and of any other configuration, by size: a mean would be that
-#: of the moments in which the machine was busy.
+#: The shortest times of the default and of all other configurations, by size. Means would depend
+#: on how often the machine was busy.
 _SINGLE_RUNS = """
 SELECT m.bytes, MIN(CASE WHEN t.number = 0 THEN m.median_s END) AS default_s,
        MIN(CASE WHEN t.number <> 0 THEN m.median_s END) AS shortest_s
@@ -57,7 +57,7 @@ GROUP BY m.bytes
 """
 
 
-#: In the order in which they were registered; of those made again the last one counts.
+#: Runs in the order of registration; of repeated ones the last counts.
 _RUNS_OF_PHASES = """
 SELECT r.id, r.block, r.position, r.outcome FROM runs r
 WHERE r.campaign_id = :campaign AND r.state = 'stored' AND r.phase IN ({phases}) ORDER BY r.id
@@ -70,16 +70,16 @@ WHERE m.run_id IN ({runs}) AND m.canary_s IS NOT NULL ORDER BY m.run_id, m.place
 
 @dataclass(frozen=True)
 class RunLine:
-    """One line of the list of runs.
+    """A line of the list of runs.
 
     Attributes:
-        id: the runs of a database in the order in which they were registered.
-        state: planned, running or stored; only stored ones have an outcome.
+        id: row number, ascending in the order of registration.
+        state: ``running`` or ``stored``; only stored runs have an outcome.
         started_at: seconds since 1970.
-        wall_s: seconds.
+        wall_s: wall time, seconds.
         environment: the configuration; empty for the default.
-        nodes: names with commas between; ``None`` where no scheduler gave them.
-        output_tail: the end of what it printed; ``None`` where that was not asked for.
+        nodes: node names, separated by commas; ``None`` without a scheduler.
+        output_tail: the end of its output; ``None`` if not requested.
     """
 
     id: int
@@ -102,14 +102,15 @@ class RunLine:
 
 @dataclass(frozen=True)
 class TrialLine:
-    """One configuration of a campaign, with how many of its runs were stored and ended well.
+    """A configuration of a campaign, with its number of runs.
 
     Attributes:
-        number: 0 is the default.
-        origin: where it came from, such as ``sampler``.
-        label: what a user called it.
+        number: number in the campaign; 0 is the default.
+        origin: its source, such as ``sampler``.
+        label: a user's name for it.
         created: seconds since 1970.
         environment: the configuration; empty for the default.
+        runs, runs_ok: number of stored runs, and of the successful ones of these.
     """
 
     number: int
@@ -123,7 +124,7 @@ class TrialLine:
 
 @dataclass(frozen=True)
 class PhaseTotal:
-    """What a phase of a campaign measured: stored runs, and the seconds that they took."""
+    """The number of stored runs of a phase of a campaign, and their wall time in seconds."""
 
     phase: str
     runs: int
@@ -140,12 +141,12 @@ def list_runs(
     phase: str | None = None,
     outcome: str | None = None,
 ) -> list[RunLine]:
-    """Runs of a campaign, newest first.
+    """Returns runs of a campaign, newest first.
 
     Args:
-        before: only those older than the run of this number (``RunLine.id``).
-        limit: at most so many.
-        run: the one of this name alone, with the end of its output.
+        before: only runs older than the one of this number (``RunLine.id``).
+        limit: the most runs.
+        run: only the run of this name, with the end of its output.
     """
     given = {"run": run, "phase": phase, "outcome": outcome}
     given = {name: value for name, value in given.items() if value is not None}
@@ -159,7 +160,7 @@ def list_runs(
 
 
 def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[TrialLine]:
-    """Configurations of a campaign by their numbers, from ``first`` on, at most ``limit``."""
+    """Returns at most ``limit`` configurations of a campaign by number, from ``first`` on."""
     values = {"campaign": campaign_id, "first": min(first, LARGEST), "limit": limit}
     with open_for_reading(url) as rows:
         found = rows(_TRIALS, values)
@@ -168,7 +169,7 @@ def list_trials(url: str, campaign_id: int, *, first: int, limit: int) -> list[T
 
 
 def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
-    """What a campaign measured, phase by phase, in the order in which they began."""
+    """Returns the totals of a campaign's phases, in the order in which they began."""
     with open_for_reading(url) as rows:
         found = rows(_PHASES, {"campaign": campaign_id})
     sound = read_rows(found, "runs", "phase")
@@ -178,10 +179,10 @@ def count_phases(url: str, campaign_id: int) -> list[PhaseTotal]:
 def list_canaries(
     url: str, campaign_id: int, phases: Iterable[Phase], most_runs: int
 ) -> list[float]:
-    """The core-to-core round trips before each size, seconds, of these phases' good runs.
+    """Returns the core-to-core round trips (seconds) before each size, in successful runs.
 
     Args:
-        most_runs: of more than so many, evenly chosen ones.
+        most_runs: the most runs; of more, evenly spaced ones are taken.
     """
     words = ", ".join(f"'{phase}'" for phase in phases)
     with open_for_reading(url) as rows:
@@ -204,10 +205,10 @@ def list_canaries(
 
 
 def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
-    """The size (bytes) at which the search's best run gains most on the default's best one.
+    """Returns the size (bytes) at which the search's best run beats the default's best by most.
 
-    With that ratio: of many runs the shortest is mostly luck, so it is a score, and no speedup.
-    ``None`` without any.
+    The second value is the ratio of their times. It is a score and no speedup, because the
+    shortest of many runs is mostly luck. ``None`` without such runs.
     """
     with open_for_reading(url) as rows:
         found = rows(_SINGLE_RUNS, {"campaign": campaign_id})
@@ -221,12 +222,12 @@ def best_single_run(url: str, campaign_id: int) -> tuple[int, float] | None:
 
 
 def list_systems(url: str) -> list[tuple[SystemRecord, int]]:
-    """All machines, newest first, each with its number of campaigns."""
+    """Returns all machines, newest first, each with its number of campaigns."""
     return [(SystemRecord(*found), n) for *found, n in _with_counts(url, "systems", "name")]
 
 
 def list_stacks(url: str) -> list[tuple[StackRecord, int]]:
-    """All communication software, newest first, each with its number of campaigns."""
+    """Returns all communication software, newest first, each with its number of campaigns."""
     return [(StackRecord(*found), n) for *found, n in _with_counts(url, "stacks", "text")]
 
 

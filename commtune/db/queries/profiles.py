@@ -1,8 +1,8 @@
-"""Stored profiles: found and read from the profiles' own tables, never from measurements.
+"""Finds and reads stored profiles, by their own tables and never by measurements.
 
-The command line's ``best`` waits for this module, so it imports no SQLAlchemy.
-Each statement is written once, in words that SQLite and PostgreSQL share. Where the database can't
-be read, all raise DatabaseFault.
+The start of ``commtune best`` waits for this module, so it imports no SQLAlchemy. All statements
+are valid for both SQLite and PostgreSQL. All functions raise DatabaseFault if the database can't
+be read.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from commtune.model.effects import VariableEffect
 from commtune.model.profile import RangeBoundary
 
 HINTED = 6
-#: The largest number that SQLite compares with.
+#: The largest integer of SQLite.
 LARGEST = 2**63 - 1
 
 PROFILE = """
@@ -52,19 +52,19 @@ FROM profile_points WHERE profile_id IN ({ids}) {at} ORDER BY profile_id, place
 
 
 def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAnswer:
-    """One profile with all its evidence.
+    """Returns a profile with all its evidence.
 
     Args:
-        ref: its number, ``campaign/name``, or its name where only one has it.
-        with_details: with what each variable brings and what decided the range's ends. Left out,
-            the answer comes without pydantic, which takes long to import.
+        ref: its number, ``campaign/name``, or its name if that is unique.
+        with_details: whether to read the effects of variables and the boundaries of the range,
+            for which pydantic is imported.
 
     Raises:
-        UnknownName: none, or several, are called so.
+        UnknownName: no profile, or several, have this name.
         NoAnswer: there is no database yet.
     """
     if is_service(url):
-        from commtune.db import remote  # here: nobody else waits for it
+        from commtune.db import remote  # imported here, to start faster without a service
 
         return remote.load_profile(url, ref)
     by_number = ref.isascii() and ref.isdigit() and len(ref) < len(str(LARGEST))
@@ -92,7 +92,7 @@ def load_profile(url: str, ref: str, *, with_details: bool = False) -> ProfileAn
 
 
 def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> list[Profile]:
-    """What a campaign confirmed, in the order of ``find_profiles``; the likely is left out.
+    """Returns the profiles that a campaign confirmed, in the order of ``find_profiles``.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -109,7 +109,7 @@ def load_profiles(url: str, campaign: str, *, with_details: bool = False) -> lis
 
 
 def find_profiles(url: str, campaign: str | None = None) -> list[StoredProfile]:
-    """All profiles, or a campaign's: newest first, then by operation and size.
+    """Returns all profiles, or those of a campaign: newest first, then by operation and size.
 
     Raises:
         NoAnswer: there is no database yet.
@@ -135,7 +135,11 @@ def _list_profiles(rows: Rows, campaign: str | None = None) -> list[StoredProfil
 def read_evidence(
     rows: Rows, ids: Sequence[int], size: int | None = None
 ) -> dict[int, list[dict[str, Any]]]:
-    """The points of each profile that has only sound ones: all, or its own at one size (bytes)."""
+    """Returns the evidence of profiles by number, without those of which a point is damaged.
+
+    Args:
+        size: only evidence at this size (bytes), without guards.
+    """
     if not ids:
         return {}
     found: dict[int, list[dict[str, Any]]] = {number: [] for number in ids}
@@ -151,7 +155,7 @@ def read_evidence(
 
 
 def write_numbers(numbers: Iterable[int]) -> str:
-    """Numbers from the database itself: safe to write into a statement."""
+    """Returns integers as a list for an SQL statement."""
     return ", ".join(str(int(number)) for number in numbers)
 
 
@@ -169,7 +173,7 @@ def build_point(row: Mapping[str, Any]) -> PointEvidence:
 
 
 def common_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The columns that lists and answers share."""
+    """Returns the fields that ``StoredProfile`` and ``BestRow`` share, from a row."""
     names = ("id", "name", "campaign", "operation", "backend", "ranks", "nodes", "verdict", "site")
     return {
         **{
@@ -209,7 +213,7 @@ def _whole(
 
 
 def where_measured(row: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields ``system`` and ``stack`` of what a row with both is about."""
+    """Returns the fields ``system`` and ``stack`` of a record, from a row with both."""
     described = row["system_description"], row["stack_description"]
     return {
         "system": SystemRecord(row["system_fingerprint"], row["system"], described[0]),
@@ -228,13 +232,13 @@ def _not_one(rows: Rows, ref: str, found: Sequence[Mapping[str, Any]]) -> Unknow
 
 
 def campaign_names(rows: Rows) -> list[str]:
-    """Names of all campaigns, newest first."""
+    """Returns the names of all campaigns, newest first."""
     found = rows("SELECT id, name FROM campaigns ORDER BY id DESC", {})
     return [row["name"] for row in read_rows(found, "campaigns")]
 
 
 def closest_names(name: str, known: Sequence[str]) -> str:
-    """What may have been meant by a name that is not known; else some of those that are."""
-    import difflib  # here: only the one who mistypes waits for it
+    """Returns known names similar to an unknown one, or some of all if none is similar."""
+    import difflib  # imported here, because only errors need it
 
     return ", ".join(difflib.get_close_matches(name, known, HINTED, 0.4) or known[:HINTED])

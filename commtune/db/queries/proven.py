@@ -1,4 +1,4 @@
-"""Proven profiles of all campaigns, here and at other sites: worth a try, and no evidence."""
+"""Finds profiles proven here or at other sites, as first proposals for a new campaign."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UnknownName
 from commtune.model import Workload
 
-#: The newest; older ones are not looked at.
+#: The most profiles that are read, the newest ones.
 _MOST = 1000
 
 _WHERE = """
@@ -28,17 +28,17 @@ WHERE c.name = :campaign
 def proven_profiles(
     url: str, workload: Workload, names: Sequence[str] | None = None
 ) -> list[StoredProfile]:
-    """Proven profiles of some campaigns, of replays none.
+    """Returns the proven profiles of some campaigns, without those of replays.
 
-    Those of the same question come first, then those with the largest speedup by the lower end of
-    its interval.
+    Profiles for the same question as ``workload`` come first, then those with the highest lower
+    end of a speedup's interval.
 
     Args:
-        names: the campaigns; all where it is ``None``.
+        names: the campaigns; ``None`` for all.
 
     Raises:
         NoAnswer: there is no database yet.
-        UnknownName: there is no campaign of one of the names.
+        UnknownName: there is no campaign of one of these names.
     """
     with open_for_reading(url) as rows:
         known = campaign_names(rows) if names is not None else []
@@ -65,7 +65,7 @@ def proven_profiles(
 
 
 def mean_run_s(url: str, campaign: str) -> float | None:
-    """Wall seconds that a run of a campaign took on average; ``None`` where it has none."""
+    """Returns the mean wall time of a campaign's runs, seconds; ``None`` without runs."""
     with open_for_reading(url) as rows:
         (row,) = rows(_COST, {"campaign": campaign})
     found: float | None = row["mean_s"]

@@ -1,4 +1,4 @@
-"""Every measurement of campaigns, read in pages from the view ``results``."""
+"""Reads all measurements of campaigns, page by page, from the view ``results``."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from commtune.db.damage import read_rows
 from commtune.db.queries.description import unknown_campaign
 from commtune.db.records import ResultsPage
 
-#: Runs that are read at once: no reader holds many rows, and no writer waits for one.
+#: Runs in a page: it bounds the memory of a reader, and the time that a writer waits for it.
 _PAGE_RUNS = 200
-#: What the name of a column begins with that holds the value of an environment variable.
+#: The prefix of columns that hold the value of an environment variable.
 VARIABLE = "env_"
 
-#: The columns and what is in them; a ``datetime`` is a text (ISO 8601, UTC), a ``dict`` JSON.
-#: docs/results.md says what they mean.
+#: The columns and their types; a ``datetime`` is stored as text (ISO 8601, UTC), a ``dict`` as
+#: JSON. docs/results.md describes them.
 COLUMNS: Mapping[str, type] = {
     "campaign": str, "simulated": bool, "site": str, "system": str, "stack": str,
     "run": str, "started": datetime, "phase": str, "block": int, "position": int,
@@ -58,16 +58,15 @@ ORDER BY run_number, bytes, operation
 
 @dataclass(frozen=True)
 class Results:
-    """The measurements of campaigns; each iteration reads them anew, a page of runs at a time.
+    """The measurements of campaigns; each iteration reads them again, page by page.
 
-    Rows are in the order of the campaigns, runs and sizes, values in that of ``columns``. A run
-    that left no measurement has one row without any. Runs that begin after this was made are
-    left out.
+    Rows are ordered by campaign, run and size, values as in ``columns``. A run without
+    measurements has one row, in which they are empty. Later runs than ``newest`` are left out.
 
     Attributes:
-        campaigns: their names by number.
-        newest: the number of the last run.
-        variables: those that a run of them set, sorted.
+        campaigns: names of the campaigns by number.
+        newest: number of the last run.
+        variables: all variables that a run of the campaigns set, sorted.
     """
 
     url: str
@@ -77,7 +76,7 @@ class Results:
 
     @property
     def columns(self) -> dict[str, type]:
-        """``COLUMNS``, and then one for each variable: empty where it was not set."""
+        """``COLUMNS``, followed by a column for each variable, empty where it was not set."""
         return {**COLUMNS, **{f"{VARIABLE}{name}": str for name in self.variables}}
 
     def __iter__(self) -> Iterator[tuple[Any, ...]]:
@@ -100,12 +99,12 @@ class Results:
 
         for name in self.campaigns.values():
             for page in remote.results_pages(self.url, name, newest=self.newest):
-                # A newer service may have more of them.
+                # A newer service may have more columns.
                 places = [page.columns.index(column) for column in COLUMNS]
                 yield ([row[place] for place in places] for row in page.rows)
 
     def _row(self, row: Sequence[Any], ends: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
-        """The values of a row; none where its configuration is damaged."""
+        """Returns the values of a row; an empty tuple if its configuration is damaged."""
         *values, written = row
         if (end := ends.get(written)) is None:
             read = {"run_id": row[_RUN], "environment": written}
@@ -119,7 +118,7 @@ class Results:
 
 
 def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
-    """The measurements of these campaigns, or of all.
+    """Returns the measurements of these campaigns, or of all if there are no names.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -140,7 +139,7 @@ def find_results(url: str, campaigns: Sequence[str] = ()) -> Results:
 
 
 def _ask_for_results(url: str, campaigns: Sequence[str]) -> Results:
-    from commtune.db import remote  # here: nobody else waits for it
+    from commtune.db import remote  # imported here, to start faster without a service
 
     names = dict.fromkeys(campaigns or [one.name for one in remote.list_campaigns(url)][::-1])
     heads = {name: next(remote.results_pages(url, name, limit=1)) for name in names}
@@ -160,12 +159,12 @@ def read_results_page(
     newest: int | None = None,
     limit: int = _PAGE_RUNS,
 ) -> ResultsPage:
-    """The measurements of the campaign's next runs.
+    """Returns a page of a campaign's measurements.
 
     Args:
-        after: the number of the last run of the page before.
-        newest: that of the first page; ``None`` for that one.
-        limit: at most so many runs.
+        after: number of the last run on the page before; 0 for the first page.
+        newest: ``ResultsPage.newest`` of the first page; ``None`` for that page.
+        limit: the most runs.
 
     Raises:
         UnknownName: there is no such campaign.
@@ -190,7 +189,7 @@ def _variables(rows: Rows, campaign: int, newest: int) -> set[str]:
 def _read_rows(
     rows: Rows, name: str, asked: Mapping[str, int]
 ) -> tuple[Iterable[list[Any]], int | None]:
-    """The measurements of some runs, and after which one the next page begins."""
+    """Returns a page of rows and the number of its last run; ``None`` after the last page."""
     last = rows(_LAST, asked)[0]["last"]
     if last is None:
         return (), None

@@ -1,6 +1,6 @@
-"""All campaigns with what they did so far, counted.
+"""Summarizes campaigns: counts of their runs, trials and profiles, jobs, and best gains.
 
-All raise DatabaseFault where the database can't be read, and NoAnswer where there is none yet.
+All functions raise DatabaseFault if the database can't be read, and NoAnswer if there is none.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ WHERE {wanted}
 ORDER BY c.created DESC, c.id DESC
 """
 
-#: An index has it all, in the order of the groups. SQLite adds up text as 0, and takes it for
-#: greater than any number; servers have types.
+#: A covering index serves this query, in the order of the groups. In SQLite a damaged number may
+#: be text, which it sums as 0 and compares as greater than any number.
 _RUNS = """
 SELECT campaign_id, state, outcome, MIN(id) AS id, COUNT(*) AS runs, SUM(wall_s) AS wall_s,
        MAX(started_at) AS last_run,
@@ -42,10 +42,10 @@ _COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {table} GROUP BY campaign_i
 
 _NODE_HOURS = "SELECT campaign_id, SUM(node_hours) AS found FROM jobs GROUP BY campaign_id"
 
-#: In these words the databases see that the index of open jobs will do.
+#: The condition must be spelled like that of the partial index of open jobs, to use it.
 _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' ORDER BY prepared_at, key"
 
-#: As `best` has it: one machine state counts only where all of them together don't.
+#: As in ``best``: a single machine state counts only without evidence over all of them.
 _IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
 _GAINS = f"""
 SELECT * FROM (
@@ -63,7 +63,7 @@ SELECT * FROM (
 
 
 def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSummary]:
-    """All campaigns, newest first; or only one."""
+    """Returns the summaries of all campaigns, newest first, or of a single one."""
     with open_for_reading(url) as rows:
         totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
         jobs = _open_jobs(rows)
@@ -95,20 +95,20 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
 def _read(
     rows: Rows, statement: str, column: str, campaign_id: int | None
 ) -> Sequence[Mapping[str, Any]]:
-    """Rows of all campaigns, or of one: said in the statement, so that an index serves."""
+    """Returns rows of all campaigns, or of one by a condition that an index can serve."""
     if campaign_id is None:
         return rows(statement.format(wanted="TRUE"), {})
     return rows(statement.format(wanted=f"{column} = :campaign"), {"campaign": campaign_id})
 
 
 def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, Any]]:
-    """What runs came to, and the seconds that they took, by campaign."""
+    """Returns outcomes, open runs, wall time (seconds) and last start of runs, by campaign."""
     found: dict[int, dict[str, Any]] = defaultdict(
         lambda: {"outcomes": {}, "open_runs": 0, "wall_s": 0.0, "last_run": None}
     )
     stored = _read(rows, _RUNS, "campaign_id", campaign_id)
     if any(row["is_damaged"] for row in stored):
-        read_rows(_read(rows, _DAMAGED_RUNS, "campaign_id", campaign_id), "runs")  # names them
+        read_rows(_read(rows, _DAMAGED_RUNS, "campaign_id", campaign_id), "runs")  # reports them
         sound = _RUNS.replace("WHERE", f"WHERE {_ARE_NUMBERS} AND")
         stored = _read(rows, sound, "campaign_id", campaign_id)
     for row in read_rows(stored, "runs"):
@@ -127,7 +127,7 @@ def _by_campaign(rows: Rows, statement: str) -> Mapping[int, Any]:
 
 
 def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
-    """Jobs that are not over, in the order they were prepared."""
+    """Returns the jobs that are not over by campaign, in the order of preparation."""
     found: defaultdict[int, list[JobRecord]] = defaultdict(list)
     for row in read_rows(rows(_OPEN_JOBS, {}), "jobs", "key"):
         known = {"kind": JobKind(row["kind"]), "stage": JobStage(row["stage"])}
@@ -140,7 +140,7 @@ def _best_gains(rows: Rows, campaign_id: int | None) -> Mapping[int, BestGain]:
         statement = _GAINS.replace("{is_best}", is_best)
         stored = _read(rows, statement, "p.campaign_id", campaign_id)
         found = read_rows(stored, "profile_points", "profile_id")
-        if len(found) == len(stored):  # else the best of the sound ones
+        if len(found) == len(stored):  # otherwise all are read for the best undamaged one
             break
     names = [field.name for field in fields(BestGain)]
     return {

@@ -1,4 +1,4 @@
-"""Campaigns as a whole, inside a transaction of the caller's: begun, changed, renamed, deleted."""
+"""Creates, updates, renames and deletes campaigns, in a transaction of the caller."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from commtune.model import JobKind, Outcome, content_key
 
 
 def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandle:
-    """Creates a campaign, or finds it; what is stored stays as it is, but for its name.
+    """Creates a campaign, or finds the stored one, which it may rename but doesn't change.
 
     Raises:
         CampaignChanged: it is stored with another ``what``, system or stack.
-        CampaignLocked: it could begin anew, but a controller works on it.
+        CampaignLocked: it could start over, but a controller works on it.
     """
     what, known = to_json_value(spec.what), _as_stored(connection, spec)
     campaign_id = ensure_row(
@@ -58,13 +58,12 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
     if not changes:
         return CampaignHandle(campaign_id, spec.name)
     hint = "give the campaign another name, or undo the change"
-    # A wrong partition, a misspelt program or a pattern that fails makes every run fail, and
-    # whoever corrects it types the same command again. Nothing was measured then that could be
-    # mixed with what comes. But failures were: these must not count against configurations that
-    # are tried under the corrected settings. So what there is gets another name, with its runs
-    # and jobs, and the campaign is made once more.
+    # With a wrong partition, a misspelt program or a pattern that fails, every run fails. A user
+    # then corrects it and repeats the command. There are no measurements that could be mixed with
+    # the new ones, but the failures must not count against configurations that are tried with the
+    # corrected settings. So the stored campaign is renamed, and a new one is created.
     if _may_begin_anew(connection, campaign_id):
-        # An allocation that isn't over would go on with the campaign, under its earlier settings.
+        # An allocation that isn't over would continue the campaign with its earlier settings.
         jobs = StoredJobs.open_of(connection, campaign_id)
         if all(job.kind is not JobKind.ALLOCATION for job in jobs):
             earlier = _rename_stale(connection, campaign_id, spec.name)
@@ -79,10 +78,12 @@ def open_campaign(connection: Connection, spec: CampaignRecord) -> CampaignHandl
 
 
 def update_campaign(connection: Connection, campaign_id: int, spec: CampaignRecord) -> bool:
-    """Stores what may change; for the controller that holds the campaign's lock.
+    """Stores settings, space and folder of a campaign, for the holder of its lock.
 
-    With other settings, a larger budget say, a campaign that was finished has more to do. Returns
-    whether it is finished.
+    Other settings, such as a larger budget, reopen a finished campaign.
+
+    Returns:
+        Whether the campaign is finished.
     """
     this, values = CAMPAIGNS.c.id == campaign_id, _changeable(spec)
     asked = select(CAMPAIGNS.c.id, CAMPAIGNS.c.settings, CAMPAIGNS.c.finished).where(this)
@@ -98,7 +99,7 @@ def rename_campaign(connection: Connection, campaign_id: int, name: str) -> None
     """Gives a campaign another name.
 
     Raises:
-        UserError: another campaign has it, or jobs would look for the old one.
+        UserError: another campaign has it, or some of its jobs are not over.
         CampaignLocked: a controller works on it.
     """
     require_idle(connection, campaign_id, "renamed")
@@ -121,12 +122,12 @@ def delete_campaign(connection: Connection, campaign_id: int) -> None:
 
 
 def delete_rows(connection: Connection, campaign_id: int) -> None:
-    """Deletes all rows of a campaign that no other one shares."""
+    """Deletes all rows of a campaign, except those that campaigns share."""
     runs = select(RUNS.c.id).where(RUNS.c.campaign_id == campaign_id)
     connection.execute(delete(MEASUREMENTS).where(MEASUREMENTS.c.run_id.in_(runs)))
     profiles = select(PROFILES.c.id).where(PROFILES.c.campaign_id == campaign_id)
     connection.execute(delete(PROFILE_POINTS).where(PROFILE_POINTS.c.profile_id.in_(profiles)))
-    # What refers to others goes before them.
+    # In reverse order of foreign keys: rows that refer to others are deleted first.
     for table in reversed(METADATA.sorted_tables):
         if "campaign_id" in table.c:
             connection.execute(delete(table).where(table.c.campaign_id == campaign_id))
@@ -134,10 +135,10 @@ def delete_rows(connection: Connection, campaign_id: int) -> None:
 
 
 def require_idle(connection: Connection, campaign_id: int, done: str) -> None:
-    """Refuses what nobody may do to a campaign that is worked on.
+    """Refuses a change of a campaign that has a controller or jobs.
 
     Args:
-        done: what is to be done to it, as a participle.
+        done: the change, as a participle for the message.
 
     Raises:
         UserError: some of its jobs are not over.
@@ -162,7 +163,7 @@ def _changeable(spec: CampaignRecord) -> dict[str, Any]:
 
 
 def _described(connection: Connection, table: Table, known: Any, **words: str) -> int:
-    """The number of the row of a machine or software stack."""
+    """Returns the number of the row of a system or stack, which is created if missing."""
     return ensure_row(
         connection,
         table,
@@ -175,7 +176,7 @@ def _described(connection: Connection, table: Table, known: Any, **words: str) -
 
 
 def _as_stored(connection: Connection, spec: CampaignRecord) -> CampaignRecord:
-    """A campaign with its stack as far as the stored one of this name knows stacks."""
+    """Returns a campaign with its stack in the form that the stored one of its name has."""
     asked = (
         select(STACKS.c.id, STACKS.c.description)
         .join(CAMPAIGNS, CAMPAIGNS.c.stack_id == STACKS.c.id)
@@ -205,7 +206,7 @@ def _stored_campaign(connection: Connection, campaign_id: int) -> Any:
 
 
 def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
-    """What changed around the question, as ``key: stored -> now``: two machines don't compare."""
+    """Returns differences in system, stack, site and simulation, as ``key: stored -> now``."""
     now = {
         "system": spec.system.fingerprint,
         "stack": spec.stack.fingerprint,
@@ -216,7 +217,7 @@ def _list_changes(spec: CampaignRecord, stored: Any) -> list[str]:
     described = stored.stack_description, to_json_value(spec.stack.description)
     if stored.stack == spec.stack.fingerprint or not all(described):
         return lines
-    # A person is told which version it is.
+    # The parts, such as versions, say more than the stack's fingerprint.
     parts = list_differences(*described, "stack")
     return [line for line in lines if not (parts and line.startswith("stack: "))] + parts
 
@@ -227,7 +228,7 @@ def _may_begin_anew(connection: Connection, campaign_id: int) -> bool:
 
 
 def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
-    """Gives a stored campaign another name; returns it, empty if another program just did so."""
+    """Renames a stored campaign; returns its new name, empty if another program just did so."""
     _require_unlocked(connection, campaign_id)
     taken = set(connection.execute(select(CAMPAIGNS.c.name)).scalars())
     number = 1
@@ -239,7 +240,7 @@ def _rename_stale(connection: Connection, campaign_id: int, name: str) -> str:
 
 
 def _require_unlocked(connection: Connection, campaign_id: int) -> None:
-    """Takes the lock and gives it back, all in the caller's transaction."""
+    """Refuses a campaign with a controller, by acquiring and releasing its lock."""
     us = LockOwner.current()
     acquire_lock(connection, campaign_id, us, take_over=False)
     release_lock(connection, campaign_id, us)

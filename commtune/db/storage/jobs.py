@@ -1,4 +1,4 @@
-"""The jobs of a campaign."""
+"""Stores and reads the jobs of a campaign."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from commtune.db.tables import JOBS
 from commtune.errors import DatabaseFault
 from commtune.model import JobKind, JobRecord, JobStage
 
-#: The stages by how far they are: a job never goes back to an earlier one.
+#: The stages in their order: a job never returns to an earlier one.
 _STAGES = tuple(JobStage)
-#: Written out in the statement, where the databases see that the index of open jobs will do.
+#: A literal in the statement, not a parameter: the databases must see that the partial index of
+#: open jobs applies.
 _OVER = literal(str(JobStage.OVER), literal_execute=True)
 _IN_ORDER = select(JOBS).order_by(JOBS.c.prepared_at, JOBS.c.key)
 
@@ -25,7 +26,7 @@ _IN_ORDER = select(JOBS).order_by(JOBS.c.prepared_at, JOBS.c.key)
 class StoredJobs(Transactions):
     """The jobs of one campaign (``tuner.ports.JobBook``).
 
-    Every method may raise DatabaseFault, as those of the store.
+    Every method may raise DatabaseFault, like those of the store.
     """
 
     def __init__(self, database: Database, patience: BusyRetry, campaign_id: int) -> None:
@@ -34,10 +35,10 @@ class StoredJobs(Transactions):
 
     @waits_for_database
     def put_job(self, job: JobRecord) -> None:
-        """Stores a job, in the place of what was known of it by its key.
+        """Inserts a job, or replaces the stored one with its key.
 
         Raises:
-            DatabaseFault: it would go back to an earlier stage, or is another campaign's.
+            DatabaseFault: it would return to an earlier stage, or is another campaign's.
         """
         mine = JOBS.c.campaign_id == self._campaign_id
         up_to = [str(stage) for stage in _STAGES[: _STAGES.index(job.stage) + 1]]
@@ -54,29 +55,29 @@ class StoredJobs(Transactions):
             connection.execute(new)
 
     def open_jobs(self) -> list[JobRecord]:
-        """Jobs that are not over, in the order they were prepared; the others are not read."""
+        """Returns the jobs that are not over, in the order of preparation."""
         is_mine = JOBS.c.campaign_id == self._campaign_id
         rows = self._rows(_IN_ORDER.where(is_mine, JOBS.c.stage != _OVER), "jobs", "key")
         return [_job(row._mapping) for row in rows]
 
     @staticmethod
     def open_of(connection: Connection, campaign_id: int) -> list[JobRecord]:
-        """Jobs that are not over, in the order they were prepared.
+        """Returns the jobs that are not over, in the order of preparation.
 
         Raises:
-            DamagedRows: some can't be read.
+            DamagedRows: a row is damaged.
         """
         is_mine = JOBS.c.campaign_id == campaign_id
         asked = _IN_ORDER.where(is_mine, JOBS.c.stage != _OVER)
         return [_job(row._mapping) for row in sound_rows(connection, asked, "jobs", "key")]
 
     def all_jobs(self) -> list[JobRecord]:
-        """All jobs, in the order they were prepared; as many as the campaign ever had."""
+        """Returns all jobs that the campaign ever had, in the order of preparation."""
         rows = self._rows(_IN_ORDER.where(JOBS.c.campaign_id == self._campaign_id), "jobs", "key")
         return [_job(row._mapping) for row in rows]
 
     def node_hours(self) -> float:
-        # The index holds them, no row is read.
+        # The index contains them, so that no row is read.
         total = func.coalesce(func.sum(JOBS.c.node_hours), 0.0)
         ((hours,),) = self._rows(select(total).where(JOBS.c.campaign_id == self._campaign_id))
         return float(hours)

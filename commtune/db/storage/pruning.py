@@ -1,4 +1,4 @@
-"""Old campaigns lose what no command reads: samples and output behind no profile."""
+"""Prunes old campaigns: deletes samples and output of runs that no profile depends on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ class OldCampaign:
     """A campaign that may be pruned.
 
     Attributes:
-        folder: where its record files are; empty where another site measured it.
-        runs: how many would lose samples or output.
-        stored: identifiers of all its stored runs.
+        folder: the folder with its record files; empty if another site measured it.
+        runs: number of runs that would lose samples or output.
+        stored: names (``run_id``) of all its stored runs.
     """
 
     id: int
@@ -32,10 +32,10 @@ class OldCampaign:
 
 
 def find_old_campaigns(connection: Connection, before: float) -> list[OldCampaign]:
-    """Campaigns that were made, finished and ran last before a moment, by name.
+    """Returns the campaigns that were created, finished and last run before a moment, by name.
 
     Args:
-        before: seconds since 1970. Moments of replayed runs are not of this clock.
+        before: seconds since 1970. The times of replayed runs are not of this clock.
     """
     ended = func.max(RUNS.c.started_at + func.coalesce(RUNS.c.wall_s, 0.0))
     last = select(ended).where(RUNS.c.campaign_id == CAMPAIGNS.c.id).scalar_subquery()
@@ -54,7 +54,7 @@ def find_old_campaigns(connection: Connection, before: float) -> list[OldCampaig
 
 
 def prune_campaign(connection: Connection, campaign_id: int) -> None:
-    """Empties samples and output of the runs of search and ablation that no profile rests on.
+    """Deletes samples and output of search and ablation runs that no profile depends on.
 
     Raises:
         UserError: some of its jobs are not over.
@@ -68,9 +68,9 @@ def prune_campaign(connection: Connection, campaign_id: int) -> None:
 
 
 def _is_prunable(campaign_id: int) -> list[ColumnElement[bool]]:
-    """Conditions for the runs of a campaign that have something to lose."""
+    """Returns the conditions for the runs of a campaign that can be pruned."""
     mine = RUNS.c.campaign_id == campaign_id
-    # Profiles that keep the default rest on no block in particular.
+    # A profile that keeps the default depends on no particular block.
     default = select(TRIALS.c.configuration_id).where(
         TRIALS.c.campaign_id == campaign_id, TRIALS.c.number == 0
     )
@@ -91,10 +91,10 @@ def _is_prunable(campaign_id: int) -> list[ColumnElement[bool]]:
 
 
 def shrink_file(url: str) -> None:
-    """Gives the room of what was removed back to the disk; a server does that by itself.
+    """Returns the space of deleted data to the disk; a server does that by itself.
 
     Raises:
-        DatabaseFault: another program holds the file, or the disk has no room for a copy.
+        DatabaseFault: another program holds the file, or the disk has no space for a copy.
     """
     if (path := location.sqlite_path(url)) is None:
         return

@@ -1,4 +1,4 @@
-"""The course of a campaign: what it planned, learned, decided and came to."""
+"""Stores a campaign's blocks, executions, decisions, conclusions and profiles."""
 
 from __future__ import annotations
 
@@ -30,10 +30,13 @@ _T = TypeVar("_T")
 
 
 class StoredCourse(Transactions):
-    """What campaigns planned, learned, decided and came to; a part of ``tuner.ports.Store``."""
+    """The blocks, executions, decisions, conclusions and profiles of campaigns.
+
+    A part of ``tuner.ports.Store``.
+    """
 
     def decide(self, campaign_id: int, decision: Decision) -> None:
-        """Stores what the campaign decided to confirm; earlier decisions are kept."""
+        """Stores a decision about the configurations to confirm; earlier decisions are kept."""
         self._add(DECISIONS, campaign_id, decision=dump_model(decision))
 
     def decision(self, campaign_id: int) -> Decision | None:
@@ -62,7 +65,7 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def plan_block(self, campaign_id: int, plan: model.BlockPlan) -> None:
-        """Stores a block before its first run starts; the same one again is nothing new.
+        """Stores a block before its first run starts; a repeated call changes nothing.
 
         Raises:
             DatabaseFault: the number belongs to another block.
@@ -122,7 +125,7 @@ class StoredCourse(Transactions):
 
     @waits_for_database
     def save_profiles(self, campaign_id: int, profiles: Sequence[model.Profile]) -> None:
-        """Puts these profiles in the place of the campaign's earlier ones, all or none."""
+        """Replaces the campaign's earlier profiles by these, in one transaction."""
         mine = PROFILES.c.campaign_id == campaign_id
         earlier = select(PROFILES.c.id).where(mine)
         created = time.time()

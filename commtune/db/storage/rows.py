@@ -1,4 +1,4 @@
-"""What the parts of the store share: transactions, and rows that are made once."""
+"""The base class of the store's parts, and rows that are created once and then shared."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ _Method = TypeVar("_Method", bound=Callable[..., Any])
 
 
 def waits_for_database(method: _Method) -> _Method:
-    """A method of one transaction, which is made again while the disk is full or the server away.
+    """Decorates a method of one transaction to retry while the disk is full or the server away.
 
-    A server may have stored what it can't say any more: the second time must change nothing.
+    The method must be idempotent: a lost connection doesn't tell whether a commit succeeded.
     """
 
     @wraps(method)
@@ -44,7 +44,7 @@ def waits_for_database(method: _Method) -> _Method:
 
 
 class Transactions:
-    """Reads and writes one database, and waits for it as its patience says."""
+    """The transactions of a database, which are retried as ``patience`` says."""
 
     def __init__(self, database: Database, patience: BusyRetry) -> None:
         self.database = database
@@ -52,7 +52,7 @@ class Transactions:
         self._owners: dict[int, LockOwner] = {}
 
     def _require_lock(self, connection: Connection, campaign_id: int) -> None:
-        """Refuses to write for who took the campaign's lock here, and has lost it since.
+        """Refuses to write if the campaign's lock was acquired through this store, but lost.
 
         Raises:
             CampaignLocked: another controller took the campaign over.
@@ -65,7 +65,7 @@ class Transactions:
 
     @waits_for_database
     def _rows(self, statement: Select[Any], table: str = "", key: str = "id") -> Sequence[Any]:
-        """The rows that are sound, named after a table's column."""
+        """Returns the undamaged rows of a statement; reports name ``table`` and ``key``."""
         with self.database.read() as connection:
             return sound_rows(connection, statement, table, key, self.database.report)
 
@@ -77,19 +77,19 @@ def ensure_row(
     value: str,
     **others: Any,
 ) -> int:
-    """The number of the row with this key, made if it is not there."""
+    """Returns the number of the row with this key, which is created if missing."""
     find, make = _find_and_make(table, key)
     found = connection.execute(find, {"wanted": value}).scalar_one_or_none()
     if found is not None:
         return int(found)
     try:
-        # A savepoint: on PostgreSQL the failed insert would else spoil the whole transaction.
+        # In a savepoint, because a failed insert aborts the whole transaction on PostgreSQL.
         with connection.begin_nested():
             made = connection.execute(make, {key.key: value, **others})
             number = made.inserted_primary_key
             assert number is not None  # it is for inserts of one row
             return int(number[0])
-    except IntegrityError:  # another program made it at this moment
+    except IntegrityError:  # another program created it at this moment
         return int(connection.execute(find, {"wanted": value}).scalar_one())
 
 
@@ -99,7 +99,7 @@ def _find_and_make(table: Table, key: Column[str]) -> tuple[Select[Any], Insert]
 
 
 def configuration_row(connection: Connection, configuration: Configuration) -> int:
-    """The number of a configuration's row, which is made if it is not there."""
+    """Returns the number of a configuration's row, which is created if missing."""
     key, environment = configuration.key, dict(configuration)
     return ensure_row(
         connection, CONFIGURATIONS, CONFIGURATIONS.c.key, key, environment=environment

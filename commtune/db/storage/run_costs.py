@@ -1,4 +1,4 @@
-"""What good runs cost, and what else their records tell."""
+"""Reads the costs of successful runs, and other data of their records."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from commtune.db.tables import MEASUREMENTS, RUNS
 from commtune.model import Outcome, Phase
 from commtune.model.run_costs import RunCost
 
-#: Runs whose costs are read: with more of them the medians are the same.
+#: The most runs whose costs are read: more of them hardly change the medians.
 _MOST_COSTS = 10_000
 
 
 class StoredRunCosts(Transactions):
-    """Figures of a campaign's good runs; a part of ``Store``."""
+    """Figures of a campaign's successful runs; a part of ``Store``."""
 
     def traffic(self, campaign_id: int) -> tuple[float, float] | None:
-        """What an aggressor sent beside good runs, 10^9 bits a second: the least and the most.
+        """Returns the least and the largest rate of an aggressor during runs, in Gbit/s.
 
-        ``None`` where there was none, or its records were not there.
+        ``None`` without an aggressor, or without its records.
         """
         rate = RUNS.c.header[("beside", "gigabits_per_s")].as_float()
         good = (*_good_runs(campaign_id), is_json(RUNS.c.header))
@@ -32,23 +32,23 @@ class StoredRunCosts(Transactions):
         return None if least is None else (least, most)
 
     def parts(self, campaign_id: int) -> dict[str, list[dict[str, Any]]]:
-        """Steps of an operation that good runs measured by themselves, by run."""
+        """Returns the parts of an operation that runs measured separately, by run."""
         rows = self._rows(
             select(RUNS.c.run_id, RUNS.c.footer).where(*_good_runs(campaign_id)), "runs", "run_id"
         )
         return {row.run_id: found for row in rows if (found := (row.footer or {}).get("parts"))}
 
     def costs(self, campaign_id: int, most: int = _MOST_COSTS) -> dict[str, RunCost]:
-        """What its good runs cost, part by part, as far as their records tell, by run.
+        """Returns the costs of runs by their parts, by run, as far as records have them.
 
-        Those of guards are left out: other operations, several in a run. Of more than
-        ``most`` runs, about so many that are evenly spread.
+        Runs of guards are left out: they measure several operations. Of more than ``most`` runs,
+        about that many are taken, evenly spaced.
         """
         good = [*_good_runs(campaign_id), RUNS.c.phase != str(Phase.GUARD)]
         ((runs,),) = self._rows(select(func.count()).where(*good))
         if (step := -(-runs // most)) > 1:
             good.append(RUNS.c.id % step == 0)
-        # Only what is needed of headers, which are long: they name every rank.
+        # Headers are long, because they list every rank; so only these keys are read.
         said, ended = type_coerce(RUNS.c.header, JSON), type_coerce(RUNS.c.footer, JSON)
         header = {name: said[(name,)].label(name) for name in ("init_s", "library")}
         footer = {name: ended[(name,)].label(name) for name in ("elapsed_s", "measure_s")}
@@ -78,7 +78,7 @@ def _good_runs(campaign_id: int) -> tuple[Any, ...]:
 
 
 def _first_calls(runs: Sequence[Any]) -> Select[Any]:
-    """Seconds of the first calls of all sizes, by row, of runs that have them of every size."""
+    """Selects the total time (seconds) of the first calls, of runs that have it at every size."""
     first = MEASUREMENTS.c.first_call_s
     return (
         select(RUNS.c.id, func.sum(first))

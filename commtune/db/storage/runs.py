@@ -1,4 +1,4 @@
-"""Runs: registered before they are launched, stored once, read again."""
+"""Registers runs before they are launched, stores their results once, and reads them."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ from commtune.model import (
 )
 
 _PAGE_RUNS = 1000
-#: Characters of a run's output that are kept: its end.
+#: The characters at the end of a run's output that are stored.
 _TAIL_CHARACTERS = 4000
-#: Columns that are called as in ``model.Measurement``; samples are packed, and read on demand.
+#: Columns named like the fields of ``model.Measurement``; samples are packed separately.
 _MEASURED = (
     "operation", "median_s", "min_s", "mean_s", "p95_s", "max_s", "algbw", "busbw", "batch",
     "canary_s", "canary_after_s", "wrong",
 )  # fmt: skip
-#: Those that tell a time, and the machine's state then.
+#: The columns of the time, and of the machine's state before and after it.
 _TIMED = ("median_s", "canary_s", "canary_after_s")
 
 
-# Those that each run executes are made once: building a statement takes longer than executing it.
+# Built once for all runs, because building a statement takes longer than executing it.
 _FIND_RUN = select(RUNS.c.id, RUNS.c.campaign_id).where(RUNS.c.run_id == bindparam("which"))
 _CLOSE_RUN = (
     update(RUNS)
@@ -64,12 +64,12 @@ class StoredRuns(Transactions):
 
     @waits_for_database
     def start_runs(self, campaign_id: int, requests: Sequence[RunRequest], session: str) -> None:
-        """Registers runs as running before they are launched, all of them or none.
+        """Registers runs as running before they are launched, in one transaction.
 
-        Those that are registered already stay as they are.
+        Runs that are registered already stay as they are.
 
         Raises:
-            DatabaseFault: the trial of one is not stored.
+            DatabaseFault: the trial of a run is not stored.
         """
         with self._write() as connection:
             for request in requests:
@@ -80,16 +80,16 @@ class StoredRuns(Transactions):
         """Stores a run's result and measurements in one transaction.
 
         Returns:
-            False if the run is stored already; then nothing is stored twice.
+            False if the run is stored already, and nothing was changed.
 
         Raises:
-            DatabaseFault: the run was never registered; transient if the database can't be reached
-                now: the run's records stay in the campaign folder, and the same call can be made
-                later.
-            CampaignLocked: another controller took the campaign over; the run is that one's.
+            DatabaseFault: the run was never registered; transient if the database can't be
+                reached. The records of the run stay in the campaign folder, and the call can be
+                repeated later.
+            CampaignLocked: another controller took over the campaign, and its runs.
         """
         with self._write() as connection:
-            # Who takes a campaign over ends its run: that says nothing of the configuration.
+            # A controller that takes over kills the run, which must not count as its failure.
             self._require_lock(connection, campaign_id)
             row_id = _close(connection, result.run_id, _outcome_values(result), campaign_id)
             if row_id is None:
@@ -104,10 +104,10 @@ class StoredRuns(Transactions):
 
     @waits_for_database
     def withdraw_run(self, campaign_id: int, run_id: str) -> None:
-        """Forgets a run that has no result; one that is stored already stays.
+        """Deletes a run without a result; a stored run is left as it is.
 
         Raises:
-            CampaignLocked: another controller took the campaign over.
+            CampaignLocked: another controller took over the campaign.
         """
         with self._write() as connection:
             self._require_lock(connection, campaign_id)
@@ -116,17 +116,17 @@ class StoredRuns(Transactions):
 
     @waits_for_database
     def mark_interrupted(self, run_id: str, detail: str) -> None:
-        """Closes a run that left no result; one that is stored already stays as it is.
+        """Stores a run without a result as interrupted; a stored run is left as it is.
 
         Raises:
-            DatabaseFault: no such run.
+            DatabaseFault: there is no such run.
         """
         values = {"outcome": Outcome.INTERRUPTED, "detail": detail}
         with self._write() as connection:
             _close(connection, run_id, values)
 
     def open_runs(self, campaign_id: int) -> list[RunRequest]:
-        """Runs that were registered and neither stored nor marked, in the order started."""
+        """Returns the runs that are registered but not stored, in the order of registration."""
         asked = _select_runs(RUNS.c.workload, RUNS.c.timing).where(
             RUNS.c.campaign_id == campaign_id, RUNS.c.state == "running"
         )
@@ -140,7 +140,7 @@ class StoredRuns(Transactions):
         ]
 
     def runs(self, campaign_id: int, phase: Phase | None = None) -> Iterator[model.Run]:
-        same: dict[Any, Any] = {}  # Of all runs, sizes and operations are a few objects.
+        same: dict[Any, Any] = {}  # Runs share objects for sizes and operations, to save memory.
         for rows, measured in self._pages(campaign_id, phase, (*_TIMED, "busbw", "operation")):
             found: defaultdict[int, list[SizeTime]] = defaultdict(list)
             for run_id, size, median_s, before_s, after_s, busbw, operation in measured:
@@ -150,7 +150,7 @@ class StoredRuns(Transactions):
                 yield _stored_run(row, found[row.id])
 
     def timed_runs(self, campaign_id: int) -> tuple[list[model.Run], SizeTimes]:
-        """All runs without their measurements, and of these what tells a time, as columns."""
+        """Returns all runs without measurements, and the times of these as columns."""
         runs: list[model.Run] = []
         times = SizeTimes()
         for rows, measured in self._pages(campaign_id, None, _TIMED):
@@ -164,9 +164,9 @@ class StoredRuns(Transactions):
     def _pages(
         self, campaign_id: int, phase: Phase | None, columns: Sequence[str]
     ) -> Iterator[tuple[Sequence[Any], Sequence[Any]]]:
-        """Sound rows of runs and of their measurements: run, size, then ``columns``.
+        """Yields pages of undamaged rows of runs and of measurements (run, size, ``columns``).
 
-        A page at a time, so that a slow reader neither holds them all nor keeps writers waiting.
+        So a slow reader neither keeps all rows in memory nor blocks writers.
         """
         last = 0
         while True:
@@ -227,13 +227,16 @@ def _register(connection: Connection, campaign_id: int, request: RunRequest, ses
 def _close(
     connection: Connection, run_id: str, values: Mapping[str, Any], campaign_id: int | None = None
 ) -> int | None:
-    """Closes a run if it is open; the database decides, so that a second call finds it closed.
+    """Closes a run if it is open, by a single update, so that of two callers one succeeds.
 
     Args:
-        campaign_id: the campaign that it must be of to be known.
+        campaign_id: the campaign that the run must belong to, if given.
 
     Returns:
         The number of its row; ``None`` if it was closed already.
+
+    Raises:
+        DatabaseFault: the run is not registered.
     """
     run = connection.execute(_FIND_RUN, {"which": run_id}).one_or_none()
     if run is None or campaign_id not in (None, run.campaign_id):
@@ -247,11 +250,11 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
         "wall_s", "exit_code", "oversubscribed", "other_load", "end_s", "outcome", "detail",
         "header",
     )  # fmt: skip
-    # A run that left nothing has no start of its own; it keeps the time it was registered.
+    # A run without records has no start time; it keeps the time of its registration.
     has_started = result.started_at > 0 or result.outcome is Outcome.OK
     footer = result.footer
     if footer is not None and result.pieces:
-        # There is no table for the parts of an operation.
+        # Parts of an operation have no table of their own.
         footer = {**footer, "parts": _pieces(result.pieces)}
     return {
         **{name: getattr(result, name) for name in plain},
@@ -264,7 +267,7 @@ def _outcome_values(result: RunResult) -> dict[str, Any]:
 
 
 def _pieces(pieces: Sequence[model.SubMeasurement]) -> list[dict[str, Any]]:
-    """Parts of an operation as plain data; samples are left out, and so are pairs."""
+    """Returns the parts of an operation as plain data, without samples and without pairs."""
     names = ("bytes", "median_s", "min_s", "p95_s", "algbw")
     return [
         {"part": piece.part, **{name: getattr(piece.measurement, name) for name in names}}
@@ -301,7 +304,7 @@ def _select_runs(*columns: Any) -> Select[Any]:
 
 
 def _planned(row: Any) -> dict[str, Any]:
-    """What requests and ended runs share."""
+    """Returns the fields that ``RunRequest`` and ``Run`` share."""
     return {
         "run_id": row.run_id,
         "configuration": _configuration(tuple(row.environment.items())),
@@ -364,6 +367,6 @@ def _measurements(
     )
 
 
-@lru_cache(_PAGE_RUNS)  # many runs have one
+@lru_cache(_PAGE_RUNS)  # many runs share a configuration
 def _configuration(environment: tuple[tuple[str, str], ...]) -> Configuration:
     return Configuration(dict(environment))

@@ -1,8 +1,8 @@
-"""The store: all that a controller writes, and reads again when it goes on.
+"""The store, through which a controller writes a campaign and reads it to resume.
 
-Laws: one controller writes a campaign (``lock``). A run is registered before it is launched and
-stored once, whole, in one transaction. Nothing is stored that was not passed in. Every method may
-raise DatabaseFault; where that is ``transient``, the same call may be made again later.
+Invariants: only one controller writes a campaign (``lock``). A run is registered before it is
+launched, and stored once, in one transaction. Every method may raise DatabaseFault; if that is
+``transient``, the call may be repeated later.
 """
 
 from __future__ import annotations
@@ -33,13 +33,12 @@ from commtune.errors import DatabaseFault
 
 
 class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
-    """Reads and writes campaigns in one database.
+    """The campaigns in a database, for reading and writing.
 
     Args:
-        wait_s: how long a database is waited for that another program holds, whose disk is full
-            or whose server is away, seconds; what ``location`` says where ``None``.
-        say: told once in every such wait, so that a person can look, and what else a person
-            should know.
+        wait_s: how long to retry while another program holds the database, its disk is full or
+            its server is away, seconds; the defaults of ``location`` if ``None``.
+        say: called with a message once in every such wait, and with other notes for the user.
     """
 
     def __init__(
@@ -61,23 +60,23 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         *,
         take_over: bool = False,
     ) -> tuple[CampaignHandle, str]:
-        """Opens a campaign, takes its lock and stores what may change, all or nothing.
+        """Opens a campaign, acquires its lock and updates its settings, in one transaction.
 
         Args:
             owner, take_over: as for ``lock``.
 
         Returns:
-            The campaign, and why an earlier holder lost it; empty where there was none.
+            The campaign, and why an earlier holder lost the lock; empty if there was none.
 
         Raises:
-            CampaignChanged: as ``open_campaign``.
+            CampaignChanged: as for ``open_campaign``.
             CampaignLocked: another controller holds it; nothing was changed.
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
             handle = open_campaign(connection, spec)
             reason = acquire_lock(connection, handle.id, owner, take_over=take_over)
-            # Noted before the end, which is where an interrupt acts that came meanwhile.
+            # Set before the end of the transaction, where a deferred Ctrl-C is raised.
             self._owners[handle.id] = owner
             is_finished = update_campaign(connection, handle.id, spec)
         self._tell(handle)
@@ -85,14 +84,14 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def open_campaign(self, spec: CampaignRecord) -> CampaignHandle:
-        """Creates a campaign, or finds it by name; what is stored stays as it is (see ``begin``).
+        """Creates a campaign, or finds it by name, without changing it (unlike ``begin``).
 
-        One that has no good run so far begins anew where its question has changed; what was
-        stored gets another name then, and ``say`` is told.
+        A changed campaign without a successful run starts over: the stored one is renamed, and
+        ``say`` is called.
 
         Raises:
-            CampaignChanged: it is stored with another ``what``, system or stack; says which keys.
-            CampaignLocked: it would begin anew, but a controller works on it.
+            CampaignChanged: it is stored with another ``what``, system or stack; lists the keys.
+            CampaignLocked: it would start over, but a controller works on it.
         """
         with self._write() as connection:
             handle = open_campaign(connection, spec)
@@ -111,27 +110,27 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         )
 
     def clock(self, clock: Callable[[], float] = time.monotonic) -> float:
-        """What a clock says, without the time that the database was waited for.
+        """Returns the time of a clock (seconds), without waits for the database.
 
-        No budget pays for that.
+        These don't count against the budget.
         """
         return clock() - self._patience.waited_s
 
     @waits_for_database
     def order_seed(self, campaign_id: int) -> str:
-        """What the order of a campaign's runs is drawn from (see ``tuner.ports.Store``)."""
+        """Returns the seed for the order of a campaign's runs (see ``tuner.ports.Store``)."""
         with self.database.read() as connection:
             row = connection.execute(
                 select(CAMPAIGNS.c.created, CAMPAIGNS.c.seed, CAMPAIGNS.c.simulated).where(
                     CAMPAIGNS.c.id == campaign_id
                 )
             ).one()
-        # The moment it was created: a name may change, and is the same on many machines.
+        # The time of creation, because a name may change, and is the same on many machines.
         return str(row.seed if row.simulated else row.created)
 
     @waits_for_database
     def finish_campaign(self, campaign_id: int) -> None:
-        """Notes that the campaign came to its end now, and gives the lock back: both or none."""
+        """Stores that the campaign is finished, and releases its lock, in one transaction."""
         owner = self._owners.get(campaign_id)
         with self._write() as connection:
             connection.execute(
@@ -148,20 +147,20 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
         *,
         take_over: bool = False,
     ) -> str:
-        """Makes the owner the campaign's one controller; of several at once, one gets it.
+        """Acquires the lock of a campaign; of several controllers at once, one succeeds.
 
-        A holder that is dead loses it: its process is gone from this machine, its machine was
-        restarted, or it is elsewhere and silent.
+        A dead holder loses it: its process is gone from this machine, its machine was restarted,
+        or it is on another machine and silent.
 
         Args:
-            owner: this process where ``None``.
-            take_over: take it even from a holder that may live.
+            owner: the new holder; this process if ``None``.
+            take_over: whether to take it even from a holder that may live.
 
         Returns:
-            Why an earlier holder lost it; empty where there was none.
+            Why an earlier holder lost it; empty if there was none.
 
         Raises:
-            CampaignLocked: another controller holds it; says who.
+            CampaignLocked: another controller holds it; the message names it.
         """
         owner = owner or LockOwner.current()
         with self._write() as connection:
@@ -171,33 +170,37 @@ class Store(StoredTrials, StoredRuns, StoredRunCosts, StoredCourse):
 
     @waits_for_database
     def holder(self, campaign_id: int) -> tuple[LockOwner, float] | None:
-        """Who holds the lock, dead or alive, and since when; ``None`` if nobody does."""
+        """Returns the lock's holder, dead or alive, and since when (seconds since 1970).
+
+        ``None`` if the lock is free.
+        """
         with self.database.read() as connection:
             return find_holder(connection, campaign_id)
 
     @waits_for_database
     def touch(self, campaign_id: int) -> None:
-        """Says that the holder of the lock lives; to be called more often than it gets stale.
+        """Updates the heartbeat of the lock; to be called at least every few minutes.
 
         Raises:
-            CampaignLocked: it was not taken through this store, or another took it over: stop.
+            CampaignLocked: it was not acquired through this store, or another controller took
+                over, and this one must stop.
         """
         with self._write() as connection:
             locks.refresh_lock(connection, campaign_id, self._owners.get(campaign_id))
 
     @waits_for_database
     def unlock(self, campaign_id: int) -> None:
-        """Gives a lock back that was taken through this store, unless another took it over."""
+        """Releases a lock that was acquired through this store, unless another took over."""
         if owner := self._owners.get(campaign_id):
             with self._write() as connection:
                 release_lock(connection, campaign_id, owner)
-            # Not before: where the database is away for a while, this is made again.
+            # Only now, because the method is retried while the database is away.
             del self._owners[campaign_id]
 
     def unlock_all(self) -> None:
-        """Gives back what was locked through this store, also by a call that was interrupted.
+        """Releases all locks that were acquired through this store, even by interrupted calls.
 
-        Where the database is away, the next controller sees that the lock is dead.
+        If the database can't be reached, the next controller finds that the holder is dead.
         """
         with suppress(DatabaseFault):
             for campaign_id in list(self._owners):

@@ -1,4 +1,4 @@
-"""Trials: the configurations of a campaign, numbered."""
+"""Stores and reads trials, the numbered configurations of a campaign."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from commtune.db.tables import CONFIGURATIONS, TRIALS
 from commtune.errors import DatabaseFault
 from commtune.model import Configuration
 
-# Made once: building a statement takes longer than executing it.
+# Built once, because building a statement takes longer than executing it.
 _FIND_TRIAL = select(TRIALS.c.id, TRIALS.c.configuration_id).where(
     TRIALS.c.campaign_id == bindparam("campaign"), TRIALS.c.number == bindparam("trial")
 )
@@ -39,7 +39,7 @@ class StoredTrials(Transactions):
         Raises:
             DatabaseFault: the number belongs to another configuration.
         """
-        # Nothing gives trials labels any more.
+        # The column remains in the schema, but labels are no longer used.
         values = {"origin": origin, "label": "", "created": time.time()}
         key = {"campaign_id": campaign_id, "number": number}
         with self._write() as connection:
@@ -63,6 +63,6 @@ class StoredTrials(Transactions):
 
 
 def find_trial(connection: Connection, campaign_id: int, number: int) -> Any | None:
-    """A trial's row: its number and that of its configuration."""
+    """Returns the row numbers of a trial and of its configuration; ``None`` without a trial."""
     asked = {"campaign": campaign_id, "trial": number}
     return connection.execute(_FIND_TRIAL, asked).one_or_none()

@@ -1,6 +1,6 @@
-"""The first schema: new databases are made from ``tables`` and ``views``, and begin here.
+"""The first schema in a release, which needs no migration.
 
-A later revision changes the databases that are older than it.
+New databases are created from ``tables`` and ``views``; later revisions change older ones.
 """
 
 revision = "r0008"

@@ -1,4 +1,4 @@
-"""Runs are counted by an index: ``status`` reads none of them."""
+"""Makes the index of runs a covering one, so that ``status`` counts them without the table."""
 
 from alembic import op
 
