@@ -1,4 +1,4 @@
-"""Removes shared memory that killed MPI processes leave in /dev/shm, where it stays till a boot."""
+"""Removes shared memory that killed MPI processes leave in /dev/shm until the next reboot."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ def _launcher_on_path() -> MpiInstallation | None:
 
 
 def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
-    """Says what the MPI of a C++ compiler wrapper is, and finds its launcher.
+    """Identifies the MPI of a C++ compiler wrapper, and finds its launcher.
 
     Raises:
         MissingComponent: no launcher belongs to it, or it is an MPI that commtune doesn't know.
