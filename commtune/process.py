@@ -1,8 +1,8 @@
-"""The one place that starts processes.
+"""Starts processes; no other module does.
 
-Argument lists, never a shell; an explicit environment, never the inherited one; a time limit;
-and at the end, however it comes, nothing of the started tree is left. While a child runs the
-controller sleeps in one system call, so that it takes no time on cores that measure.
+Processes get argument lists, never a shell; an explicit environment, never the inherited one; and
+a time limit. However a process ends, nothing of its tree is left. While it runs, the controller
+sleeps in a single system call, so that it doesn't disturb measurements on the same cores.
 """
 
 from __future__ import annotations
@@ -28,26 +28,26 @@ from commtune.errors import NO_ROOM, EnvironmentFault, MissingComponent, UserErr
 from commtune.interrupts import Interrupts
 
 _TAIL_BYTES = 4000
-#: Of what a standing process prints, this much is looked at for its sign.
+#: The last bytes of a standing process's output that are kept, to look for its sign.
 _MOST_BYTES = 2**17
 _GRACE_S = _WATCH_S = 0.5
-#: How long a standing process may take to end by itself.
+#: Seconds that a standing process may take to end by itself.
 _END_S = 5.0
-#: What poll() takes at most, milliseconds; 24 days.
+#: The longest timeout of poll(), milliseconds; 24 days.
 _LONGEST_MS = 2**31 - 1
 
 
 @dataclass(frozen=True)
 class Completed:
-    """How a process ended.
+    """The exit status and the output of a process.
 
     Attributes:
-        exit_code: exit status, 0 to 255; ``None`` when a signal ended it.
+        exit_code: exit status, 0 to 255; ``None`` if a signal ended it.
         signal: number of the signal that ended it, or ``None``.
-        timed_out: the time limit was over and the tree was ended for it.
+        timed_out: whether its tree was ended at the time limit.
         wall_s: from start to end, seconds.
-        output: what it printed, standard output and error together; the last 4,000 bytes only,
-            unless all of it was asked for.
+        output: standard output and error together; the last 4,000 bytes only, unless all of it
+            was asked for.
     """
 
     exit_code: int | None
@@ -72,21 +72,21 @@ def run_process(
     whole_output: bool = False,
     watch: Callable[[str], None] | None = None,
 ) -> Completed:
-    """Runs a program to its end, or ends it and all that it started when the time is over.
+    """Runs a program to its end; at its time limit, ends it and all its descendants.
 
     Args:
         arguments: program and arguments, passed unchanged.
         environment: the whole environment of the program.
-        timeout_s: seconds it may take.
-        marker: run identifier to find left-over processes by.
+        timeout_s: time limit, seconds.
+        marker: run identifier, by which left-over processes are found.
         whole_output: keep all of the output, not just its tail.
-        watch: is given the end of the output twice a second. Not while anything is measured.
+        watch: called with the end of the output twice a second; not for measurements.
 
     Raises:
         MissingComponent: the program can't be started.
-        UserError: an argument or a variable can't be given to a program.
+        UserError: an argument or a variable contains a NUL character.
         EnvironmentFault: there is no room for its output, or (transient) for one more process.
-        KeyboardInterrupt: as it came, after the tree was ended.
+        KeyboardInterrupt: by a signal, after the tree was ended.
     """
     process_trees.become_subreaper()
     others = set(process_trees.child_pids())
@@ -111,14 +111,15 @@ def run_process(
 
 
 class StandingProcess:
-    """A program that makes one thing after the other: each line that it gets asks for one.
+    """A program that does one task for each line on its standard input.
 
-    It is started with the first. Nothing of it is left after ``end``, and where ``ask`` raises.
+    It is started with the first task. None of its processes are left after ``end``, or if ``ask``
+    raises.
 
     Args:
         arguments, environment, cwd, marker: as for ``run_process``.
-        sign: the line that it prints when what was asked for is done.
-        grace_s: seconds that it may take to end what it started, when its time is over.
+        sign: the line that it prints when a task is done.
+        grace_s: seconds that it may take, after its time limit, to end its own children.
     """
 
     def __init__(
@@ -141,11 +142,11 @@ class StandingProcess:
 
     @property
     def is_running(self) -> bool:
-        """Whether it was started, and has not ended since."""
+        """Whether it was started and hasn't ended."""
         return self._child is not None and not _wait(self._child, 0.0)
 
     def used_s(self) -> float:
-        """CPU seconds of its processes, and of those that ended and that they waited for."""
+        """Returns the CPU seconds of its processes, including children that they waited for."""
         if self._child is None or not self.is_running:
             return 0.0
         total = 0.0
@@ -155,15 +156,15 @@ class StandingProcess:
         return total
 
     def ask(self, line: str, timeout_s: float) -> Completed:
-        """Asks it to make one thing, and ends a program that fails over it or takes too long.
+        """Gives it a task and waits; ends the program if that fails or takes too long.
 
         Args:
-            line: without its end.
-            timeout_s: seconds that it may take, the program's start included.
+            line: the task, without the end of the line.
+            timeout_s: time limit, seconds, including the program's start.
 
         Returns:
-            Status 0 where the sign came, else how the program ended (1 for its 0, which is not
-            that it was done); what it printed meanwhile.
+            Status 0 if the sign came, else the program's (1 if that was 0, as the task wasn't
+            done); the output of this task.
 
         Raises:
             As ``run_process``.
@@ -190,7 +191,7 @@ class StandingProcess:
             )
 
     def end(self) -> None:
-        """Tells it that nothing follows (an empty line), and ends what does not go by itself."""
+        """Tells it to end, by an empty line; kills the processes that don't."""
         with Interrupts():
             if self._child is not None:
                 self._write(self._child, b"\n")
@@ -213,7 +214,7 @@ class StandingProcess:
     @staticmethod
     def _write(child: subprocess.Popen[bytes], line: bytes) -> None:
         assert child.stdin is not None
-        # If it has ended, that shows where it is waited for.
+        # If it has ended, the wait for its answer notices that.
         with contextlib.suppress(BrokenPipeError):
             child.stdin.write(line)
             child.stdin.flush()
@@ -221,7 +222,7 @@ class StandingProcess:
     def _listen(
         self, child: subprocess.Popen[bytes], output: IO[bytes], said: bytearray, until: float
     ) -> tuple[bool, bool]:
-        """Reads until the sign came; or the time is over, or the program ended: which of these."""
+        """Reads until the sign comes; returns whether the time was over, or the program ended."""
         with _ending_of(child) as ending:
             poller = select.poll()
             for file in (output, ending):
@@ -231,10 +232,10 @@ class StandingProcess:
                 left_s = until - time.monotonic()
                 wait_s = left_s if ending is not None else min(left_s, _WATCH_S)
                 poller.poll(min(max(0.0, wait_s) * 1000, _LONGEST_MS))
-                # It may end while something that it started keeps the pipe open.
+                # It may end while one of its children keeps the pipe open.
                 has_ended = _wait(child, 0.0)
                 piece = output.read(2**16)
-                if piece == b"":  # closed: no sign will come, and to poll it is to be busy
+                if piece == b"":  # closed: no sign will come, and poll() would return at once
                     has_ended = _wait(child, until - time.monotonic())
                     return not has_ended, has_ended
                 said += piece or b""
@@ -244,7 +245,7 @@ class StandingProcess:
         return False, False
 
     def _finish(self, grace_s: float) -> int:
-        """Ends the tree; the program's status."""
+        """Ends the tree; returns the program's exit status, negative for a signal."""
         child, output = self._child, self._output
         self._child = self._output = None
         assert child is not None
@@ -259,12 +260,12 @@ class StandingProcess:
 
 
 def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) -> NoReturn:
-    """Becomes another program (exec): same process, its signals and exit code are the caller's.
+    """Replaces this process by another program (exec), which gets its signals directly.
 
     Raises:
         MissingComponent: the program can't be started.
     """
-    # Python ignores these, and what is ignored stays so: 'yes | head' would not end in silence.
+    # Python ignores these, and exec keeps that: 'yes | head' would print an error at its end.
     ours = {n: signal.signal(n, signal.SIG_DFL) for n in (signal.SIGPIPE, signal.SIGXFSZ)}
     try:
         os.execvpe(arguments[0], list(arguments), dict(environment))
@@ -273,14 +274,14 @@ def replace_process(arguments: Sequence[str], environment: Mapping[str, str]) ->
             f"can't start {arguments[0]}: {error.strerror}",
             hint="check the command's name and that it is on PATH",
         ) from error
-    finally:  # we are still here
+    finally:  # reached only if exec failed
         for number, handler in ours.items():
             signal.signal(number, handler)
 
 
 def _output_file(*, in_memory: bool) -> IO[bytes]:
     try:
-        # A full disk would cut an answer short: of a queue, that would say that jobs are gone.
+        # A full disk would truncate an answer: jobs would seem to be missing in the queue.
         if in_memory and hasattr(os, "memfd_create"):  # Linux
             return os.fdopen(os.memfd_create("commtune-output"), "w+b")
         return tempfile.TemporaryFile()
@@ -308,7 +309,7 @@ def _start(
                 stdin=stdin,
                 stdout=output,
                 stderr=subprocess.STDOUT,
-                # Ctrl-C is for the controller; it ends the tree in its own order.
+                # Ctrl-C must reach the controller only, which then ends the tree in order.
                 start_new_session=True,
             )
             process_trees.started_pids.add(child.pid)
@@ -334,13 +335,13 @@ def _wait_watching(
     output: IO[bytes],
     watch: Callable[[str], None] | None,
 ) -> bool:
-    """As ``_wait``; the child's output is looked at meanwhile, if somebody watches."""
+    """As ``_wait``; meanwhile calls ``watch``, if given, with the end of the child's output."""
     if watch is None:
         return _wait(child, timeout_s)
     deadline = time.monotonic() + timeout_s
     while (left_s := deadline - time.monotonic()) > 0:
         ended = _wait(child, min(left_s, _WATCH_S))
-        # Not by seek: the child writes at the position that it shares with us.
+        # pread, as the child shares the file position with us and a seek would move it.
         begin = max(0, os.fstat(output.fileno()).st_size - _TAIL_BYTES)
         watch(os.pread(output.fileno(), _TAIL_BYTES, begin).decode(errors="replace"))
         if ended:
@@ -349,7 +350,7 @@ def _wait_watching(
 
 
 def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
-    """Sleeps until the child ends or the time is over; True if it ended."""
+    """Sleeps until the child ends or the time is over; returns whether it ended."""
     with _ending_of(child) as ending:
         if ending is None:
             with contextlib.suppress(subprocess.TimeoutExpired):
@@ -362,7 +363,7 @@ def _wait(child: subprocess.Popen[bytes], timeout_s: float) -> bool:
 
 @contextlib.contextmanager
 def _ending_of(child: subprocess.Popen[bytes]) -> Iterator[int | None]:
-    """What can be read once a child has ended; ``None`` where the system has no such thing."""
+    """Yields a file descriptor (pidfd) that is readable once a child ended; ``None`` if none."""
     try:
         handle = os.pidfd_open(child.pid)
     except (AttributeError, OSError):  # not Linux, or a kernel before 5.3

@@ -1,4 +1,4 @@
-"""Trees of processes: found by a marker and by adoption, and ended to the last one."""
+"""Finds and ends whole process trees, by a marker in the environment and by adopted orphans."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ import psutil
 
 from commtune.paths import exists
 
-#: Every process that commtune starts for a run carries this variable, so that a later controller
-#: finds what a killed one left behind, whatever process group or session it moved to.
+#: Variable in every process of a run, so that a later controller finds what a killed one left,
+#: whatever its process group or session.
 MARKER = "COMMTUNE_RUN_ID"
 
 _PR_SET_CHILD_SUBREAPER = 36
-#: Rounds of looking and killing before a tree is given up (processes that the kernel holds).
+#: Rounds of SIGKILL before a tree is given up (processes in uninterruptible sleep).
 _MOST_SWEEPS = 100
 
-#: Children that ``process`` started and has not yet waited for. Under the lock, so that nobody
-#: takes a child of another thread, between its start and its entry here, for a stray.
+#: Children that ``process`` started and hasn't waited for. Start and entry are under the lock, so
+#: that no thread takes another's new child for an orphan.
 started_pids: set[int] = set()
 start_lock = threading.Lock()
 
 
 def end_tree(pid: int, marker: str, grace_s: float, others: Collection[int]) -> None:
-    """Ends a child of ours, and all that it started.
+    """Ends a child of ours and all its descendants.
 
     Args:
-        marker: run identifier; children with another one belong to somebody else.
-        grace_s: ask the process first, and wait so long; 0 is not to ask.
-        others: children that were there before this one was started.
+        marker: run identifier; children with another one belong to another tree.
+        grace_s: seconds between SIGTERM to the child and SIGKILL; 0 for SIGKILL at once.
+        others: process ids of children that existed before this one was started.
     """
-    # Processes that ignore signals, changed session, lost their parent or cleared their
-    # environment are found as well: orphans become children of ours. The child itself is left to
-    # its parent to be waited for.
+    # This also finds processes that ignore signals, changed session, lost their parent or cleared
+    # their environment, as orphans become our children (subreaper). The child itself remains a
+    # zombie, for the caller to wait for.
 
     def roots() -> list[psutil.Process]:
         return _strays(pid, marker, others)
 
     if grace_s:
-        # A launcher that is asked first takes its ranks and shared-memory files along.
+        # On SIGTERM, a launcher ends its ranks and removes their shared-memory files.
         everybody = with_descendants(roots())
         _signal(list_processes([pid]), signal.SIGTERM)
         _wait_gone(everybody, grace_s)
@@ -58,19 +58,19 @@ def end_marked(markers: set[str]) -> None:
 
 
 def end_running(program: str, argument: str) -> None:
-    """Ends every process of ours that runs this program with this argument.
+    """Ends every process of this user that runs this program with this argument.
 
-    For programs that must not carry a marker, as what they start inherits it.
+    For programs without a marker, which their jobs would inherit (sbatch, qsub).
     """
     _kill_until_none(lambda: _running(program, argument))
 
 
 def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> None:
-    """Ends trees until there are none."""
+    """Kills trees until there are none."""
     for _ in range(_MOST_SWEEPS):
         looked_at = roots()
         found = with_descendants(looked_at, freeze=True)
-        # A process that ended while we looked may have left us its children.
+        # A process that ended meanwhile may have left us its children, so look again.
         if not found and roots() == looked_at:
             return
         _signal(found, signal.SIGKILL)
@@ -78,9 +78,9 @@ def _kill_until_none(roots: Callable[[], list[psutil.Process]]) -> None:
 
 
 def _strays(pid: int, marker: str, others: Collection[int]) -> list[psutil.Process]:
-    """Our children that belong to a tree: its root, and orphans of it that we adopted."""
-    # Orphans that ended are collected, as nobody else waits for them. An orphan without a marker
-    # is taken for one of this tree only while no other tree runs beside it.
+    """Returns our children that belong to a tree: its root, and its orphans that we adopted."""
+    # Reaps orphans that ended, as nobody else waits for them. An orphan without a marker counts
+    # as one of this tree only if no other tree runs.
     with start_lock:
         known = (started_pids | set(others)) - {pid}
         alone = started_pids <= {pid}
@@ -104,16 +104,15 @@ def _collected(pid: int) -> bool:
 
 
 def child_pids(pid: int | str = "self") -> list[int]:
-    # Hundred times faster than looking at every process of the machine. The kernel's list may
-    # skip entries only while a child is collected: only we collect ours, and a frozen process
-    # collects none.
+    # A hundred times faster than reading every process of the machine. The kernel's list may miss
+    # entries only while a child is reaped: only we reap ours, and a stopped process reaps none.
     lists = list(Path(f"/proc/{pid}/task").glob("*/children"))
     if not lists and not exists(Path("/proc/self/task")):  # not Linux
         with contextlib.suppress(psutil.Error):
             return [c.pid for c in psutil.Process(None if pid == "self" else int(pid)).children()]
     pids = []
     for file in lists:
-        with contextlib.suppress(OSError):  # a thread that ended; its children are another's now
+        with contextlib.suppress(OSError):  # the thread ended; another one has its children now
             pids += [int(word) for word in file.read_text().split()]
     return pids
 
@@ -121,8 +120,8 @@ def child_pids(pid: int | str = "self") -> list[int]:
 def with_descendants(
     roots: Iterable[psutil.Process], *, freeze: bool = False
 ) -> list[psutil.Process]:
-    """The living processes of these trees; ``freeze`` stops each one that is found."""
-    # Stopped before its children are looked for, so that it can't make more meanwhile.
+    """Returns the living processes of these trees; ``freeze`` stops each one (SIGSTOP)."""
+    # Stops a process before it lists its children, so that it can't start more meanwhile.
     found = {}
     waiting = list(roots)
     while waiting:
@@ -162,7 +161,7 @@ def _runs(process: psutil.Process, program: str, argument: str) -> bool:
 def _marker_of(process: psutil.Process) -> str | None:
     try:
         return process.environ().get(MARKER)
-    except (psutil.Error, OSError):  # another user's, or gone meanwhile
+    except (psutil.Error, OSError):  # another user's, or ended meanwhile
         return None
 
 
@@ -186,13 +185,13 @@ def _signal(processes: Iterable[psutil.Process], number: int) -> None:
 
 
 def _wait_gone(processes: Sequence[psutil.Process], timeout_s: float) -> None:
-    # Not psutil.wait_procs: it would collect the exit status that the starter waits for.
+    # Not psutil.wait_procs, which would reap the exit status that the caller needs.
     deadline = time.monotonic() + timeout_s
     while any(_is_alive(process) for process in processes) and time.monotonic() < deadline:
         time.sleep(0.005)
 
 
 def become_subreaper() -> None:
-    """Makes orphans of our descendants our children (Linux), so that none gets out of sight."""
+    """Makes this process the subreaper (Linux): orphaned descendants become its children."""
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
