@@ -1,8 +1,8 @@
-"""Padding: all runs of a block get environments of the same length.
+"""Pads the environments of all runs in a block to the same length.
 
-Where a program's stack begins depends on the length of its environment, and its speed may depend
-on where its stack begins (Mytkowicz et al., ASPLOS 2009). A candidate sets variables that the
-default lacks. Without padding, it would be measured with another stack, too.
+The length of a program's environment shifts its stack, and the stack's address may change its
+speed (Mytkowicz et al., ASPLOS 2009). A candidate sets variables that the default lacks, so
+without padding the two would also differ in the addresses of their stacks.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from commtune.model import RunRequest
 
 PADDING = "COMMTUNE_PADDING"
-#: What a configuration adds fits a page, as a rule; where it doesn't, padding makes it whole
-#: pages: everything is in the same place within its page then.
+#: Bytes. A configuration's variables usually fit into a page. Where they don't, they are padded to
+#: whole pages, so that addresses within a page are still the same.
 _PAGE = 4096
 
 
@@ -27,11 +27,11 @@ def pad_variables(
     environment: Mapping[str, str],
     records: Path,
 ) -> dict[str, str]:
-    """A run's own variables, and the padding.
+    """Returns a run's own variables, with the padding.
 
     Args:
-        environment: what all runs get; variables of a run may replace some of it.
-        records: where record files go: another campaign has other lengths.
+        environment: variables of all runs; those of this run may replace some.
+        records: folder of the record files, so that lengths differ between campaigns.
     """
     taken = _bytes({**environment, **variables, PADDING: ""}) - _bytes(environment)
     pages = max(1, math.ceil(taken / _PAGE))
@@ -41,19 +41,19 @@ def pad_variables(
 def padding_facts(
     request: RunRequest, environment: Mapping[str, str], records: Path
 ) -> dict[str, int]:
-    """How long a run's environment was, bytes, before its launcher added to it.
+    """Returns the length of a run's environment, before its launcher adds to it, in bytes.
 
-    And by how much of that it is longer than those of other blocks, by chance.
+    ``offset`` is the random part of it, which is the same within a block.
     """
     whole = {**environment, **pad_variables(request, request.configuration, environment, records)}
     return {"bytes": _bytes(whole), "offset": _offset(request, records)}
 
 
 def _offset(request: RunRequest, records: Path) -> int:
-    # Not by the run: what length does to both runs of a pair is then no noise between them.
+    # By block and not by run, so that the length has the same effect on both runs of a pair.
     return random.Random(f"{records}:{request.block}").randrange(_PAGE)
 
 
 def _bytes(environment: Mapping[str, str]) -> int:
-    """Bytes of all NAME=VALUE, each with its closing zero."""
+    """Returns the bytes of all NAME=VALUE strings, with their terminating zeros."""
     return sum(len(os.fsencode(f"{name}={value}")) + 1 for name, value in environment.items())

@@ -1,4 +1,4 @@
-"""How a run ended, from its processes and from what it wrote."""
+"""Judges how a run ended, by its exit status, its output and its records."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from commtune.tuner.ports import Records
 
 #: Exit status of the benchmark for wrong data (its contract).
 WRONG_RESULT = 3
-#: How it says that ranks came up otherwise than they were asked for. Its exit status is 4 then,
-#: but the launcher's is that of the ranks which it ended for it.
-#: Likewise that this machine can't do what was asked for, with status 5.
+#: Messages of the benchmark when the launcher started other ranks than were asked for (exit status
+#: 4), or this machine can't do what was asked for (5). The launcher's own exit status may be that
+#: of other ranks, which it killed.
 _NO_FAULT_OF_SETTINGS = re.compile(r"commtune-bench: ((?:asked for were|waived:) .*)")
-#: What coreutils' timeout answers: the time was over; it had to kill.
+#: Exit statuses of coreutils' timeout: the time was over; it had to send SIGKILL.
 OVER_TIME = (124, 137)
-#: Launchers turn a rank's death by signal into words, each its own.
+#: Messages of launchers when a signal ended a rank.
 _SIGNAL_WORDS = re.compile(r"exited on signal|KILLED BY SIGNAL|EXIT STRING: .*\(signal", re.I)
 
 
 MISSING = "a program is missing"
-#: What the C library, shells, Open MPI and our benchmark print when the machine has no room or no
-#: process left, and when a shell can't start a program that is there otherwise.
+#: Messages of the C library, shells, Open MPI and our benchmark when a disk is full or no process
+#: can be created, and when a shell finds no program.
 _MACHINE_FAULTS = {
     "a disk is full": r"No space left on device|Disk quota exceeded|can't write a record",
     "no process can be started": (
@@ -37,18 +37,18 @@ _MACHINE_FAULTS = {
         r"|Unable to start listen thread|system limit exceeded on number of processes"
         r"|ERROR: .*odls_default_module"
     ),
-    # Shells, Python and Perl have statuses of their own for a script that they can't read.
+    # Shells, Python and Perl differ in their exit statuses for a script that they can't read.
     MISSING: r"[Cc]an(?:not|'t) open .*No such file",
 }
 _CANT_START = {126: "a program can't be executed", 127: MISSING}
-_FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # as Open MPI says what is wrong
+_FRAMED = re.compile(r"^-{9,}\n(.*\w.*)", re.MULTILINE)  # an error message of Open MPI
 _BUS_ERROR = re.compile(r"Bus error|EXIT STRING: .*\(signal 7\)")
 _NO_SHARED_MEMORY = (
     "a rank was ended by a bus error: /dev/shm is most likely full or too small (df -h /dev/shm)"
 )
 
-#: From what a launcher printed for a run that failed, whether ranks came up, and whether it was
-#: ended at its time limit: what the launcher is to blame for, in words; or ``None``.
+#: Takes a failed run's output, whether ranks came up, and whether it was killed at its time limit;
+#: returns what the launcher is to blame for, with a message, or ``None``.
 JudgeLauncher = Callable[[str, bool, bool], tuple[Outcome, str] | None]
 
 
@@ -58,12 +58,12 @@ def judge_run(
     time_limit_s: float,
     judge_launcher: JudgeLauncher | None = None,
 ) -> tuple[Outcome, str]:
-    """How a run ended, from its process and its records, and why in words.
+    """Returns how a run ended, from its process and its records, with a message.
 
     Args:
-        judge_launcher: tells from its output whether the launcher is to blame.
+        judge_launcher: says whether the launcher is to blame.
     """
-    # srun ends with 0 where a node died under a step.
+    # srun may end with 0 although a node failed during the step.
     if judge_launcher is not None and not (completed.ok and found.footer):
         began = found.header is not None
         if lost := judge_launcher(completed.output, began, completed.timed_out):
@@ -75,7 +75,7 @@ def judge_run(
 
 
 def _find_machine_fault(completed: process.Completed) -> str:
-    """What the machine lacked for a moment, in words; empty where no sign of that is there."""
+    """Returns a message if the machine lacked space, processes or a program; else empty."""
     for fault, words in _MACHINE_FAULTS.items():
         if said := re.search(f".*(?:{words}).*", completed.output):
             return f"{fault}: {said[0].strip()}"
@@ -101,7 +101,7 @@ def _judge_end(
 
 
 def _judge_world(found: Records, completed: process.Completed) -> tuple[Outcome, str] | None:
-    """Judges runs whose ranks came up otherwise than asked for, or that this machine can't do."""
+    """Judges runs with other ranks than were asked for, or that this machine can't do."""
     if completed.exit_code and (said := _NO_FAULT_OF_SETTINGS.search(completed.output)):
         return Outcome.MISSING_PROGRAM, said[1]
     return (Outcome.MISSING_PROGRAM, found.mismatch) if found.mismatch else None
@@ -118,14 +118,14 @@ def _judge_exit(completed: process.Completed) -> tuple[Outcome, str] | None:
         return None
     if _SIGNAL_WORDS.search(completed.output):
         return Outcome.CRASHED, f"a rank was ended by a signal (status {code})"
-    # A shell's word for a child that a signal ended.
+    # A shell's exit status for a child that a signal ended.
     if 128 < code <= 128 + signal.SIGRTMAX:
         return Outcome.CRASHED, f"ended by signal {code - 128}"
     return Outcome.FAILED, f"exit status {code}"
 
 
 def _judge_completeness(found: Records) -> tuple[Outcome, str]:
-    """Whether the record file of processes that ended well is whole."""
+    """Checks that the record file of a run with exit status 0 is complete."""
     if found.problems:
         return Outcome.MALFORMED, "; ".join(found.problems[:3])
     if found.footer is not None:
@@ -138,12 +138,12 @@ def _judge_completeness(found: Records) -> tuple[Outcome, str]:
 def _judge_content(
     request: RunRequest, found: Records, expected: Mapping[str, str], watched: Sequence[str]
 ) -> tuple[Outcome, str]:
-    """Whether the records of a run that ended well hold what was asked for.
+    """Checks that the records of a successful run contain what was asked for.
 
-    Of a good run the words say what disturbed it, if its GPUs were slowed down.
+    The message of a good run says whether its GPUs were throttled.
 
     Args:
-        expected, watched: as for ``strange_environment``.
+        expected, watched: as for ``_strange_environment``.
     """
     for operation in request.workload.operations:
         missing = set(request.workload.sizes) - _measured(request, operation, found)
@@ -164,7 +164,7 @@ def judge_whole(
     expected: Mapping[str, str],
     watched: Sequence[str],
 ) -> tuple[Outcome, str]:
-    """What ``judge_run`` says of a run, and what its records hold or where it failed."""
+    """Completes the outcome of ``judge_run``: checks records, or says which operation failed."""
     outcome, detail = judged
     if outcome is Outcome.OK:
         return _judge_content(request, found, expected, watched)
@@ -180,7 +180,7 @@ def result_of(
     completed: process.Completed,
     padding: Mapping[str, int],
 ) -> RunResult:
-    """The result of a run from its records and process; ``started_at`` in seconds since 1970."""
+    """Returns the result of a run; ``started_at`` is in seconds since 1970."""
     outcome, detail = judged
     header = None
     if found.header is not None:
@@ -202,9 +202,9 @@ def result_of(
 
 
 def _failed_operations(request: RunRequest, found: Records) -> str:
-    """The operations that a failed run of several failed at, in words; empty where it had one.
+    """Names the operations at which a run of several failed; empty for a run of one.
 
-    Those with wrong elements, else the first one that is not measured whole.
+    These are the ones with wrong elements, or else the first one with missing sizes.
     """
     workload = request.workload
     if not workload.then:
@@ -214,12 +214,12 @@ def _failed_operations(request: RunRequest, found: Records) -> str:
     sizes = set(workload.sizes)
     lacking = (o for o in workload.operations if sizes - _measured(request, o, found))
     named = named or list(islice(lacking, 1))
-    # Without a header nothing was measured yet: all of it failed.
+    # Without a header nothing was measured, so that no operation can be named.
     return f" (at {', '.join(named)})" if named and found.header is not None else ""
 
 
 def _measured(request: RunRequest, operation: Operation, found: Records) -> set[int]:
-    """The sizes of an operation that are there: of pairs, those with all of them."""
+    """Returns the sizes (bytes) that were measured; for PAIRS, those with all pairs of ranks."""
     first = request.workload.operation
     if operation is not Operation.PAIRS:
         return {m.bytes for m in found.measurements if (m.operation or first) == operation}
@@ -231,7 +231,7 @@ def _measured(request: RunRequest, operation: Operation, found: Records) -> set[
 def _strange_environment(
     header: Mapping[str, object], expected: Mapping[str, str], watched: Sequence[str]
 ) -> str:
-    """What ranks saw otherwise than they should, in words; empty where all is as it should be.
+    """Returns a message if a rank had an unexpected value of a variable; else empty.
 
     Args:
         expected: pinned variables and the configuration; a watched variable that is not in it
@@ -247,12 +247,12 @@ def _strange_environment(
     return ""
 
 
-#: What somebody set, which holds for all runs alike.
+#: Throttle reasons that don't disturb: the GPU was idle, or has fixed clocks in all runs.
 _CHOSEN = frozenset({"none", "idle", "gpu-idle", "applications-clocks", "display-clock"})
 
 
 def _find_throttled_ranks(footer: Mapping[str, Any] | None) -> str:
-    """Which ranks' GPUs were slowed down before or after the sizes, and why; else empty."""
+    """Names the ranks whose GPUs were throttled before or after the sizes, and why; else empty."""
     ranks = (footer or {}).get("gpus")
     told = []
     for rank, states in enumerate(ranks if isinstance(ranks, list) else []):
@@ -262,7 +262,7 @@ def _find_throttled_ranks(footer: Mapping[str, Any] | None) -> str:
 
 
 def _reasons(states: object) -> list[str]:
-    """Reasons of a rank, before and after, each once; whatever is no list of words is none."""
+    """Returns a rank's distinct throttle reasons; ignores anything that isn't a list of them."""
     found: dict[str, None] = {}
     for state in states.values() if isinstance(states, Mapping) else ():
         throttle = state.get("throttle") if isinstance(state, Mapping) else None

@@ -1,6 +1,7 @@
-"""Where a job stands, in terms of no scheduler: what may follow what, and what to do about each.
+"""States of jobs for all schedulers, their transitions, and the policy for each state.
 
-Silence is never the end of a job: an unknown word is UNKNOWN, a job that isn't named is ABSENT.
+A missing answer is never the end of a job: a word that isn't known makes it UNKNOWN, a complete
+answer that doesn't list it ABSENT.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ class Policy(StrEnum):
 
 
 class JobState(StrEnum):
-    """Where a job stands.
+    """The state of a job.
 
     ::
 
@@ -28,8 +29,8 @@ class JobState(StrEnum):
            │           └──► completing ──► completed, failed, timed-out, out-of-memory,
            └► never-started                node-failure, preempted or cancelled
 
-    NEVER_STARTED is a job that doesn't start by itself: held, waiting for what never comes, or
-    asking for what there isn't. A person can still release it.
+    NEVER_STARTED is a job that won't start by itself: it is held, depends on something that can't
+    happen, or requests more than there is. A user or operator can still release it.
     """
 
     PENDING = "pending"
@@ -49,12 +50,12 @@ class JobState(StrEnum):
 
     @property
     def is_over(self) -> bool:
-        """Whether the scheduler said that this attempt of the job has ended."""
+        """Whether this attempt of the job has ended, by the scheduler."""
         return self in _OVER
 
     @property
     def is_known(self) -> bool:
-        """Whether the scheduler said anything that we understand."""
+        """Whether this is a state, and not the lack of one."""
         return self not in (JobState.UNKNOWN, JobState.ABSENT)
 
     @property
@@ -85,8 +86,8 @@ _SILENCE = frozenset({JobState.UNKNOWN, JobState.ABSENT})
 _BEGUN = frozenset({JobState.RUNNING, JobState.SUSPENDED, JobState.COMPLETING})
 _OVER = _ANY - _WAITING - _SILENCE - _BEGUN
 
-#: What may be seen next of the same attempt; between two looks any number of states may pass.
-#: UNKNOWN and ABSENT say nothing about the job, so they may come at any time, and go.
+#: The states that may be observed next of the same attempt; between two polls any number of states
+#: may pass. UNKNOWN and ABSENT say nothing about the job, so they may follow, and precede, any.
 _FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
     **dict.fromkeys(_WAITING | _SILENCE, _ANY),
     JobState.RUNNING: _BEGUN | _OVER | _SILENCE,
@@ -97,17 +98,17 @@ _FOLLOWS: Mapping[JobState, frozenset[JobState]] = {
 
 
 def _may_follow(before: JobState, after: JobState) -> bool:
-    """Whether one attempt of a job can be seen in the one state and then in the other."""
+    """Whether one attempt of a job can be observed in one state and then in the other."""
     return after in _FOLLOWS[before]
 
 
 def _starts_again(before: JobState, after: JobState) -> bool:
-    """Whether the two states together say that the scheduler put the job back into the queue."""
+    """Whether the job was requeued between the two states."""
     return before not in _WAITING | _SILENCE and after in _WAITING
 
 
 class PendingReason(StrEnum):
-    """Kinds of reasons for which a job waits in the queue."""
+    """Kinds of reasons for which a job is pending."""
 
     TURN = "its turn has not come"
     MACHINE = "the machine or partition is not available"
@@ -119,31 +120,31 @@ class PendingReason(StrEnum):
 
     @property
     def is_hopeless(self) -> bool:
-        """Whether the job doesn't start unless somebody does something."""
+        """Whether the job won't start unless somebody intervenes."""
         return self in (PendingReason.SPENT, PendingReason.HELD, PendingReason.IMPOSSIBLE)
 
 
 @dataclass(frozen=True)
 class ObservedState:
-    """What a scheduler said of a job at one time."""
+    """A scheduler's answer about a job at one time."""
 
-    state: JobState  # ours
-    word: str = ""  # the scheduler's, as it came
-    reason: str = ""  # why it waits or ended, as it came; empty where nothing is said
-    #: Number of the user who cancelled it, where that is known.
+    state: JobState
+    word: str = ""  # the scheduler's own name of the state
+    reason: str = ""  # the scheduler's reason why it is pending or ended; empty for none
+    #: Id of the user who cancelled it, if known.
     cancelled_by: int | None = None
     #: When this attempt started, seconds since 1970; ``None`` if it hasn't.
     started_at: float | None = None
-    attempt: int = 1  # which start of the job this is, from 1; counted by ``updated``
-    #: What the reason means, of a job that waits.
+    attempt: int = 1  # 1 for the job's first start, 2 after a requeue; counted by ``updated``
+    #: The kind of the reason, for a pending job.
     pending: PendingReason | None = field(default=None, compare=False)
 
     def updated(self, after: ObservedState) -> ObservedState:
-        """What is known of a job after another look at it.
+        """Returns what is known of a job after another answer.
 
-        An answer that says nothing (UNKNOWN, ABSENT) doesn't unsay that a job is over, and one
-        older than what is known changes nothing. A job back in the queue, or started later than
-        before, is in its next attempt.
+        A job that is over stays so when an answer is UNKNOWN or ABSENT. Outdated answers, which
+        can't follow what is known, change nothing. A job that is pending again, or has a later
+        start, is in its next attempt.
         """
         if self.state.is_over and not after.state.is_known:
             return self

@@ -1,4 +1,4 @@
-"""Where the nodes of a run stand in the network; schedulers name nodes as ``n[001-004,007]``."""
+"""Node lists such as ``n[001-004,007]``, and the distances of nodes in the network."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 from commtune.errors import EnvironmentFault
 
-#: More names than any machine has: what is longer is no list of nodes. (Slurm's own limit too.)
+#: The most names in a node list, more than any machine has; also Slurm's own limit.
 _MOST_HOSTS = 65_536
 _MOST_BRACKETS = 8
 
@@ -19,13 +19,13 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?", re.ASCII)
 
 
 def expand_hosts(text: str) -> tuple[str, ...]:
-    """The names in a list in Slurm's short form, in its order.
+    """Expands a node list in Slurm's short form, in its order.
 
-    ``n[01-02,7],gpu-a[1-2]b3`` gives n01, n02, n7, gpu-a1b3, gpu-a2b3; several brackets in a name
-    are combined, the last one changing fastest. What Slurm prints for no nodes gives none.
+    ``n[01-02,7],gpu-a[1-2]b3`` gives n01, n02, n7, gpu-a1b3, gpu-a2b3. Of several brackets in a
+    name, the last one changes fastest. What Slurm prints for no nodes gives none.
 
     Raises:
-        EnvironmentFault: this is no such list, or one of more than 65,536 names.
+        EnvironmentFault: the list can't be read, or has more than 65,536 names.
     """
     if text.strip() in _NO_HOSTS:
         return ()
@@ -38,7 +38,7 @@ def expand_hosts(text: str) -> tuple[str, ...]:
 
 
 def expand_readable_hosts(text: str) -> tuple[str, ...]:
-    """As ``expand_hosts``; no names where the list can't be read."""
+    """As ``expand_hosts``, but returns no names if the list can't be read."""
     try:
         return expand_hosts(text)
     except EnvironmentFault:
@@ -46,7 +46,7 @@ def expand_readable_hosts(text: str) -> tuple[str, ...]:
 
 
 def _items(text: str) -> list[str]:
-    """The parts between commas that are outside of brackets."""
+    """Splits a list at the commas outside of brackets."""
     parts = re.findall(r"(?:[^,\[\]]|\[[^\[\]]*\])+", text)
     if ",".join(parts) != text:
         raise _wrong(text, "empty names or brackets that don't match")
@@ -66,7 +66,7 @@ def _expand(item: str, text: str) -> Iterator[str]:
 
 
 def _numbers(ranges: str, text: str) -> list[str]:
-    """``08-10,12`` gives 08, 09, 10, 12: as many digits as the range's first number has."""
+    """Expands ``08-10,12`` to 08, 09, 10, 12, with as many digits as a range's first number."""
     numbers: list[str] = []
     for part in ranges.split(","):
         found = _RANGE.fullmatch(part.strip())
@@ -87,7 +87,7 @@ def _wrong(text: str, why: str) -> EnvironmentFault:
 
 
 class Distance(StrEnum):
-    """How far apart nodes are, as the network counts; UNKNOWN where nobody said."""
+    """The distance of two nodes in the network; UNKNOWN if the site didn't describe it."""
 
     SAME_NODE = "same-node"
     SAME_SWITCH = "same-switch"
@@ -99,16 +99,15 @@ class Distance(StrEnum):
 @dataclass(frozen=True)
 class Position:
     node: str  # its name
-    #: What it hangs under, from the farthest to its own switch. A node may be under several of a
-    #: level.
+    #: The switches above it by level, from the top to its own. There may be several of a level.
     switches: tuple[frozenset[str], ...] = ()
 
     def distance(self, other: Position, *, switch_is_group: bool = False) -> Distance:
-        """How far another node is.
+        """Returns the distance to another node.
 
         Args:
-            switch_is_group: the site calls a whole group of its network a switch, as some with
-                dragonfly networks do.
+            switch_is_group: whether a switch in the site's topology stands for a whole group, as
+                on some dragonfly networks.
         """
         if self.node == other.node:
             return Distance.SAME_NODE
@@ -126,7 +125,7 @@ class Position:
 
 
 def find_distance(positions: Iterable[Position], *, switch_is_group: bool = False) -> Distance:
-    """The distance of the two nodes of a run that are farthest apart; UNKNOWN beats all."""
+    """Returns the largest distance of two nodes; UNKNOWN if that of any two is unknown."""
     distinct = list({position.node: position for position in positions}.values())
     distances = {
         one.distance(other, switch_is_group=switch_is_group)
@@ -144,5 +143,5 @@ class Topology:
     positions: Mapping[str, Position]  # by node name
 
     def of(self, nodes: Iterable[str]) -> tuple[Position, ...]:
-        """The nodes' positions; of a node that isn't described, its name alone."""
+        """Returns the nodes' positions, without switches for nodes that aren't described."""
         return tuple(self.positions.get(node, Position(node)) for node in nodes)

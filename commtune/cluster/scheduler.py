@@ -1,4 +1,4 @@
-"""What the jobs of a campaign need of a scheduler: the ports, and what goes through them."""
+"""The ports to a scheduler and to launchers in its jobs, with their data types."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from commtune.cluster.placement import Topology, find_distance
 from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Outcome
 
-#: In the environment of a controller that ``commtune submit`` started: its job's key.
+#: Variable of a controller in an allocation that ``commtune submit`` made: its job's key.
 KEY_VARIABLE = "COMMTUNE_ALLOCATION"
-#: Likewise: the number of the job that it follows. That one is over, whatever its lock says.
+#: Likewise: the number of its predecessor, whose controller is dead even if it left a lock.
 AFTER_VARIABLE = "COMMTUNE_AFTER"
 
 
 class SchedulerFault(EnvironmentFault):
-    """A scheduler gave no answer; ``transient`` says whether it may answer later.
+    """A scheduler gave no answer, or refused; ``transient`` says whether that may pass.
 
     Args:
-        notice: the message in a few words, for a person who waits.
-        is_full: of a submission, that the user has as many jobs as may be.
+        notice: a short message for a user who waits.
+        is_full: whether a submission was refused because the user has as many jobs as allowed.
     """
 
-    #: Of a submission: the job may be in the queue all the same.
+    #: Whether the job of a failed submission may be in the queue nevertheless.
     perhaps_accepted = False
 
     def __init__(
@@ -47,13 +47,13 @@ class SchedulerFault(EnvironmentFault):
 
 @dataclass(frozen=True)
 class QueuedJob:
-    #: As people write it: ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``.
+    #: As users write it: ``7``, array task ``7_3``, component of a heterogeneous job ``7+1``.
     id: str
-    number: str  # the scheduler's own number of exactly this one
-    leader: str  # number that the whole array or heterogeneous job is submitted under
+    number: str  # the scheduler's internal number of this task or component
+    leader: str  # number under which the whole array or heterogeneous job was submitted
     observed: ObservedState
-    node_count: int  # nodes that it has, or asks for while it waits
-    node_list: str  # names of its nodes in short form; empty while it waits
+    node_count: int  # nodes that it has, or requests while it is pending
+    node_list: str  # names of its nodes in short form; empty while it is pending
     ended_at: float | None  # seconds since 1970; ``None`` unless it is over
     name: str
 
@@ -61,17 +61,17 @@ class QueuedJob:
 @dataclass(frozen=True)
 class QueueSnapshot:
     jobs: tuple[QueuedJob, ...] = ()
-    #: Whether all of it could be read; only then is a job that isn't named absent.
+    #: Whether the whole answer could be read; only then a job that isn't listed is ABSENT.
     complete: bool = True
-    #: Seconds since 1970: jobs that were submitted later are not in it.
+    #: When the queue was asked, seconds since 1970; jobs submitted later aren't in it.
     asked_at: float = math.inf
 
     def parts(self, job: str) -> tuple[QueuedJob, ...]:
-        """All that is under this id: the job, or the parts of an array or heterogeneous job."""
+        """Returns the job, or all tasks of an array, or all components of a heterogeneous job."""
         return tuple(j for j in self.jobs if job in (j.id, j.number, j.leader))
 
     def state_of(self, job: str) -> ObservedState:
-        """Where a job stands; of one with parts, the part that is furthest from a good end."""
+        """Returns a job's state; of several parts, that of the part furthest from completion."""
         states = [part.observed for part in self.parts(job)]
         if states:
             return min(states, key=lambda observed: _ORDER.index(observed.state))
@@ -82,7 +82,8 @@ class QueueSnapshot:
         )
 
 
-#: A job with parts is over when all are, and completed only when all are.
+#: The state of a job with parts is the first of these that a part has: it is over only if all
+#: parts are, and completed only if all parts are.
 _ORDER = (
     JobState.UNKNOWN,
     JobState.ABSENT,
@@ -103,12 +104,12 @@ _ORDER = (
 
 @dataclass(frozen=True)
 class AccountedJob:
-    """One attempt of a job in the accounts; a job that was put back has several."""
+    """One attempt of a job in the accounts; a requeued job has several."""
 
-    id: str  # ``7``, array task ``7_3``, part of a heterogeneous job ``7+1``
-    number: str  # the scheduler's own number of exactly this one
+    id: str  # ``7``, array task ``7_3``, component of a heterogeneous job ``7+1``
+    number: str  # the scheduler's internal number of this task or component
     observed: ObservedState
-    #: How long this attempt had its nodes, so far; suspended time is not in it.
+    #: Seconds that this attempt had its nodes so far, without suspended time.
     elapsed_s: int
     node_count: int  # nodes that it had; 0 if it never had any
     node_list: str  # their names in short form
@@ -117,16 +118,16 @@ class AccountedJob:
 
     @property
     def node_hours(self) -> float:
-        """Nodes times hours; a part of a node counts as a whole one, no nodes as none."""
+        """Nodes times hours; a part of a node counts as a whole one."""
         if self.observed.started_at is None:
             return 0.0
         return self.node_count * self.elapsed_s / 3600
 
 
 def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
-    """All node-hours; each attempt once, however often it was seen, by its longest account.
+    """Returns the sum of node-hours, with each attempt once, by its longest record.
 
-    Attempts of a job are told apart by when they started.
+    Attempts of a job are distinguished by their start times.
     """
     longest: dict[tuple[str, float | None], float] = {}
     for attempt in attempts:
@@ -136,10 +137,10 @@ def sum_node_hours(attempts: Iterable[AccountedJob]) -> float:
 
 
 def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedState:
-    """Where a job stands by the accounts; ABSENT where they don't name it.
+    """Returns a job's state by the accounts; ABSENT if they don't list it.
 
-    Accounts lag behind the queue: they may still call a job running that has just ended. So they
-    are for jobs that the queue no longer names.
+    Accounts lag behind the queue, and may list a job as running that has just ended. So use them
+    for jobs that the queue no longer lists.
     """
     own = [attempt for attempt in attempts if job in (attempt.id, attempt.number)]
     if not own:
@@ -149,113 +150,112 @@ def state_in_accounts(attempts: Iterable[AccountedJob], job: str) -> ObservedSta
 
 @dataclass(frozen=True)
 class Site:
-    name: str  # the cluster's, as its scheduler calls it
-    version: str  # the scheduler's
-    topology: Topology  # where nodes stand; empty where the site didn't describe it
-    keeps_accounts: bool  # whether there are accounts to ask
-    remembers: bool = True  # whether jobs that are over can be asked about for a while
+    name: str  # the scheduler's name of the cluster
+    version: str  # of the scheduler
+    topology: Topology  # positions of nodes; empty if the site didn't describe its network
+    keeps_accounts: bool  # whether there is accounting
+    remembers: bool = True  # whether the queue keeps finished jobs for a while
 
 
 class Scheduler(Protocol):
-    """What runs jobs on the nodes of a cluster.
+    """A batch system that runs jobs on the nodes of a cluster.
 
-    Laws, checked by tests/contracts/test_scheduler_contract.py:
+    Its contract, which tests/contracts/test_scheduler_contract.py checks:
 
-    - A job that ``submit`` gave a number for is in ``poll`` at once, by that number and its name.
-    - ``submit`` that raises says in ``perhaps_accepted`` whether there may be a job all the same.
-    - ``poll`` never raises for want of a job: one that isn't there is ABSENT, in an answer that
-      is complete.
-    - ``cancel`` ends these jobs and no others; it passes over those that are over or unknown, and
-      may be repeated. Before it cancels any, it refuses what is no job id.
-    - ``account`` tells of every attempt, in order; it may lag some seconds behind ``poll``.
-    - Whatever goes wrong is a ``SchedulerFault``, or ``MissingComponent`` where nothing can be
-      asked at all.
+    - Once ``submit`` returned a job's number, ``poll`` lists it by that number and its name.
+    - If ``submit`` raises, ``perhaps_accepted`` says whether there may be a job nevertheless.
+    - ``poll`` doesn't raise for a job that doesn't exist: such a job is ABSENT, and the answer
+      complete.
+    - ``cancel`` ends these jobs and no others. It ignores finished and unknown ones, and may be
+      repeated. It checks all job ids before it cancels any job.
+    - ``account`` lists every attempt, in order; it may lag some seconds behind ``poll``.
+    - All errors are ``SchedulerFault``, or ``MissingComponent`` if the scheduler's commands don't
+      exist.
     """
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The scheduler's name, for messages."""
 
     @property
     def keeps_accounts(self) -> bool:
-        """Whether the site keeps accounts; without them ``account`` gives nothing."""
+        """Whether the site has accounting; without it ``account`` returns nothing."""
 
     def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         """Submits a script to run in a folder; returns the job's number.
 
         Args:
-            after: number of a job whose end, however it comes, this one waits for.
+            after: number of a job on whose end, successful or not, this one depends.
         """
 
     def end_submission(self, script: Path) -> None:
-        """Ends a ``submit`` of this script that outlived its controller, if there is one."""
+        """Ends a submission of this script that outlived its controller, if there is one."""
 
     def cancel(self, jobs: Collection[str]) -> None:
         """Cancels exactly these jobs."""
 
     def let_requeue(self, job: str, allowed: bool) -> None:
-        """Whether a job of ours may be requeued: by ``requeue``, or where a node dies."""
+        """Sets whether a job may be requeued, by ``requeue`` or after a node failure."""
 
     def requeue(self, job: str) -> None:
-        """Puts a job that runs back into the queue, under its number; it must be allowed."""
+        """Requeues a running job under its number; ``let_requeue`` must have allowed it."""
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
-        """Where these jobs stand, or all jobs of the user, as the queue says."""
+        """Returns the queue's entries of these jobs, or of all jobs of the user."""
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
-        """What the accounts say of these jobs, or of all jobs of the user.
+        """Returns the accounts' records of these jobs, or of all jobs of the user.
 
         Args:
-            since: seconds since 1970; not later than the first of them was submitted. Numbers of
-                jobs are given out again after years.
+            since: start of the period, seconds since 1970, before the first of them was submitted.
+                It excludes older jobs, whose numbers may be the same.
         """
 
     def failed_nodes(self, nodes: Collection[str]) -> frozenset[str]:
-        """Those of these nodes that are down, drained or not responding now."""
+        """Returns those of these nodes that are down, drained or not responding now."""
 
     def release_command(self, job: str) -> str:
-        """What a person types to let a held job go."""
+        """Returns the command line that releases a held job, for the user."""
 
 
 class StepLauncher(Protocol):
-    """What starts the ranks of runs inside a job, and what it says of those it could not start.
+    """A launcher that starts the ranks of runs inside a job.
 
-    What the methods do here is for a scheduler that knows no steps.
+    The default methods are for schedulers without job steps.
     """
 
-    #: Whether ``end_steps`` reaches the ranks of a launch that was killed; else their job's end
-    #: does.
+    #: Whether ``end_steps`` ends the ranks of a killed launch; else only their job's end does.
     ends_steps: ClassVar[bool]
 
     def judge_failure(
         self, output: str, began: bool, timed_out: bool
     ) -> tuple[Outcome, str] | None:
-        """What the launcher, and no configuration, is to blame for; ``None`` for nothing.
+        """Returns the outcome of a failed run if the launcher is to blame; ``None`` if it isn't.
 
         Args:
-            output: what it printed, for a run that failed.
+            output: what the run printed.
             began: whether ranks came up.
-            timed_out: whether it was ended at its time limit.
+            timed_out: whether it was killed at its time limit.
         """
 
     def lost_nodes(self, output: str) -> frozenset[str]:
-        """Names of the nodes that it lost, or could not reach, by its own words."""
+        """Returns the names of nodes that it lost, or could not reach, by its output."""
         return frozenset()
 
     def steps(self, job: str) -> list[str]:
-        """Steps of a job but its script that hold nodes; a ``SchedulerFault`` for no answer."""
+        """Returns a job's active steps but its script; a ``SchedulerFault`` for no answer."""
         return []
 
     def end_steps(self, job: str) -> None:
-        """Ends all steps of a job but its script; a ``SchedulerFault`` if there is no answer."""
+        """Ends all steps of a job but its script; a ``SchedulerFault`` for no answer."""
         return
 
     def place_command(self, nodes: int) -> tuple[str, ...]:
-        """The words of a step that says, on each node of a job, where it stands."""
+        """Returns the command of a step in which each node prints its place in the network."""
         return ()
 
     def read_places(self, printed: str) -> Topology:
-        """Reads what such a step printed."""
+        """Reads the output of such a step."""
         return Topology({})
 
 
@@ -263,52 +263,57 @@ class StepLauncher(Protocol):
 class Allocation:
     """A job in which the controller runs."""
 
-    #: Seconds before its end that are for storing and for ending cleanly.
+    #: Seconds before its end that are reserved for storing results and ending cleanly.
     MARGIN_S: ClassVar[float] = 40.0
 
-    number: str  # the scheduler's, of the job
+    number: str  # of the job
     nodes: tuple[str, ...]  # their names
-    #: began_at, ends_at: by the scheduler's clock, seconds since 1970; ``None`` is no limit.
+    #: began_at, ends_at: by the scheduler's clock, seconds since 1970; ``None`` for no limit.
     began_at: float
     ends_at: float | None
     clock_ahead_s: float = 0.0  # how far this node's clock is ahead of the scheduler's, seconds
 
     def check_time(self, wanted_s: float, now: float) -> None:
-        """Ends the campaign's session (``AllocationOver``) if so many seconds don't fit."""
+        """Raises ``AllocationOver`` if ``wanted_s`` seconds and the margin aren't left."""
         wanted_until = now - self.clock_ahead_s + wanted_s + self.MARGIN_S
         if self.ends_at is not None and wanted_until > self.ends_at:
             raise AllocationOver(f"the time of job {self.number} is nearly over")
 
     def ended_at(self, now: float) -> float:
-        """By the scheduler's clock, when it ends if it does so now by this node's."""
+        """Converts this node's time ``now`` of its end to the scheduler's clock."""
         return max(self.began_at, now - self.clock_ahead_s)
 
     def node_hours(self, now: float) -> float:
-        """Node-hours so far."""
+        """Returns the node-hours used so far."""
         return len(self.nodes) * (self.ended_at(now) - self.began_at) / 3600
 
     def distance(self, topology: Topology, *, switch_is_group: bool = False) -> str:
-        """How far apart its nodes stand, in the words of ``placement.Distance``."""
+        """Returns the largest distance of its nodes, a value of ``placement.Distance``."""
         return str(find_distance(topology.of(self.nodes), switch_is_group=switch_is_group))
 
 
 @dataclass(frozen=True)
 class PollBackoff:
-    """How long to wait between two looks at the queue.
+    """An exponential backoff with jitter between two polls of the queue.
 
-    It grows while nothing happens, so that a long night asks little, and differs by chance, so
-    that many controllers don't ask at the same moment. The same seed gives the same waits.
+    Waits grow while nothing changes, which spares the scheduler; the jitter keeps controllers
+    from polling at the same moment. The same seed gives the same waits.
     """
 
     seed: int
-    #: shortest_s, longest_s: seconds, before chance is added.
+    #: shortest_s, longest_s: seconds, without jitter.
     shortest_s: float = 5.0
     longest_s: float = 120.0
-    growth: float = 1.5  # factor from one look without news to the next
-    jitter: float = 0.2  # the most that chance adds or takes, as a share
+    growth: float = 1.5  # factor after each poll without news
+    jitter: float = 0.2  # the most that is added or subtracted, as a share of the wait
 
     def wait_s(self, look: int, quiet: int) -> float:
-        """Seconds to wait after a look (from 0), after so many in a row without news or answer."""
+        """Returns the seconds to wait after a poll.
+
+        Args:
+            look: number of the poll, from 0.
+            quiet: number of polls in a row without news or without an answer.
+        """
         wanted = self.shortest_s * self.growth ** min(quiet, 100)
         chance = random.Random(f"{self.seed} {look}").uniform(1 - self.jitter, 1 + self.jitter)
         return min(self.longest_s, wanted) * chance

@@ -1,1 +1,1 @@
-"""Job scripts for Slurm: templates, and a renderer under which no value can run."""
+"""Templates of job scripts for Slurm and PBS, and a renderer that never lets a value run."""

@@ -1,4 +1,4 @@
-"""What stands beside a launch, in a job's script and as a command: ``templates/beside.sh.j2``."""
+"""Runs a background command beside a launch, by the shell code in ``templates/beside.sh.j2``."""
 
 from __future__ import annotations
 
@@ -15,28 +15,27 @@ _LAST_LINE = re.compile(r"^commtune: (this .*)$", re.MULTILINE)
 
 @dataclass(frozen=True)
 class BackgroundCommand:
-    """A command that stands beside a launch, from before it to its end, with other variables."""
+    """A command that runs from before a launch to its end, without the launch's variables."""
 
     command: tuple[str, ...]  # launcher, program and arguments, one word each
-    #: Text in what it prints by which one knows that it works: the launch waits for it; empty for
-    #: not waiting.
+    #: Text in its output that shows that it works, for which the launch waits; empty for no wait.
     sign: str = ""
-    #: It ends by itself when this file is there; empty where it has to be asked by a signal.
+    #: A file that makes it end when it appears; empty if it has to be ended by a signal.
     stop_file: str = ""
-    #: Whole seconds to wait for the sign; without it the launch is not made.
+    #: Whole seconds to wait for the sign; if it doesn't come, the launch is not made.
     limit_s: int = 60
 
 
 @dataclass(frozen=True)
 class Presence:
-    """Whether it was there as long as the launch that it stood beside."""
+    """Whether a background command ran for the whole launch."""
 
-    why: str = ""  # what is known where it was not; empty where it was
+    why: str = ""  # why it didn't; empty if it did
     killed: bool = False  # it had to be killed, and may have left processes on other nodes
 
     @classmethod
     def read(cls, printed: str) -> Presence:
-        """What the end of its output says; nothing said is no proof."""
+        """Reads the last line of its output; without one, it doesn't count as present."""
         said = _LAST_LINE.findall(printed)
         if not said:
             return cls("nobody knows how long it was there", killed=True)
@@ -51,16 +50,16 @@ class Presence:
 def launch_with(
     beside: BackgroundCommand, output: str, variables: Mapping[str, str], command: Sequence[str]
 ) -> list[str]:
-    """The words that start a launch with what stands beside it, and end with the launch's status.
+    """Returns the command line of a launch with a background command beside it.
 
-    The status is 125 if the launch was not made; 143 after a signal, which ends both.
+    Its exit status is the launch's; 125 if that was not made, 143 after a signal, which ends both.
 
     Args:
-        output: file for what stands beside prints; its last line is for `presence`.
+        output: file for the background command's output; its last line is for ``Presence``.
         variables: of the launch alone.
     """
     own = ["env", *(f"{name}={value}" for name, value in variables.items())] if variables else []
-    # -p: what the environment has for a bash to read first is not for this one.
+    # -p: this bash must not read the file in BASH_ENV, or functions from the environment.
     return [
         "bash", "-p", "-c", _script(), "beside",
         output, beside.stop_file, beside.sign, str(beside.limit_s),

@@ -1,4 +1,4 @@
-"""What a campaign asks of Slurm, beside what a description of the system says."""
+"""A campaign's request for jobs, and its combination with a description of the system."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mpi = Literal["", "none", "pmi2", "pmix", "cray_shasta"]
 
 
 class InvalidRequest(UserError):
-    """What is asked for can't be had, on this system or by this launcher.
+    """A request that this system or this launcher can't fulfil.
 
     Args:
         key: the field of the request that is at fault.
@@ -33,7 +33,7 @@ class InvalidRequest(UserError):
 
 @dataclass(frozen=True)
 class JobRequest(JobOptions):
-    """What is asked of Slurm or PBS; empty where a system's description decides, or the site.
+    """A request to Slurm or PBS; empty fields leave a choice to the system's description or site.
 
     Modules, if there are any, replace those of the description.
     """
@@ -41,48 +41,48 @@ class JobRequest(JobOptions):
     chunk: str = ""  # of PBS: resources of each node (``ncpus=64:ngpus=4``)
     #: Whether to ask for whole nodes; ``None`` does, unless a description says no.
     exclusive: bool | None = None
-    #: nodes, ranks_per_node: how many of each, for every run.
+    #: nodes, ranks_per_node: numbers for every run.
     nodes: int = 1
     ranks_per_node: int = 1
-    #: What starts the ranks; empty is srun, if no description says otherwise.
+    #: Starts the ranks; empty for that of the description, or else srun (mpiexec on PBS).
     launcher: Launcher = ""
-    mpi: Mpi = ""  # what srun's ``--mpi`` is given
+    mpi: Mpi = ""  # value of srun's ``--mpi``
     launcher_options: tuple[str, ...] = ()  # further options of the launcher, one word each
-    #: cpu_bind, gpu_bind: what srun's options of these names are given.
+    #: cpu_bind, gpu_bind: values of srun's options of these names.
     cpu_bind: str = ""
     gpu_bind: str = ""
     #: uenv, view: the software environment in which everything runs (CSCS), empty for none.
     uenv: str = ""
     view: str = ""
     container: str = ""  # path of an image in which the program runs; empty for none
-    #: The words that stand before the image.
+    #: The command line before the image.
     container_command: tuple[str, ...] = ("apptainer", "exec")
-    #: Words that stand before the program, such as those of numactl.
+    #: Words before the program, such as those of numactl.
     prefix: tuple[str, ...] = ()
     templates: Path | None = None  # a folder of the user's own templates
-    jobs: int = 4  # how many jobs may be in flight together
-    placement: Placement = "any"  # how near to each other the nodes of a job must be
+    jobs: int = 4  # the most jobs in flight
+    placement: Placement = "any"  # the largest distance of a job's nodes in the network
     exclude: tuple[str, ...] = ()  # names of nodes that no job may have
-    #: Length of an allocation, seconds; ``None`` where it follows from the budget.
+    #: Length of an allocation, seconds; ``None`` for one that follows from the budget.
     time_s: float | None = None
-    #: The most that a job of one block asks for, seconds; ``None`` for what its runs may take.
+    #: The longest time limit of a block's job, seconds; ``None`` for what its runs may take.
     block_time_s: float | None = None
-    #: Seconds for which jobs of blocks may wait while none runs; ``None`` for no limit.
+    #: Seconds for which all jobs may be pending; ``None`` for no limit.
     pending_time_s: float | None = None
-    #: Seconds between two questions about jobs, at first; the interval grows.
+    #: Seconds between the first two polls; the interval grows.
     poll_s: float = 5.0
-    #: Seconds that files of a job that is over may take to be seen by the controller.
+    #: Seconds that files of a finished job may take to become visible to the controller.
     late_files_s: float = 60.0
 
     def question(self) -> dict[str, object]:
-        """What of it changes results, as plain data: results under another don't compare."""
+        """Returns the fields that change results, as plain data; only equal ones compare."""
         asked = {name: _plain(getattr(self, name)) for name in _OF_THE_QUESTION}
-        # Left out where they are not asked for: campaigns from before the keys go on.
+        # Left out if empty, so that campaigns from before these keys can be continued.
         later = {name: _plain(getattr(self, name)) for name in _LATER}
         return asked | {name: value for name, value in later.items() if value}
 
 
-#: Not ``mpi``: under a wrong one nothing is measured, and it must be possible to correct it.
+#: Without ``mpi``: a wrong one gives no results, and the user must be able to correct it.
 _OF_THE_QUESTION = (
     "partition", "constraint", "gres", "gpus_per_node", "cpus_per_rank", "memory", "exclusive",
     "nodes", "ranks_per_node", "launcher", "launcher_options", "cpu_bind", "gpu_bind", "modules",
@@ -112,13 +112,13 @@ def job_for(
     libraries: Collection[str] = frozenset(),
     environment: Mapping[str, str] | None = None,
 ) -> Job:
-    """The job that a request is on a system; without a description the request alone decides.
+    """Returns the job for a request on a system; without a description the request alone counts.
 
     Args:
         time_s: time limit, seconds.
         exclude: names of nodes to leave out, beside the request's.
-        libraries: the libraries that are measured, as search spaces call them; what the
-            description has for other libraries is left out.
+        libraries: the libraries that are measured, by their names in search spaces; the
+            description's entries for other libraries are left out.
         environment: variables of the whole job, beside the pinned ones of the description.
 
     Raises:
@@ -149,9 +149,9 @@ def job_for(
 
 
 def _select(request: JobRequest) -> str:
-    """What ``-l select`` of a PBS job is given: as many chunks as nodes.
+    """Returns the value of ``-l select`` of a PBS job: a chunk for each node.
 
-    Launchers go by ``mpiprocs``, and by default PBS gives a chunk one core.
+    Launchers use ``mpiprocs``; ``ncpus`` is added as by default a chunk has one core.
     """
     cores = "" if re.search(r"(^|:)ncpus=", request.chunk) else f"ncpus={request.ranks_per_node}"
     words = (str(request.nodes), request.chunk, cores, f"mpiprocs={request.ranks_per_node}")
@@ -159,15 +159,14 @@ def _select(request: JobRequest) -> str:
 
 
 def check_request(system: System | None, request: JobRequest, time_s: float | None = None) -> None:
-    """Refuses what a system is known not to allow.
+    """Refuses a request that a system is known not to allow.
 
     Args:
-        time_s: time limit of a job, seconds; ``None`` where it isn't known yet.
+        time_s: time limit of a job, seconds; ``None`` if it isn't known yet.
 
     Raises:
-        InvalidRequest: no account where one is required, an unknown partition or quality of
-            service, more nodes or time than it allows, or a placement that Slurm can't give; the
-            hint names what would do.
+        InvalidRequest: a required account is missing, partition or QOS is unknown, nodes or time
+            exceed their limits, or Slurm can't provide the placement; the hint says what fits.
     """
     _check_placement(system, request)
     if system is None or system.slurm is None:
@@ -184,24 +183,24 @@ def check_request(system: System | None, request: JobRequest, time_s: float | No
 
 
 def pinned_variables(system: System | None, libraries: Collection[str]) -> dict[str, str]:
-    """The variables that a description pins in runs of these libraries."""
+    """Returns the variables that a description pins in runs of these libraries."""
     found = system.pinned if system else {}
     return {name: pin.value for name, pin in found.items() if applies_to(pin.library, libraries)}
 
 
 def applies_to(library: str, libraries: Collection[str]) -> bool:
-    """Whether an entry for this library, or for all, is for runs of these libraries."""
+    """Whether an entry for this library (empty for all) applies to runs of these libraries."""
     return not library or library in libraries
 
 
 def _queue(slurm: Slurm, request: JobRequest) -> tuple[str, str]:
-    """The partition and the quality of service that a job goes to."""
+    """Returns the partition and the QOS of a job."""
     partition = request.partition or slurm.partition
     return partition, request.qos or (slurm.qos if partition == slurm.partition else "")
 
 
 def _on_system(system: System, request: JobRequest, libraries: Collection[str]) -> JobRequest:
-    """What is asked for, with what the description says where the request says nothing."""
+    """Fills empty fields of the request from the description."""
     modules = tuple(m.name for m in system.modules if applies_to(m.library, libraries))
     if system.scheduler is not None:
         queue = request.partition or system.scheduler.queue
@@ -212,7 +211,7 @@ def _on_system(system: System, request: JobRequest, libraries: Collection[str]) 
     per_node = slurm.gpus == "gpus-per-node" and not asked
     return replace(
         request,
-        # One that jobs don't name is named only by who asks for it.
+        # A default partition that jobs needn't name is named only if the user does.
         partition=partition if slurm.partitions[partition].named else request.partition,
         qos=qos,
         constraint=request.constraint or slurm.constraint,
@@ -270,7 +269,7 @@ def _check_limits(slurm: Slurm, partition: str, qos: str, nodes: int, time_s: fl
 
 
 def _beyond(limits: Partition | Qos, nodes: int, time_s: float) -> tuple[str, str] | None:
-    """The field of the request that is beyond limits, and in which way."""
+    """Returns the field of the request that exceeds a limit, with a message; ``None`` for none."""
     least = limits.least_nodes if isinstance(limits, Qos) else None
     if limits.most_nodes is not None and nodes > limits.most_nodes:
         return "nodes", f"{nodes} nodes, but at most {limits.most_nodes} are allowed"

@@ -1,4 +1,4 @@
-"""The words that start all ranks of a step, inside a job."""
+"""Builds the command line that starts all ranks of a run inside a job."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from commtune.slurm_templates.quoting import quote_word, variable_name
 from commtune.systems.schema import PerRank, System
 
 _LOCAL_RANK = "{local_rank}"
-#: The shell's word for the number of a rank within its node, by launcher: srun's own variable
-#: is 0 in all ranks that another launcher starts below it.
+#: Shell expressions for a rank's number within its node, by launcher: under mpiexec, SLURM_LOCALID
+#: is that of the launcher's own step, and 0 in all ranks.
 _OF_SRUN = '"$SLURM_LOCALID"'
 _OF_MPI = '"${OMPI_COMM_WORLD_LOCAL_RANK:-${MPI_LOCALRANKID?no local rank}}"'
-#: Libraries, as search spaces call them, whose mpiexec is hydra.
+#: Libraries whose mpiexec is hydra, by their names in search spaces.
 _HYDRA = frozenset({"mpich", "cray-mpich", "intel-mpi", "mvapich"})
 
 
@@ -27,19 +27,19 @@ def launch_words(
     mpi_launcher: str = "",
     first_node: int | None = None,
 ) -> tuple[str, ...]:
-    """The words that start a program's ranks in a job, one word each.
+    """Returns the command line that starts a program's ranks in a job, one word each.
 
-    Cores are bound as the description says only where it says so for this number of ranks a node;
-    its options hold only for its own launcher.
+    The description's binding is used only for its own number of ranks per node, and its options
+    only for its own launcher.
 
     Args:
-        libraries: the libraries that are measured, as search spaces call them.
-        mpi_launcher: path of the mpirun or mpiexec, where one of them is used.
-        first_node: number of the job's node, from 0, on which the ranks begin; ``None`` leaves
-            it to Slurm.
+        libraries: the libraries that are measured, by their names in search spaces.
+        mpi_launcher: path of mpirun or mpiexec, if one of them is used.
+        first_node: index of the job's first node for these ranks, from 0; ``None`` leaves it to
+            Slurm.
 
     Raises:
-        InvalidRequest: something is asked for that only srun can do, but the launcher is another.
+        InvalidRequest: the request has options of srun, but another launcher.
     """
     known = system.launcher if system else None
     is_pbs = request.scheduler is JobScheduler.PBS
@@ -51,7 +51,7 @@ def launch_words(
         words = [*_srun(system, request, first_node), *options]
     else:
         _check_no_srun(name, request, first_node)
-        # TACC's ibrun takes nodes and ranks from the job, and finds the MPI by its module.
+        # TACC's ibrun takes nodes and ranks from the job, and the MPI from its module.
         start = [name] if name == "ibrun" else _mpi(request, mpi_launcher or name, libraries)
         words = [*start, *options]
     binding = system.binding if system else None
@@ -62,7 +62,7 @@ def launch_words(
 
 
 def words_in_uenv(request: JobRequest, command: Sequence[str]) -> tuple[str, ...]:
-    """A command of the job's script, in the software environment that is asked for."""
+    """Returns a command of the job's script, wrapped in the requested uenv, if any."""
     if not request.uenv:
         return tuple(command)
     view = [f"--view={request.view}"] if request.view else []
@@ -79,12 +79,12 @@ def _srun(system: System | None, request: JobRequest, first_node: int | None) ->
         "ntasks": request.nodes * request.ranks_per_node,
         "ntasks-per-node": request.ranks_per_node,
         "relative": first_node,
-        # A step doesn't inherit it from its job any more, since Slurm 22.05.
+        # Since Slurm 22.05, srun doesn't inherit it from the job.
         "cpus-per-task": request.cpus_per_rank or None,
         "mpi": mpi or None,
         "cpu-bind": cpu_bind or None,
         "gpu-bind": request.gpu_bind or None,
-        # Here, not in the job: the job's own script starts from a clean environment.
+        # For the step only, as the job's own script starts from a clean environment.
         "uenv": request.uenv or None,
         "view": request.view or None,
         "kill-on-bad-exit": 1,
@@ -115,17 +115,17 @@ def _mpi(request: JobRequest, program: str, libraries: Collection[str]) -> list[
     ranks = str(request.nodes * request.ranks_per_node)
     words = [program, "-n", ranks]
     if request.scheduler is JobScheduler.SLURM:
-        # It starts its own helpers by srun, which must not take them for ranks of an MPI.
+        # mpiexec starts its proxies or daemons by srun, which must not set these up as MPI ranks.
         words = ["env", "SLURM_MPI_TYPE=none", *words]
     if "openmpi" in libraries:
         return [*words, "--map-by", f"ppr:{request.ranks_per_node}:node"]
     if _HYDRA & set(libraries):
         return [*words, "-ppn", str(request.ranks_per_node)]
-    return words  # what the job asks for a node is what every launcher goes by
+    return words  # other launchers take the ranks per node from the job
 
 
 def _rank_wrapper(bindings: Sequence[PerRank], local_rank: str) -> tuple[str, ...]:
-    """A small shell around each rank that sets what differs between the ranks of a node."""
+    """Returns a shell command around each rank that sets variables by its local rank."""
     if not bindings:
         return ()
     lines = [

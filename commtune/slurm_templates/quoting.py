@@ -1,7 +1,7 @@
-"""Values in job scripts: for the shell, and for sbatch's own lines.
+"""Quotes values in job scripts, for the shell and for #SBATCH and #PBS lines.
 
-All that a template puts out becomes one quoted word, unless it is ``QuotedText`` from here.
-Scripts are plain ASCII, so that no locale reads them differently and no value begins a line.
+Each value in a template becomes one quoted word, unless it is ``QuotedText`` from this module.
+Scripts are plain ASCII, so that all locales read them alike and no value starts a new line.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Mapping, Sequence
 from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 
-#: Needs no quotes as an argument of a command; ``=`` would make an assignment of a first word.
+#: Arguments that need no quotes; a first word does, as ``=`` would make it an assignment.
 _BARE = re.compile(r"[A-Za-z0-9_./:,+@%=-]+\Z")
-#: sbatch splits its lines at blanks and reads quotes, backslashes and #; % stands for the job's
-#: own values in file names.
+#: Values in directives. sbatch splits these at blanks, interprets quotes, backslashes and #, and
+#: replaces % in file names.
 _DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:=+@/~^*&|()\[\]-]+\Z")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
-#: What Slurm's controller takes, in characters: of most options, and of those that differ.
+#: slurmctld's limits in characters, for most options and for those that differ.
 _LONGEST_TEXT = 1024
 _LONGEST = {"nodelist": 65536, "exclude": 65536, "output": 4096}
 _NEEDED = ("name", "output")
-#: bash computes these, refuses to set them, or changes how the script itself runs by them.
+#: Variables that bash computes, refuses to set, or that would change how the script itself runs.
 _OF_THE_SHELL = frozenset([
     "_", "BASHOPTS", "BASHPID", "BASH", "BASH_ALIASES", "BASH_ARGC", "BASH_ARGV", "BASH_ARGV0",
     "BASH_CMDS", "BASH_COMMAND", "BASH_COMPAT", "BASH_ENV", "BASH_EXECUTION_STRING", "BASH_LINENO",
@@ -42,25 +42,25 @@ _OF_SCHEDULERS = {
 
 
 class QuotedText(str):
-    """Text that is fit for a script as it stands."""
+    """Text that is safe in a script without further quoting."""
 
     def __html__(self) -> str:
-        # A template that switches HTML's escapes on must not have our quotes escaped.
+        # Keeps our quotes unescaped in a template that switches HTML escaping on.
         return self
 
 
 class ShellCode(str):
-    """Lines of shell that a person wrote to be run: the lines before and after."""
+    """Shell code that a user wrote to be run: the lines ``before`` and ``after``."""
 
 
 NO_CODE = ShellCode()
 
 
 def quote_word(value: object) -> QuotedText:
-    """A value as one word of the shell, always quoted.
+    """Returns a value as one word of the shell, always quoted.
 
     Raises:
-        UserError: it is neither text nor a number, or holds a NUL character.
+        UserError: it is neither text nor a number, or contains a NUL character.
     """
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         raise UserError(
@@ -86,10 +86,10 @@ def _spelled(byte: int) -> str:
 
 
 def quote_words(values: Sequence[object]) -> QuotedText:
-    """A command with its arguments, each one word; filter ``words``.
+    """Returns a command with its arguments, each one word; filter ``words``.
 
     Raises:
-        UserError: no words, or one that can't be quoted.
+        UserError: there are no words, or one can't be quoted.
     """
     if isinstance(values, str) or not values:
         raise UserError(
@@ -102,11 +102,11 @@ def quote_words(values: Sequence[object]) -> QuotedText:
 
 
 def quote_directive(value: object) -> QuotedText:
-    """A value in an #SBATCH or #PBS line; filter ``directive``.
+    """Returns a value for an #SBATCH or #PBS line; filter ``directive``.
 
     Raises:
-        UserError: empty, or with blanks, line breaks, quotes or other signs by which sbatch or
-            qsub would read something else.
+        UserError: it is empty, or has blanks, line breaks, quotes or other characters that sbatch
+            or qsub would interpret.
     """
     text = "" if isinstance(value, bool) else str(value)
     if not _DIRECTIVE.match(text):
@@ -125,10 +125,10 @@ def _named(character: str) -> str:
 
 
 def check_options(options: Mapping[str, object]) -> None:
-    """Refuses, by name, options of a job that sbatch would read differently.
+    """Refuses options of a job that sbatch would misread; empty text and 0 are unset options.
 
     Raises:
-        UserError: a value that `directive` refuses; empty text and 0 mean that it isn't asked for.
+        UserError: ``quote_directive`` refuses a value, or it is too long; with the option's name.
     """
     for name in ("nodes", "ranks_per_node"):
         if not isinstance(options[name], int) or options[name] in (0, False):
@@ -153,17 +153,17 @@ def _check_length(text: str, most: int) -> None:
 
 
 def slurm_time(seconds: object) -> QuotedText:
-    """A time limit as sbatch takes it, rounded up to whole minutes; filter ``slurm_time``.
+    """Returns a time limit for sbatch, rounded up to whole minutes; filter ``slurm_time``.
 
     Raises:
-        UserError: not a positive number of seconds.
+        UserError: it isn't a positive number of seconds.
     """
     minutes = -int(-_checked_limit(seconds) // 60)
     return QuotedText(f"{minutes // 1440}-{minutes // 60 % 24:02}:{minutes % 60:02}:00")
 
 
 def whole_seconds(seconds: object) -> QuotedText:
-    """A time limit as qsub takes it, rounded up; a ``UserError`` as for `slurm_time`."""
+    """Returns a time limit for qsub, in whole seconds, rounded up; raises as ``slurm_time``."""
     return QuotedText(str(math.ceil(_checked_limit(seconds))))
 
 
@@ -176,10 +176,10 @@ def _checked_limit(seconds: object) -> float:
 
 
 def variable_name(name: object) -> QuotedText:
-    """The name of an environment variable; filter ``variable``.
+    """Returns the name of an environment variable; filter ``variable``.
 
     Raises:
-        UserError: no legal name, or one that belongs to the shell or to Slurm.
+        UserError: the name is invalid, or belongs to the shell or a scheduler.
     """
     text = str(name)
     if not _VARIABLE.match(text):
@@ -202,7 +202,7 @@ def variable_name(name: object) -> QuotedText:
 
 
 def shell_code(lines: object) -> QuotedText:
-    """Lines of shell that a person wrote (filter ``code``); a ``UserError`` for a mere value."""
+    """Returns a user's shell code unquoted (filter ``code``); a ``UserError`` for a value."""
     if not isinstance(lines, ShellCode):
         raise UserError(
             f"{quote_value(lines)} is a value, and values are never run",
@@ -212,10 +212,10 @@ def shell_code(lines: object) -> QuotedText:
 
 
 def check_environment(environment: Mapping[str, str]) -> None:
-    """Refuses, by name, what a script can't deliver unchanged.
+    """Refuses variables that a script can't set unchanged.
 
     Raises:
-        UserError: the name of a variable is wrong, or its value is no text or holds NUL.
+        UserError: a variable's name is invalid, or its value isn't text or contains NUL.
     """
     for name, value in environment.items():
         variable_name(name)

@@ -1,4 +1,4 @@
-"""Renders job scripts from templates; a user's own folder comes before the shipped ones."""
+"""Renders job scripts from templates; those in a user's own folder override the shipped ones."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SHIPPED = "commtune.slurm_templates"
 
 @dataclass(frozen=True, kw_only=True)
 class JobOptions:
-    """What a campaign and its jobs alike ask of Slurm or PBS; empty, and 0, for nothing."""
+    """Options that a campaign's request and its jobs have in common; empty or 0 if unset."""
 
     scheduler: JobScheduler = JobScheduler.SLURM
     #: account, partition, qos, constraint, reservation, network, gres, memory: values of the
@@ -38,34 +38,34 @@ class JobOptions:
     network: str = ""
     gres: str = ""
     memory: str = ""
-    #: place, resources: of PBS: how a job's nodes are given, and further options ``-l``.
+    #: place, resources: of PBS: value of ``-l place``, and further options ``-l``.
     place: str = ""
     resources: tuple[str, ...] = ()
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
     modules: tuple[str, ...] = ()  # modules to load
-    #: before, after: lines of shell that a person wrote.
+    #: before, after: shell code that a user wrote.
     before: ShellCode = NO_CODE
     after: ShellCode = NO_CODE
-    mail_user: str = ""  # who gets mail when an allocation ended or failed
+    mail_user: str = ""  # recipient of mails about the end or failure of an allocation
 
 
 @dataclass(frozen=True)
 class Job(JobOptions):
-    """What a job asks of its scheduler, and what is around its work."""
+    """The options and the environment of a job."""
 
-    name: str  # our id is in it, so that the job is found again
+    name: str  # contains our key, by which the job is found again
     nodes: int
     ranks_per_node: int
-    time_s: float  # Slurm counts whole minutes, rounded up
-    output: str  # file for what the script itself prints
+    time_s: float  # time limit; Slurm's is in whole minutes, rounded up
+    output: str  # file for the script's own output
     nodelist: str = ""
     exclude: str = ""
     comment: str = ""
-    select: str = ""  # what ``-l select`` of a PBS job is given
+    select: str = ""  # value of ``-l select`` of a PBS job
     exclusive: bool = False
-    #: On how many of Slurm's switches the nodes may be. Slurm waits for them no longer than the
-    #: site allows (max_switch_wait), and then starts the job anyway.
+    #: The most switches of Slurm's topology that the nodes may be on. Slurm waits for them up to
+    #: the site's max_switch_wait, and then starts the job anyway.
     switches: int = 0
     #: Seconds before the time limit at which an allocation's controller gets SIGUSR1.
     warn_s: int = 0
@@ -73,7 +73,7 @@ class Job(JobOptions):
     environment: Mapping[str, str] = field(default_factory=dict)  # of the whole job
 
 
-#: What of a job becomes the value of an option.
+#: Fields of a job that become values of options.
 _OPTIONS = (
     "name", "nodes", "ranks_per_node", "output", "account", "partition", "qos", "constraint",
     "reservation", "network", "memory", "gres", "nodelist", "exclude", "comment", "gpus_per_node",
@@ -83,18 +83,20 @@ _OPTIONS = (
 
 @dataclass(frozen=True)
 class Step:
+    """A launch in a block's job."""
+
     command: tuple[str, ...]  # launcher, program and arguments, one word each
-    output: str  # file for what it prints
-    #: File that gets the line ``STATUS BEGIN END``, complete or not there at all: the exit status,
-    #: and when it began and ended, seconds since 1970.
+    output: str  # file for its output
+    #: File for the line ``STATUS BEGIN END``, written atomically: the exit status, and when it
+    #: began and ended, seconds since 1970.
     exit_file: str
     #: The variables of this launch, beside the job's.
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: Seconds after which it is ended; its status is then 124, or 137 if it had to be killed, or
-    #: 125 if what stands beside it did not begin.
+    #: Time limit, seconds. The status is then 124, or 137 after SIGKILL; it is 125 if the command
+    #: beside it did not start.
     time_limit_s: float = field(kw_only=True)
-    #: What stands beside it. What that prints is in the file ``OUTPUT.beside``, with a last line
-    #: that says how long it was there (see ``beside.was_there``).
+    #: A background command beside it. Its output is in the file ``OUTPUT.beside``, whose last line
+    #: says how long it ran (see ``Presence``).
     beside: BackgroundCommand | None = None
 
 
@@ -105,22 +107,22 @@ def render_block(
     folder: Path | None = None,
     places: tuple[str, ...] = (),
 ) -> str:
-    """The script of a job that makes the runs of one block, one after the other.
+    """Returns the script of a job that makes the runs of one block, one after the other.
 
-    The script makes the folder ``PLACE/started``; if it is there already, it measures nothing: of
-    two jobs for one block only the first counts. It writes ``PLACE/nodes``, ``NAME=VALUE`` with
-    Slurm's words, and at its end ``PLACE/finished``, an exit file: 0 if all steps were made.
+    The script makes the folder ``PLACE/started``, and measures nothing if that exists: of two jobs
+    for one block only the first counts. It writes the scheduler's variables as ``NAME=VALUE`` to
+    ``PLACE/nodes``, and at its end the exit file ``PLACE/finished``: 0 if all steps were made.
 
     Args:
         place: the block's folder, which must exist when the job runs.
         folder: the user's own templates; each can extend the shipped one as ``commtune/NAME``.
-        places: words of a step that prints into ``PLACE/places`` where each node stands.
+        places: command of a step that prints each node's position, for ``PLACE/places``.
 
     Returns:
         The script, in ASCII; write it as bytes or with ``newline="\\n"``.
 
     Raises:
-        UserError: a name or value can't be delivered, or a template is wrong; with the place.
+        UserError: a name or value can't be quoted, or a template is wrong; with the place.
     """
     for step in steps:
         quoting.check_environment(step.environment)
@@ -134,7 +136,7 @@ def render_block(
 
 
 def render_allocation(job: Job, command: tuple[str, ...], folder: Path | None = None) -> str:
-    """The script of a job in which a controller (``command``) runs; see `render_block`."""
+    """Returns the script of a job that runs a controller (``command``); see `render_block`."""
     return _render("allocation.sh.j2", job, folder, {"command": command})
 
 
@@ -160,7 +162,7 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
         ) from e
     except UserError:
         raise
-    except Exception as e:  # a template is a program of its user, and can fail in any way
+    except Exception as e:  # a template is a user's program, and can fail in any way
         raise UserError(
             f"template {name}: {type(e).__name__}: {e}", hint="see the template language's manual"
         ) from e
@@ -173,15 +175,15 @@ def _render(name: str, job: Job, folder: Path | None, further: Mapping[str, Any]
 
 @cache
 def _environment(folder: Path | None) -> jinja2.Environment:
-    # Kept, since to compile the templates takes longer than anything else that a job needs of us;
-    # Jinja itself sees when a file was changed.
+    # Cached, as compiling templates takes longer than everything else that we do for a job; Jinja
+    # itself reloads changed files.
     shipped = jinja2.PackageLoader(_SHIPPED)
     own = [jinja2.FileSystemLoader(folder)] if folder else []
     environment = jinja2.Environment(
         loader=_Checked([*own, shipped, jinja2.PrefixLoader({"commtune": shipped})]),
         undefined=jinja2.StrictUndefined,
         finalize=_finalized,
-        autoescape=False,  # `finalize` quotes for the shell, which HTML's escapes don't
+        autoescape=False,  # `finalize` quotes for the shell; HTML escapes would not
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
@@ -203,14 +205,14 @@ _FILTERS: dict[str, Callable[[Any], QuotedText]] = {
 
 
 def _finalized(value: object) -> str:
-    """What becomes of everything that a template puts out."""
+    """Quotes a value of a template; Jinja calls this for each."""
     if isinstance(value, jinja2.Undefined):
         return str(value)  # raises, with the name
     return value if isinstance(value, QuotedText) else quoting.quote_word(value)
 
 
 class _Parent(BlockReference):
-    """The block that one replaces; what `super()` brings is quoted already."""
+    """The overridden block of `super()`, whose text is quoted already."""
 
     def __call__(self) -> QuotedText:
         return QuotedText(super().__call__())
@@ -227,7 +229,7 @@ class _Context(Context):
 
 
 class _Checked(jinja2.ChoiceLoader):
-    """Checks every template when it is read."""
+    """A loader that checks every template that it reads."""
 
     def get_source(
         self, environment: jinja2.Environment, template: str
@@ -236,5 +238,5 @@ class _Checked(jinja2.ChoiceLoader):
         check_template(file or template, source, environment)
         return source, file, uptodate
 
-    # ChoiceLoader's own would ask the inner loaders, past the check.
+    # ChoiceLoader's own method would call the inner loaders, without the check.
     load = jinja2.BaseLoader.load

@@ -1,7 +1,7 @@
-"""Checks templates before they are used: values stand only where quoting holds.
+"""Checks templates before they are used: values may stand only where their quoting works.
 
-A quoted value is safe as a word or part of a word; inside the template's own quotes its quotes
-would mean something else. All branches of a template are read, from top to bottom, as if taken.
+A quoted value is safe as a word or a part of one, but not inside the template's own quotes, which
+its quotes would end. All branches of a template are read in order, as if all were taken.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from jinja2 import nodes
 
 from commtune.errors import UserError
 
-#: Filters whose result is meant for #SBATCH and #PBS lines, and for nowhere else.
+#: Filters for #SBATCH and #PBS lines only.
 _FOR_DIRECTIVES = frozenset({"directive", "slurm_time", "whole_seconds"})
-#: Sections whose text is read at another place.
+#: Sections whose text may be inserted at another place.
 _ELSEWHERE = frozenset({"block", "call", "include", "macro"})
 
-#: What begins a place in a shell script where quoting doesn't hold, or may: a line's end.
+#: What begins a context in a shell script where quoting doesn't work, or (a line's end) may.
 _OPENING = re.compile(
     r"(?P<escape>\\.?)|(?P<ansi>\$')|(?P<single>')|(?P<double>\")|(?P<backtick>`)"
     r"|(?P<directive>^#(?:SBATCH|PBS) )|(?P<comment>(?<![^\s;|&(])#)|(?P<arithmetic>\(\()"
@@ -26,7 +26,7 @@ _OPENING = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 _CLOSING = {
-    "ansi": r"(\\.|[^'\\])*'",  # after $ a backslash counts
+    "ansi": r"(\\.|[^'\\])*'",  # in $'...' a backslash escapes
     "single": r"[^']*'",
     "double": r'(\\.|[^"\\])*"',
     "backtick": r"(\\.|[^`\\])*`",
@@ -49,15 +49,15 @@ _HERE = re.compile(r"(?<!<)<<(?!<)-?\s*[\"'\\]?(\w+)")
 
 
 class _Shell:
-    """Follows quoting through the text of a script as far as it is known."""
+    """The quoting contexts in the text of a script, as far as it was read."""
 
     def __init__(self) -> None:
         self.text = ""
-        self._at = 0  # behind the last place that was closed: it is not read again
+        self._at = 0  # after the last context that was closed; not read again
         self._lost_at = -1
 
     def place(self) -> str:
-        """Where a value would stand that comes next, in words; empty where quoting holds."""
+        """Describes the context of a value that comes next; empty where quoting works."""
         while opened := _OPENING.search(self.text, self._at):
             kind = str(opened.lastgroup)
             closing = _CLOSING.get(kind, "")
@@ -71,14 +71,14 @@ class _Shell:
             self._at = closed.end()
             if kind == "double" and _is_unbalanced(closed[0]):
                 self._lost_at = self._at
-        # Quotes inside of "$(...)": what follows in the line may be inside quotes.
+        # After quotes inside "$(...)", the rest of the line may be inside quotes.
         if self._lost_at >= 0 and "\n" not in self.text[self._lost_at :]:
             return _PLACES["double"]
         return _PLACES["escape"] if self.text.endswith("$") else ""
 
 
 def _is_unbalanced(quoted: str) -> bool:
-    """Whether ${...}, $(...) or backticks are open at the end of a text in double quotes."""
+    """Whether ${...}, $(...) or backticks are still open at the end of a double-quoted text."""
     depth = 0
     for sign in re.findall(r"\\.|\$[({]|[)}`]", quoted):
         if sign in ("$(", "${"):
@@ -91,11 +91,11 @@ def _is_unbalanced(quoted: str) -> bool:
 
 
 def check_template(name: str, source: str, environment: jinja2.Environment) -> None:
-    """Refuses a template that puts a value where quoting doesn't hold.
+    """Refuses a template with a value where quoting doesn't work.
 
     Raises:
         UserError: with the template's name and the line.
-        jinja2.TemplateSyntaxError: it is no template.
+        jinja2.TemplateSyntaxError: it isn't a valid template.
     """
     shell = _Shell()
     expression: list[str] | None = None
@@ -110,7 +110,7 @@ def check_template(name: str, source: str, environment: jinja2.Environment) -> N
             expression = []
         elif kind == "variable_end" and expression is not None:
             _check_value(shell, "".join(expression), f"{name}:{line}", environment)
-            shell.text += "x"  # as a word would stand there
+            shell.text += "x"  # stands for the quoted word
             expression = None
         elif expression is not None:
             expression.append(token)

@@ -1,4 +1,4 @@
-"""The allocation in which a whole campaign runs: its length, its command and its variables."""
+"""Describes the allocation in which a campaign runs: its length, command and variables."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from commtune.errors import UserError
 from commtune.wiring.job_handover import guards_here, hand_over
 from commtune.wiring.submitted_files import COPIES
 
-#: By how much an allocation that nobody gave a length is longer than the campaign's times.
+#: The default length of an allocation: the campaign's time, times the first, plus the second (s).
 _ROOM, _ROOM_S = 1.2, 300.0
-#: What an allocation has at most if nobody said how long, seconds.
+#: The most by default, seconds.
 _LONGEST_S = 12 * 3600.0
 
 
 def allocation_script(
     spec: CampaignSpec, folder: Path, database: str, file: Path | None = None
 ) -> AllocationScript:
-    """The script of an allocation in which a campaign runs; nothing is built or asked for it.
+    """Returns the script of a campaign's allocation; builds nothing and asks no scheduler.
 
     Args:
         folder: the campaign's own.
-        database: URL of where its controller finds the campaign.
+        database: URL of the database, for the controller.
         file: where the campaign's file will be, if it was not read from one.
 
     Raises:
-        UserError: there is no file, or nothing of Slurm in it.
+        UserError: there is no file, or it has no section for Slurm or PBS.
     """
     file = file or spec.file
     if file is None or spec.slurm is None:

@@ -1,4 +1,4 @@
-"""What measures a workload on this machine, built where it must be."""
+"""Prepares the benchmark of a workload on this machine, and builds it if necessary."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from commtune.wiring.user_folders import Folders
 if TYPE_CHECKING:
     from commtune.campaign.plan import Plan
 
-#: Seconds that a run by hand may take, where launchers must know.
+#: Time limit of a run by hand, seconds, for launchers that need one.
 _LIMIT_S = 60.0
 
 
@@ -43,7 +43,7 @@ def _native(
         require_backend(backend, built)
     xccl = toolchain.xccl if toolchain and workload.backend == model.Backend.XCCL else None
     library = f"{xccl.name} {xccl.version}" if xccl and xccl.version != UNKNOWN else ""
-    # Tried on NVIDIA's GPUs only: AMD's runtime gets its memory back in the usual way.
+    # Tested on NVIDIA's GPUs only: with AMD's runtime, memory is freed as usual.
     on_cuda = toolchain is not None and toolchain.kind is model.GpuKind.CUDA
     return NativeProgram(
         found.executable, names, library, _matrix(workload), leaves_memory=on_cuda
@@ -51,7 +51,7 @@ def _native(
 
 
 def _matrix(workload: model.Workload) -> Path | None:
-    """The file of a workload's matrix, kept as long as profiles; none for another operation."""
+    """Returns the file of a workload's traffic matrix; ``None`` for other operations."""
     shape = workload.shape
     if not shape.matrix or workload.operation is not model.Operation.MATRIX:
         return None
@@ -67,7 +67,7 @@ def _matrix(workload: model.Workload) -> Path | None:
 
 
 def _write_once(file: Path, text: str) -> None:
-    """Writes a file whose name says what is in it; never half of it, whoever reads meanwhile."""
+    """Writes a file atomically unless it exists; its name is a hash of the content."""
     if is_file(file):
         return
     try:
@@ -90,13 +90,13 @@ def prepare_benchmark(
     folder: Path,
     guards: Sequence[str] = (),
 ) -> LocalBenchmark:
-    """Builds the native benchmark against an MPI, and makes a port of it.
+    """Builds the benchmark against an MPI; returns it as a ``tuner.ports.Benchmark``.
 
     Args:
         pinned, watched: pins and names of variables of a space.
-        workload: its backend says what is built, its ranks what this machine must have.
-        folder: where record files go.
-        guards: protected variables that pass from our environment to every run.
+        workload: its backend decides what is built, its ranks which GPUs are required.
+        folder: of the record files.
+        guards: names of protected variables that every run inherits.
 
     Raises:
         MissingComponent, UserError: this machine lacks what the backend needs.
@@ -106,7 +106,7 @@ def prepare_benchmark(
     protected = protected_settings(tuple(guards), os.environ)
     check_pins(pinned, protected)
     on_gpu = model.Backend(workload.backend).uses_gpu
-    # Each rank reports the values of these: what is stored with its header.
+    # Each rank reports the values of these, which are stored with the run's header.
     told = sorted(public_names(protected)) if on_gpu else []
     emulated = [HOST_ID] if workload.emulated_nodes else []
     names = list(dict.fromkeys([*watched, *told, *emulated]))
@@ -123,13 +123,13 @@ def prepare_benchmark(
 def program_for(
     mpi: model.MpiInstallation, workload: model.Workload, names: Sequence[str], path: str = ""
 ) -> AnyProgram:
-    """What measures a workload, built if it wasn't; ``path`` is PATH of a user's own command."""
+    """Returns the benchmark program of a workload; ``path`` is PATH for a user's own command."""
     other = other_program(workload, mpi, names, path)
     return other or _native(mpi, workload, names)
 
 
 def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBenchmark:
-    """The same benchmark, with other variables watched: for settings that no space declares."""
+    """Returns the benchmark with other watched variables, for settings outside of spaces."""
     program = benchmark.program
     if isinstance(program, AnyProgram):
         others = [name for name in program.env_names if name not in benchmark.watched]
@@ -138,7 +138,7 @@ def watch_variables(benchmark: LocalBenchmark, names: Sequence[str]) -> LocalBen
 
 
 def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:
-    """How a person makes a run of their own benchmark; empty where 'commtune bench' makes it."""
+    """Returns how to run a user's own benchmark by hand; empty if 'commtune bench' does it."""
     workload, own = plan.workload, plan.workload.own
     if own is None or benchmark.launcher is None:
         return ""
@@ -147,7 +147,7 @@ def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:
     if isinstance(program, CommandProgram):
         words: Sequence[str] = program.words(request, Path("by-hand.jsonl"))
     else:
-        # Without a file of records it prints them; where it is started, it may import.
+        # It prints its records instead; started in its folder, as it may import other files there.
         words = [
             word
             for word in program.arguments(request, Path("-"))
@@ -155,7 +155,7 @@ def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:
         ]
         folder = str(Path(own.pattern.partition(".py:")[0]).parent)
     command = benchmark.launcher.command(workload.ranks, words, _LIMIT_S)
-    # Pins, and what the MPI does not start without: your shell has all else.
+    # Pins, and variables that the MPI needs to start; the user's shell has all others.
     wanted = {**benchmark.environment}
     if isinstance(program, CommandProgram) and program.libmpi:
         wanted.setdefault("MPI4PY_LIBMPI", program.libmpi)
@@ -166,7 +166,7 @@ def command_by_hand(benchmark: LocalBenchmark, plan: Plan) -> str:
 
 
 def find_named_mpi(named: str, workload: model.Workload | None = None) -> model.MpiInstallation:
-    """Finds an MPI (``cluster.mpi``); a user's own command is launched and never compiled."""
+    """Finds an MPI (``cluster.mpi``); for a user's own command, its launcher is enough."""
     if workload is not None and workload.own is not None and workload.own.command:
         return find_launcher(named, ranks=workload.ranks)
     return find_mpi(named)

@@ -1,4 +1,4 @@
-"""A campaign under one controller: its store, its lock."""
+"""Opens a campaign for its one controller: the store and the lock."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _T = TypeVar("_T")
 
 
 def when_usable(attempt: Callable[[], _T], say: Callable[[str], None]) -> _T:
-    """What the attempt returns, made again while the disk of the database is full, which is said.
+    """Returns what the attempt returns; reports and repeats it while the database's disk is full.
 
-    In a job that ``submit`` asked for also while the server is away: nobody is there to start it
-    again. Elsewhere the URL may be wrong, and a person waits.
+    In a job of ``submit``, also while the database server doesn't answer, as nobody is there to
+    restart it. Elsewhere the URL may be wrong, and a user waits.
     """
     server_s = away_s() if KEY_VARIABLE in os.environ else 0.0
     return BusyRetry(wait_s(), say, server_s).with_faults(attempt)
@@ -38,9 +38,9 @@ def controlled_campaign(
     *,
     take_over: bool,
 ) -> Iterator[tuple[Store, int]]:
-    """The store and the campaign's number in it, while we are its one controller.
+    """Locks a campaign; yields its store and its number in it.
 
-    ``remarks`` on what will be measured are said unless it is refused, or finished.
+    Reports ``remarks`` unless the campaign is refused or finished.
     """
     store = Store(opened, say=reporter.say)
     try:
@@ -62,7 +62,7 @@ def controlled_campaign(
 def held_campaign(
     opened: Database, record: CampaignRecord, reporter: Reporter, *, take_over: bool
 ) -> Iterator[tuple[Store, int]]:
-    """As ``controlled_campaign``, for more runs only: settings and state of the campaign stay."""
+    """As ``controlled_campaign``, but for more runs only: keeps settings and state."""
     store = Store(opened, say=reporter.say)
     try:
         campaign_id = store.open_campaign(record).id
@@ -73,9 +73,9 @@ def held_campaign(
 
 
 def _end_what_is_left(store: Store, campaign_id: int) -> None:
-    """Ends the runs that a killed controller left of a campaign which nobody goes on with.
+    """Ends the local runs that a killed controller left of an earlier campaign of this name.
 
-    Not those of jobs: these are known to the scheduler, and have a command that ends them.
+    Runs in jobs are left: the scheduler knows these, and 'commtune cancel' ends them.
     """
     left = [run.run_id for run in store.open_runs(campaign_id)]
     if not left or store.job_book(campaign_id).open_jobs():

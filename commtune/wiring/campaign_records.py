@@ -1,4 +1,4 @@
-"""Campaigns as the database knows them: what they ask, of which machine, with which software."""
+"""Builds the database records of campaigns: their question, machine, software and settings."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ from commtune.wiring.job_handover import CUT_TO, guards_here
 from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.user_folders import Folders
 
-#: Libraries below MPI that people write otherwise than the catalogue.
+#: Usual names of libraries below MPI that differ from the catalogue's.
 _LIBRARY_NAMES = {"ucc": "UCC", "ucx": "UCX"}
 
-#: Messages of a matrix that are stored with a campaign, for its nominal bandwidth.
+#: The most messages of a matrix that are stored with a campaign, for its nominal bandwidth.
 _MOST_FLOWS = 4000
 
 
@@ -100,17 +100,16 @@ def _surroundings(
 
 
 def _benchmark(workload: Workload) -> dict[str, Any]:
-    """What measures; results of another do not compare."""
+    """Returns the digest of the benchmark; results of different ones aren't comparable."""
     files = files_of(workload)
     return {"sources": sources_of(workload), **({"files": files} if files else {})}
 
 
 def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
-    """The guard variables that a campaign is bound to, with their values.
+    """Returns the protected variables of a campaign, with their values.
 
-    Of variables that are no communication library's, tokens say, only a digest is stored.
-
-    Those that keep hardware safe always pass, but are of no matter to MPI on host memory.
+    Only a digest is stored for variables that aren't communication libraries', such as tokens.
+    Variables that keep hardware safe are included unless MPI uses host memory.
     """
     found = guards_here(names)
     asked = {name: found.get(name) for name in names}
@@ -120,12 +119,12 @@ def _guards(names: Sequence[str], workload: Workload) -> dict[str, str | None]:
 
 
 def _digest(value: str) -> str:
-    """Stands for a value that may be a secret: it tells whether that has changed, and no more."""
+    """Returns a digest of a value that may be secret; it only shows whether that changed."""
     return f"sha256:{hashlib.sha256(value.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
 
 def slurm_record(on: SlurmCampaign) -> CampaignRecord:
-    """The campaign as the database knows it: bound to the cluster, not to where we are on it."""
+    """Returns the record of a campaign on a cluster, whichever machine of it this is."""
     spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
     machine = {**cluster, "nodes": plan.workload.nodes}
     surroundings = {
@@ -150,10 +149,10 @@ def slurm_record(on: SlurmCampaign) -> CampaignRecord:
 def record_of_today(
     stored: CampaignDescription, mpi: MpiInstallation, versions: Mapping[str, str]
 ) -> CampaignRecord:
-    """A stored campaign as it would be begun here and now.
+    """Returns a stored campaign's record as it would be if it began here and now.
 
     Args:
-        versions: of the libraries that its stack has beside the MPI, as they are today.
+        versions: today's, of the libraries below MPI that its stack has.
     """
     machine = describe_machine()
     guards = tuple(stored.what.get("guards", {}))
@@ -173,7 +172,7 @@ def record_of_today(
 
 
 def replayed_record(spec: CampaignSpec, grid: Grid) -> CampaignRecord:
-    """The record of a replayed campaign; its system and stack are never taken for real ones."""
+    """Returns the record of a replayed campaign; its system and stack differ from real ones."""
     header = grid.header
     recording = {"name": header.name, "recorded": header.recorded, "sha256": grid.digest}
     surroundings = {
@@ -205,7 +204,7 @@ def _space_plain(space: Space, versions: Mapping[str, str] | None = None) -> dic
         "pinned": dict(space.pinned),
         "variables": [v for v in space.variables if v not in space.pinned],
         "parameters": {p.name: list(p.values) for p in space.parameters},
-        # Whoever goes on without being able to ask takes these; empty where they were not known.
+        # For a later session that can't ask for the versions; empty if they were unknown.
         **({CUT_TO: dict(versions)} if versions is not None else {}),
     }
 
@@ -228,10 +227,10 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
         "mpi": spec.mpi,
         "time_limit_s": plan.time_limit_s,
         "node_hours": plan.budget.node_hours,
-        # For lists of campaigns; it can't change, being a part of the workload.
+        # For lists of campaigns; constant, as it is a part of the workload.
         **({"emulated_nodes": emulated} if (emulated := plan.workload.emulated_nodes) else {}),
         **_of_shape(plan.workload),
-        # Of what jobs ask for, what may change; the file says the rest to who measures more.
+        # The options of jobs that may change; to measure more, the others are read from the file.
         **_jobs_settings(spec, file),
         **({FABRIC: asdict(fabric_of(spec.system))} if spec.system else {}),
         **({DESCRIBED: spec.system.name} if spec.system else {}),
@@ -245,7 +244,7 @@ def _jobs_settings(spec: CampaignSpec, file: str | None) -> dict[str, Any]:
 
 
 def _of_shape(workload: Workload) -> dict[str, Any]:
-    """What bandwidths of patterns depend on: parts of the question as well, but for messages."""
+    """Returns what the nominal bandwidth of a communication pattern depends on."""
     shape, matrix = workload.shape.plain(), workload.shape.content
     known: dict[str, Any] = {"shape": shape} if shape else {}
     known |= {"window": workload.window} if workload.window else {}
@@ -255,7 +254,7 @@ def _of_shape(workload: Workload) -> dict[str, Any]:
 
 
 def _system(machine: Machine, emulated_nodes: int = 0) -> SystemRecord:
-    """A machine; one that plays several nodes is never taken for the machine itself."""
+    """Returns the record of a machine; one with emulated nodes is a different system."""
     name = f"{machine.cpu_model}, {machine.cores_usable} cores"
     for model in dict.fromkeys(gpu.model for gpu in machine.gpus):
         name += f", {sum(gpu.model == model for gpu in machine.gpus)} x {model}"
@@ -280,15 +279,15 @@ def _stack(
 
 
 def _stack_words(stack: Mapping[str, Any]) -> str:
-    """``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
+    """Returns for example ``NCCL 2.28.9, CUDA 13.0.88``; empty for an empty stack."""
     names = ("nccl", "rccl", "cuda", "hip")
     return ", ".join(f"{name.upper()} {stack[name]}" for name in names if name in stack)
 
 
 def _with_libraries(stack: StackRecord, versions: Mapping[str, str] | None) -> StackRecord:
-    """A stack with the libraries below MPI whose variables are searched, as far as known.
+    """Returns a stack with the known versions of libraries below MPI whose variables are searched.
 
-    Others are not asked for: that takes a run, and only these decide what is searched.
+    Only these decide what is searched, and finding the versions of others would take a run.
     """
     if not versions:
         return stack

@@ -1,4 +1,4 @@
-"""What a campaign measures, and for how long, whose user does not say it: from what runs cost."""
+"""Chooses the sizes, timing and budget that a user didn't name, from the time that runs take."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ from commtune.wiring.benchmark_setup import prepare_benchmark
 from commtune.wiring.library_versions import begun_campaign
 from commtune.wiring.timing_fitting import choose_timing, lacks_timing, with_choice
 
-#: What measuring may take of a run's wall time.
+#: The share of a run's wall time that measuring may take.
 _SHARE = 0.25
 _STEPS = (1, 2, 3)
-#: The first run finds cold caches.
+#: Two, as the first run finds cold caches.
 _RUNS = 2
-#: Runs of a whole campaign: half are the search's, which are 60 configurations with the default's
-#: and the re-runs of the best; confirmation has more than seven pairs of three candidates take.
+#: Runs in the default budget. Half are for the search: 60 configurations, the default's runs, and
+#: re-runs of the best; the rest includes enough for seven pairs of each of three candidates.
 _RUNS_OF_A_CAMPAIGN = 172
-#: Nobody who names no budget waits for longer than half an hour; and a whole number of these.
+#: The largest default budget in seconds, and the unit to which it is rounded up.
 _MOST_S, _ROUND_S = 1800.0, 10.0
 
 
@@ -49,14 +49,14 @@ def fit_to_cost(
     url: str,
     say: Callable[[str], None] = lambda _: None,
 ) -> CampaignSpec:
-    """The campaign with the sizes, the timing and the budget that nobody named, and what is to
-    say of that.
+    """Returns the campaign with sizes, timing and budget where its user named none.
 
-    A campaign that goes on has those that it was begun with. On Slurm nothing is asked before
-    the first job: all of the range where a GPU's library takes seconds to start, else the fewest.
+    A continued campaign keeps those that it began with. With a scheduler nothing is measured
+    before the first job: GPU backends, whose libraries take seconds to start, get all sizes of the
+    default range, others keep the fewest.
 
     Args:
-        url: the database, which may know the campaign.
+        url: of the database, which may have the campaign.
     """
     workload = spec.plan.workload
     lacks_sizes = not spec.sizes_named and workload.own is None
@@ -72,7 +72,7 @@ def fit_to_cost(
         with _runs_of_the_default(whole, mpi) as measure:
             return _fit(spec, whole, measure, say, lacks_sizes=lacks_sizes)
     except CommtuneError:
-        return spec  # whoever makes the campaign's runs says why
+        return spec  # the campaign's own runs will report the error
 
 
 _Measure = Callable[[CampaignSpec], RunResult]
@@ -114,7 +114,7 @@ def _fit_sizes(
     kept = thin_sizes(every, measuring_s, wall_s - measuring_s)
     if kept == every:
         return _with_sizes(spec, every)
-    # As few there are in the campaign already, and more of them are large.
+    # The campaign's own sizes are at least as many, and more of them are large.
     named = spec.plan.workload.sizes
     sizes = kept if len(kept) > len(named) else named
     said = (
@@ -125,11 +125,7 @@ def _fit_sizes(
 
 
 def fit_budget(run_s: float) -> Budget:
-    """What a campaign may spend whose user named no budget.
-
-    Args:
-        run_s: wall seconds of a run.
-    """
+    """Returns the budget of a campaign whose user named none; ``run_s``: wall seconds of a run."""
     whole_s = _ROUND_S * math.ceil(_RUNS_OF_A_CAMPAIGN * run_s / _ROUND_S)
     usual = Budget()
     factor = min(_MOST_S, max(usual.whole_s, whole_s)) / usual.whole_s
@@ -139,12 +135,13 @@ def fit_budget(run_s: float) -> Budget:
 
 
 def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tuple[int, ...]:
-    """All of some sizes, every second or every third: as many as take a quarter of a run.
+    """Keeps all sizes, every second or every third, so that they take a quarter of a run at most.
 
-    From the largest down, where most is to gain; the smallest stays in any case.
+    Counts from the largest, where there is most to gain; the smallest is always kept.
 
     Args:
-        measuring_s, rest_s: seconds of a run that measures all of them, and those beside it.
+        every: sizes, ascending.
+        measuring_s, rest_s: seconds of a run to measure all of them, and for everything else.
     """
     allowed_s = rest_s * _SHARE / (1 - _SHARE)
     for step in _STEPS:
@@ -155,7 +152,7 @@ def thin_sizes(every: tuple[int, ...], measuring_s: float, rest_s: float) -> tup
 
 
 def _with_sizes_of(spec: CampaignSpec, run: RunResult, run_s: float) -> RunResult:
-    """A run as it would be with the campaign's sizes, of which it measured more."""
+    """Reduces a run to the campaign's sizes; ``run_s`` is the wall time that it would have."""
     sizes = spec.plan.workload.sizes
     kept = tuple(one for one in run.measurements if one.bytes in sizes)
     return replace(run, wall_s=run_s, measurements=kept)
@@ -166,7 +163,7 @@ def _with_sizes(spec: CampaignSpec, sizes: Sequence[int]) -> CampaignSpec:
 
 
 def _less_choice(spec: CampaignSpec) -> CampaignSpec:
-    """The campaign without the time of its search that the choice of the timing took."""
+    """Subtracts the time that choosing the timing took from the budget of the search."""
     if spec.timing_choice is None:
         return spec
     budget = spec.plan.budget
@@ -183,7 +180,7 @@ def _as_begun(
     if lacks_timing(spec):
         ways = {key: word for key, word in begun.what.get("timing", {}).items() if key in WAYS}
         spec = spec.with_plan(timing=Timing(**{**asdict(spec.plan.timing), **ways}))
-        # None where nothing chose it, or it was named meanwhile.
+        # There is none if the timing was not chosen, or was named meanwhile.
         if chosen := begun.settings.get("timing_choice"):
             spec = with_choice(spec, spec.plan.timing, TimingChoice(**chosen))
     budget = begun.settings.get("budget", {})
@@ -194,7 +191,7 @@ def _as_begun(
 
 @contextmanager
 def _runs_of_the_default(spec: CampaignSpec, mpi: MpiInstallation) -> Iterator[_Measure]:
-    """Makes runs of the default, with sizes and timing of the campaign that it is given."""
+    """Yields a function that runs the default with a campaign's sizes and timing."""
     plan = spec.plan
     limit_s, walls_s = first_limit(plan.workload, plan.timing), list[float]()
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:

@@ -1,4 +1,4 @@
-"""What a backend needs beside MPI: GPUs, a toolchain to build with, the libraries that it uses."""
+"""Finds what a backend needs beside MPI: GPUs, a toolchain, NCCL or RCCL."""
 
 from __future__ import annotations
 
@@ -26,25 +26,25 @@ from commtune.kernels.toolchains import (
 from commtune.model import Backend, GpuKind, MpiFlavour, MpiInstallation, Workload
 from commtune.model.configuration import Changes
 
-#: Architectures to build for where there is no GPU to ask: a login node. Separated by commas.
+#: Variable with architectures to build for, separated by commas, for login nodes without GPUs.
 _ARCHITECTURES_VARIABLE = "COMMTUNE_GPU_ARCHITECTURES"
 
-#: What spaces call the libraries.
+#: The libraries' names in spaces.
 _XCCL = {GpuKind.CUDA: "nccl", GpuKind.HIP: "rccl"}
 _VENDORS = {"nvidia": GpuKind.CUDA, "amd": GpuKind.HIP}
 
 
 def _kind_here() -> GpuKind:
-    """What GPU code is built for here; CUDA where no GPU says otherwise."""
+    """Returns the kind of GPU code to build here; CUDA if there is no GPU."""
     vendors = [gpu.vendor for gpu in _gpus()]
     return _VENDORS[vendors[0]] if vendors else GpuKind.CUDA
 
 
 def toolchain_for(backend: str) -> Toolchain | None:
-    """What the benchmark is built with for a backend; ``None`` for one without GPUs.
+    """Returns the toolchain to build a backend with; ``None`` for one without GPUs.
 
     Raises:
-        MissingComponent: there is no compiler, NCCL or RCCL, or nothing tells the architecture.
+        MissingComponent: there is no compiler, NCCL or RCCL, or the architecture is unknown.
     """
     if not Backend(backend).uses_gpu:
         return None
@@ -55,14 +55,14 @@ def toolchain_for(backend: str) -> Toolchain | None:
 
 
 def find_user_toolchain(gpu: str, architectures: Sequence[str]) -> tuple[Toolchain | None, str]:
-    """The toolchain that a user asks for, or why there is none.
+    """Returns the toolchain that a user asks for, or why there is none.
 
     Args:
-        gpu: a word of ``GpuKind``, or ``auto`` for what this machine has.
-        architectures: to build for; those of this machine's GPUs where none are given.
+        gpu: a value of ``GpuKind``, or ``auto`` for that of this machine.
+        architectures: to build for; by default those of this machine's GPUs.
 
     Raises:
-        MissingComponent: what was asked for by name isn't there.
+        MissingComponent: the toolchain of a kind that was named is missing.
     """
     if gpu == GpuKind.NONE:
         return None, "GPUs are not asked for"
@@ -80,10 +80,10 @@ def find_user_toolchain(gpu: str, architectures: Sequence[str]) -> tuple[Toolcha
 def waived_backends(
     toolchain: Toolchain | None, why: str, built: Mapping[str, str]
 ) -> dict[str, str]:
-    """The backends that an executable lacks, each with the reason.
+    """Returns the backends that an executable lacks, with the reasons.
 
     Args:
-        why: there is no toolchain.
+        why: the reason if there is no toolchain.
         built: see ``kernels.build.backends_of``.
     """
     reasons = {name: reason for name, reason in built.items() if reason}
@@ -94,7 +94,7 @@ def waived_backends(
 
 
 def require_backend(backend: str, built: Mapping[str, str]) -> None:
-    """Makes sure that an executable has a backend; raises ``MissingComponent``."""
+    """Raises ``MissingComponent`` if an executable lacks a backend."""
     if reason := built.get(backend, "" if backend in built else "it is not known"):
         raise MissingComponent(
             f"the backend {backend} could not be built: {reason}",
@@ -117,10 +117,10 @@ def _toolchain(kind: GpuKind) -> Toolchain:
 
 
 def check_launch(workload: Workload, environment: Mapping[str, str]) -> None:
-    """Makes sure that this machine has what a workload's ranks need.
+    """Checks that this machine has what a workload's ranks need.
 
     Raises:
-        MissingComponent, UserError: too few GPUs; or nodes can't be emulated.
+        MissingComponent, UserError: there are too few GPUs, or nodes can't be emulated.
     """
     if Backend(workload.backend).uses_gpu:
         gpus.require_gpus(_gpus(), environment, workload.ranks)
@@ -133,10 +133,7 @@ def check_launch(workload: Workload, environment: Mapping[str, str]) -> None:
 
 
 def libraries_of(backend: str, mpi: MpiInstallation) -> dict[str, str]:
-    """The libraries whose variables have an effect under a backend, with their versions.
-
-    A version is empty where it isn't known.
-    """
+    """Returns the libraries that a backend uses, with their versions, empty if unknown."""
     if backend == Backend.XCCL:
         found = toolchain_for(backend)
         if found is None or found.xccl is None:
@@ -148,7 +145,7 @@ def libraries_of(backend: str, mpi: MpiInstallation) -> dict[str, str]:
 
 
 def stack_of(backend: str) -> dict[str, Any]:
-    """Versions of the GPUs' software, for what results are bound to; empty without GPUs."""
+    """Returns the versions of the GPUs' software, a part of the stack; empty without GPUs."""
     found = toolchain_for(backend)
     if found is None:
         return {}
@@ -160,9 +157,9 @@ def stack_of(backend: str) -> dict[str, Any]:
 
 
 _LIMIT_S = 30.0
-#: By which executables ask for them.
+#: The libraries' sonames.
 _SONAMES = {GpuKind.CUDA: "libnccl.so.2", GpuKind.HIP: "librccl.so.1"}
-#: How Open MPI says that it was built with CUDA, or has a UCX that may be.
+#: What ompi_info prints if Open MPI was built with GPU support, or with UCX, which may have it.
 _BUILT_WITH = re.compile(
     r"(mpi|opal)_built_with_cuda_support:value:true|mca:accelerator:(cuda|rocm):version"
 )
@@ -170,7 +167,7 @@ _HAS_UCX = re.compile(r"mca:pml:ucx:version")
 
 
 def check_backends(machine: Machine, mpi: MpiInstallation | None) -> Iterator[Check]:
-    """Each backend, or why it is waived."""
+    """Yields a line for each backend, with the reason if it is waived."""
     yield Check("backend", Status.OK, f"{Backend.MPI_HOST}: MPI over host memory")
     if not machine.gpus:
         yield Check("backend", Status.OK, "GPU backends are waived: no GPU here")
@@ -202,9 +199,9 @@ def _xccl(toolchain: Toolchain) -> Check:
 
 
 def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> Iterator[Check]:
-    """Warns of an NCCL or RCCL that LD_LIBRARY_PATH puts before the one that is compiled with.
+    """Warns if LD_LIBRARY_PATH has another NCCL or RCCL than the one to compile with.
 
-    The executable keeps the folder of its own as RUNPATH, which is searched after that variable.
+    The executable has the latter's folder as RUNPATH, which is searched after that variable.
     """
     built = toolchain.xccl
     folders = [f for f in environment.get("LD_LIBRARY_PATH", "").split(os.pathsep) if f]
@@ -230,7 +227,7 @@ def _check_loaded_xccl(toolchain: Toolchain, environment: Mapping[str, str]) -> 
 
 
 def _is_gpu_aware(mpi: MpiInstallation, environment: Mapping[str, str]) -> str:
-    """Whether an MPI takes pointers to GPU memory, as far as it says."""
+    """Describes whether an MPI accepts pointers to GPU memory, as far as that is known."""
     if mpi.flavour is not MpiFlavour.OPENMPI:
         return "it doesn't say whether it takes GPU memory; if it doesn't, runs crash"
     program = shutil.which("ompi_info", path=str(mpi.launcher.parent))

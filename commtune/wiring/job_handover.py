@@ -1,4 +1,7 @@
-"""What a job of ``commtune submit`` is told: it searches the space of where it was submitted."""
+"""Passes protected variables and versions to jobs of ``commtune submit``, by their environment.
+
+So a job searches the same space as the machine on which it was submitted.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,21 @@ from commtune.documents.nearest import quote_value
 from commtune.errors import UserError
 from commtune.wiring.submitted_files import COPIES_VARIABLE
 
-#: In a job that ``commtune submit`` made: names of the protected variables that were set there.
+#: Variable of such a job: names of the protected variables that were set at submission.
 _SET_VARIABLE = "COMMTUNE_GUARDS"
-#: What is believed in the place of asking: ``ucx=1.20.1,libfabric=2.5``. Empty: none is known.
+#: Versions to use instead of asking: ``ucx=1.20.1,libfabric=2.5``. Empty if none is known.
 _GIVEN_VARIABLE = "COMMTUNE_LIBRARY_VERSIONS"
-#: Libraries that can be asked, by their names in the catalogue.
+#: Libraries whose versions can be found by a run, by their names in the catalogue.
 ASKED = ("libfabric", "ucc", "ucx")
-#: The versions that a stored space was cut to, among what is stored of it.
+#: Key in a stored space of the versions that it was cut to.
 CUT_TO = "cut_to"
 
 
 def guards_here(names: Sequence[str]) -> dict[str, str]:
-    """The protected variables that count, with their values; ``names`` are further ones.
+    """Returns the protected variables that are set, with values; ``names`` are further ones.
 
-    In an allocation that ``commtune submit`` made, those that were set there: its nodes may set
-    more, but the campaign was stored without them.
+    In a job of ``commtune submit``, only those that were set at submission: its nodes may set
+    more, but the campaign was stored without these.
     """
     found = protected_settings(tuple(names), os.environ)
     told = os.environ.get(_SET_VARIABLE)
@@ -38,7 +41,7 @@ def guards_here(names: Sequence[str]) -> dict[str, str]:
 def hand_over(
     guards: Mapping[str, str], versions: Mapping[str, str] | None, copies: Path
 ) -> dict[str, str]:
-    """The variables that hand protected ones to a job, and tell it of versions and copies."""
+    """Returns a job's variables: the protected ones, the versions, and the file of the copies."""
     told = {
         **guards,
         _SET_VARIABLE: ",".join(sorted(guards)),
@@ -50,7 +53,7 @@ def hand_over(
 
 
 def given_versions(environment: Mapping[str, str]) -> dict[str, str] | None:
-    """The versions that are to be believed; ``None`` where nobody gave any.
+    """Returns the versions that the environment gives; ``None`` if it gives none.
 
     Raises:
         UserError: they can't be read.

@@ -1,6 +1,7 @@
-"""Versions of the libraries that MPI, NCCL and RCCL load by themselves; nothing on disk says them.
+"""Finds the versions of libraries that MPI, NCCL and RCCL load, such as UCX and libfabric.
 
-The benchmark is run once, for a moment. On Slurm one process is asked, and jobs are told.
+Only a running process knows these, so the benchmark is run briefly. With a scheduler, a single
+process on the login node is asked, and jobs get the versions by their environment.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
     from commtune.campaign.loading import CampaignSpec
     from commtune.db.records import CampaignDescription
 
-#: Starting a library on a large node takes seconds; a launcher that hangs is waited for as long.
+#: Time limit of that run, seconds: a library may take seconds to start on a large node.
 _LIMIT_S = 60.0
 _SHORT = Timing(warmup=1, min_samples=2, max_samples=2)
 
@@ -41,27 +42,27 @@ _SHORT = Timing(warmup=1, min_samples=2, max_samples=2)
 @dataclass(frozen=True)
 class _Answer:
     versions: Mapping[str, str] = field(default_factory=dict)
-    why: str = ""  # the others can't be had
-    failed: bool = False  # nothing answered; else the others are not loaded
-    given: bool = False  # somebody said it, and nothing was asked
+    why: str = ""  # why other versions are unknown
+    failed: bool = False  # whether the run failed; else the other libraries are not loaded
+    given: bool = False  # whether the environment gave the versions, without a run
 
 
 def begun_campaign(url: str, name: str) -> CampaignDescription | None:
-    """The stored campaign of this name, where one was measured."""
+    """Returns the stored campaign of this name, unless it is simulated; ``None`` for none."""
     from commtune.db.queries.description import describe_campaign  # `init` asks no database
 
     try:
         stored = describe_campaign(url, name)
     except CommtuneError:
-        return None  # whoever opens the database next is told
+        return None  # the error is reported when the database is opened for the campaign
     return None if stored.simulated else stored
 
 
 def begun_with(url: str, name: str) -> Mapping[str, str] | None:
-    """What the stored campaign of this name was cut to; ``None`` where nothing says it.
+    """Returns the versions that the stored campaign's space was cut to; ``None`` if unknown.
 
-    That nothing was known says it only where runs were good then: what kept all of them from
-    working kept the question from being answered as well, and such a campaign may begin anew.
+    No versions count as known only if the campaign has a good run. If all runs failed, so did the
+    one that asks for the versions, and the campaign may start afresh.
     """
     from commtune.db.queries.description import benchmark_header
 
@@ -77,13 +78,13 @@ def with_versions(
     mpi: MpiInstallation,
     begun: Callable[[], Mapping[str, str] | None] = lambda: None,
 ) -> CampaignSpec:
-    """The campaign with the versions of the libraries whose variables its space has.
+    """Returns the campaign with the versions of the libraries whose variables its space has.
 
-    A campaign that goes on has the versions that it was begun with, unless others are found: where
-    the question fails, and where nothing was known of a library.
+    A continued campaign keeps the versions that it began with if they can't be found now; those
+    that were unknown then are not used, so that its space stays the same.
 
     Raises:
-        UserError: the versions that were given can't be read.
+        UserError: the versions that the environment gives can't be read.
     """
     wanted = libraries_named(spec.plan.space.variables)
     if spec.versions is not None or not wanted or spec.plan.workload.backend == Backend.COMMAND:
@@ -97,7 +98,7 @@ def with_versions(
 def _settled(
     wanted: Sequence[str], answer: _Answer, stored: Mapping[str, str] | None
 ) -> tuple[dict[str, str], list[str]]:
-    """The versions that a campaign goes by, and what is to say of that."""
+    """Returns the versions that a campaign uses, and remarks on them."""
     found = {name: answer.versions[name] for name in wanted if name in answer.versions}
     if stored is None:
         return found, _unknown([name for name in wanted if name not in found], answer.why)
@@ -129,13 +130,13 @@ def _words(versions: Mapping[str, str]) -> str:
 
 
 def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping[str, str]:
-    """Today's versions of those libraries below MPI that a stored campaign's stack has.
+    """Returns today's versions of the libraries below MPI in a stored campaign's stack.
 
-    Those that are stored where nobody answers, and on another machine than the campaign's, such as
-    a login node: as many ranks may be too many for it.
+    Returns the stored ones if the run fails, and on another machine than the campaign's, such as a
+    login node, for which the campaign's ranks may be too many.
 
     Raises:
-        UserError: the versions that were given can't be read.
+        UserError: the versions that the environment gives can't be read.
     """
     from commtune.db.codec import to_json_value
     from commtune.db.records import LIBRARIES
@@ -155,7 +156,7 @@ def versions_again(stored: CampaignDescription, mpi: MpiInstallation) -> Mapping
 
 
 def libraries_named(names: Collection[str]) -> list[str]:
-    """The libraries that can be asked which read variables of these names."""
+    """Returns those of ``ASKED`` that read any of these variables."""
     from commtune.spaces.catalogue.loading import variable_prefixes  # reads files
 
     return [one for one in ASKED if any(name.startswith(variable_prefixes(one)) for name in names)]
@@ -180,7 +181,7 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
 def _of_a_run(
     mpi: MpiInstallation, asked: Workload, pinned: Mapping[str, str], guards: Sequence[str]
 ) -> _Answer:
-    """What the header of a run of the default tells, the shortest that there is."""
+    """Returns the versions in the header of a minimal run of the default."""
     from commtune.wiring.benchmark_setup import prepare_benchmark  # `doctor` measures nothing
 
     name = f"versions-{uuid.uuid4().hex[:8]}"
@@ -194,14 +195,14 @@ def _of_a_run(
     with tempfile.TemporaryDirectory(prefix="commtune-") as folder:
         try:
             benchmark = prepare_benchmark(mpi, pinned, (), workload, Path(folder), guards)
-            # Once more where it fails: with other versions the same campaign is another question.
+            # Repeated if it fails: without the versions the campaign's space would be another one.
             for number in (1, 2):
                 request = RunRequest(f"{name}-{number}", DEFAULT, workload, _SHORT)
                 result = benchmark.measure(request, _LIMIT_S)
                 if result.header is not None:
                     break
         except CommtuneError as error:
-            said = error.message.splitlines()[0].rstrip(":")  # what a tool said comes below it
+            said = error.message.splitlines()[0].rstrip(":")  # without the output of tools
             return _Answer(why=said, failed=True)
     if result.header is None:
         return _Answer(why=f"a run of the default fails: {result.outcome}", failed=True)

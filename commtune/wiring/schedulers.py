@@ -1,4 +1,4 @@
-"""The adapters of each scheduler that jobs may go to."""
+"""Chooses the adapters for Slurm or PBS."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from commtune.cluster.slurm.site import describe_site as describe_slurm
 from commtune.errors import MissingComponent
 from commtune.model import JobScheduler
 
-#: What to look at where no run works.
+#: Hints for a campaign in which no run works.
 LOOK_AT = {
     JobScheduler.SLURM: "look at 'slurm:' in the campaign file: 'mpi' (pmi2 for MPICH, pmix for "
     "Open MPI; 'srun --mpi=list'), 'modules', 'before'\n"
@@ -39,10 +39,10 @@ LOOK_AT = {
 def scheduler_of(
     kind: JobScheduler, *, keeps_accounts: bool = True, timeout_s: float = 60.0
 ) -> Scheduler:
-    """The scheduler, asked from where we are.
+    """Returns the scheduler, for commands from this machine.
 
     Args:
-        keeps_accounts: whether Slurm has accounts to ask.
+        keeps_accounts: whether Slurm has accounting.
         timeout_s: seconds that a call may take.
     """
     if kind is JobScheduler.PBS:
@@ -55,11 +55,11 @@ def scheduler_of(
 def with_shared_answers(
     scheduler: Scheduler, folder: Path, cluster: str, period_s: float
 ) -> Scheduler:
-    """The scheduler as many controllers may ask it: with Slurm, once for all of a user's.
+    """Returns the scheduler; with Slurm, all controllers of a user share its answers.
 
     Args:
-        folder: for files of all campaigns.
-        period_s: how long an answer will do, seconds.
+        folder: where campaigns share Slurm's answers.
+        period_s: seconds for which an answer is valid.
     """
     if isinstance(scheduler, SlurmScheduler):
         queue, accounts = (
@@ -70,7 +70,7 @@ def with_shared_answers(
 
 
 def failed_nodes_of(scheduler: Scheduler) -> Callable[[Sequence[str]], Collection[str]]:
-    """Which of a job's nodes PBS calls failed, where runs failed; Slurm ends such a job."""
+    """Returns a function that asks PBS for failed nodes; none with Slurm, which ends such jobs."""
 
     def ask(nodes: Sequence[str]) -> Collection[str]:
         try:
@@ -86,7 +86,7 @@ def launcher_of(kind: JobScheduler) -> StepLauncher:
 
 
 def allocation_here(kind: JobScheduler) -> Allocation | None:
-    """The job in which runs are steps, if we are in one: on PBS, only of ``commtune submit``."""
+    """Returns the job that we run in, if any; with PBS, only a job of ``commtune submit``."""
     if kind is JobScheduler.SLURM:
         return find_allocation(os.environ, time.time)
     if KEY_VARIABLE not in os.environ:
@@ -97,18 +97,18 @@ def allocation_here(kind: JobScheduler) -> Allocation | None:
 
 
 def topology_here(kind: JobScheduler, allocation: Allocation, known: Topology) -> Topology:
-    """Where the nodes of the job that we are in stand, as far as anybody knows."""
+    """Returns the positions of our job's nodes, as far as they are known."""
     return topology_of(allocation, known) if kind is JobScheduler.SLURM else known
 
 
 def describe_site(kind: JobScheduler, environment: Mapping[str, str], folder: Path) -> Site:
-    """What the scheduler says of where we are.
+    """Describes the site by its scheduler.
 
     Args:
-        folder: for files of all campaigns.
+        folder: where campaigns share Slurm's answers.
 
     Raises:
-        MissingComponent: it is not here.
+        MissingComponent: the scheduler is not here.
         SchedulerFault: it gives no answer.
     """
     if kind is JobScheduler.SLURM:

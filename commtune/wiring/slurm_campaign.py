@@ -1,4 +1,4 @@
-"""Builds the objects of a campaign on Slurm: jobs from a login node, steps in an allocation."""
+"""Builds a campaign on Slurm or PBS: as jobs from a login node, or as steps in an allocation."""
 
 from __future__ import annotations
 
@@ -70,15 +70,15 @@ from commtune.wiring.schedulers import (
 from commtune.wiring.submitted_files import COPIES
 from commtune.wiring.user_folders import Folders
 
-#: What the end of a campaign takes of its nodes' time, seconds.
+#: Seconds of an allocation that ending the campaign takes.
 _ENDING_S = 3.0
-#: Configurations in a script that is only shown.
+#: Configurations in an example script.
 _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
 class SlurmCampaign:
-    """A campaign on Slurm, with what both ways share."""
+    """A campaign on Slurm or PBS, with what jobs and steps have in common."""
 
     spec: CampaignSpec
     request: JobRequest
@@ -87,13 +87,13 @@ class SlurmCampaign:
     site: Site
     folder: Path  # the campaign's; record files are in ``runs``, jobs in ``jobs``
     allocation: Allocation | None
-    #: Of the allocation that ``commtune submit`` made and we run in; else empty.
+    #: Key of the allocation of ``commtune submit`` that we run in; else empty.
     key: str = ""
     say: Callable[[str], None] = lambda _: None
 
     @property
     def follows_allocation(self) -> bool:
-        """Whether our job waited for another allocation of the campaign, or was requeued."""
+        """Whether our job succeeds another allocation of the campaign, or was requeued."""
         return bool(os.environ.get(AFTER_VARIABLE)) or (
             bool(self.key) and os.environ.get("SLURM_RESTART_COUNT", "0") != "0"
         )
@@ -116,7 +116,7 @@ class SlurmCampaign:
 
     @property
     def _backoff(self) -> PollBackoff:
-        # The campaign's seed is the same for most campaigns.
+        # Not the campaign's seed, which is the same for most campaigns.
         return PollBackoff(random.SystemRandom().getrandbits(32), shortest_s=self.request.poll_s)
 
     @property
@@ -133,12 +133,12 @@ class SlurmCampaign:
 
     @property
     def _guards(self) -> dict[str, str]:
-        """Variables that pass unchanged from where the campaign was started, if set there."""
+        """The protected variables that were set where the campaign was started."""
         return guards_here(self.spec.protected_variables)
 
     @property
     def _variables(self) -> dict[str, str]:
-        """Variables of every run: guards that are set, the MPI's own, and pinned ones."""
+        """Variables of every run: protected ones that are set, the MPI's own, and pinned ones."""
         return {**self._guards, **self.mpi.environment, **self.spec.plan.space.pinned}
 
     def batches(self, book: JobBook, alive: Callable[[], None]) -> BlockJobs:
@@ -190,10 +190,10 @@ class SlurmCampaign:
         )
 
     def steps(self, chain: AllocationChain | None) -> Steps:
-        """Runs as steps of the allocation that we are in.
+        """Returns the benchmark that makes runs as steps of our allocation.
 
         Args:
-            chain: asks for the next allocation, where ``commtune submit`` made this one.
+            chain: submits the next allocation, if this one is of ``commtune submit``.
         """
         allocation = self.allocation
         if allocation is None:
@@ -205,7 +205,7 @@ class SlurmCampaign:
                 hint="'commtune submit' requests what the campaign needs",
             )
         program = self.program
-        # In a job of ours modules have made PATH; in an allocation of the user's, their shell.
+        # In our own job, modules have set PATH; in a user's allocation, their shell has.
         if isinstance(program, CommandProgram) and not self.key:
             program = replace(program, path=command_path(os.environ, self.mpi))
         base = dict(os.environ)
@@ -249,14 +249,14 @@ class SlurmCampaign:
         )
 
     def further_runs(self, store: Store, campaign_id: int) -> BlockJobs | Steps:
-        """What makes further runs of it: steps of the allocation that we are in, else jobs."""
+        """Returns what makes further runs: steps of our allocation if we are in one, else jobs."""
         if self.allocation is not None:
             return self.steps(None)
         book = store.job_book(campaign_id)
         return self.batches(book, alive=partial(store.touch, campaign_id))
 
     def unstored_steps(self, watched: Sequence[str], folder: Path) -> Steps:
-        """Runs as steps of our allocation, stored nowhere; its nodes must see ``folder``, too."""
+        """Returns steps whose runs are not stored; all nodes must share ``folder``."""
         program = watching_program(self.program, watched)
         return replace(self, program=program, folder=folder).steps(None)
 
@@ -275,13 +275,13 @@ class SlurmCampaign:
         )
 
     def example_script(self, db: str | None, *, block: bool) -> str:
-        """The script that would be submitted: of an allocation, or of the job of one block."""
+        """Returns the script that would be submitted, for an allocation or for a block."""
         if block:
             return self._example_block()
         return self.allocation_script(database_url(db)).render("0" * 16)
 
     def _example_block(self) -> str:
-        """The script of a block as it may come: the default, and the first configurations."""
+        """Returns the script of a likely block: the default and the first configurations."""
         plan = self.spec.plan
         some = islice(plan.space.configurations(), _EXAMPLES)
         requests = [
@@ -294,11 +294,11 @@ class SlurmCampaign:
         return self.scripts().block(folder, requests, limit_s, time_s)
 
     def test_script(self, script: str) -> str:
-        """What ``sbatch --test-only`` says of a script.
+        """Returns what ``sbatch --test-only`` prints for a script.
 
         Raises:
             EnvironmentFault: there is no sbatch here.
-            SlurmFault: Slurm would not take it.
+            SlurmFault: Slurm would refuse it.
         """
         scheduler = self.scheduler
         if not isinstance(scheduler, SlurmScheduler):
@@ -317,8 +317,8 @@ class SlurmCampaign:
                 ) from error
 
     def allocation_script(self, database: str) -> AllocationScript:
-        """The script of an allocation; ``database`` is where its controller finds the campaign."""
-        # The request knows more than the file: which nodes are left out as of another kind.
+        """Returns the script of an allocation; ``database`` is the URL for its controller."""
+        # Our request also excludes nodes of other kinds, unlike that of the file.
         return allocation_script(replace(self.spec, slurm=self.request), self.folder, database)
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
@@ -326,7 +326,7 @@ class SlurmCampaign:
         return AllocationChain(script, book, submitter, self._failed_nodes, time.time)
 
     def left_s(self, book: JobBook) -> Callable[[], float]:
-        """Seconds of its nodes that the campaign may still use in this allocation."""
+        """Returns a function for the seconds of this allocation that the node-hours leave."""
         limit, allocation = self.spec.plan.budget.node_hours, self.allocation
 
         def left() -> float:
@@ -338,7 +338,7 @@ class SlurmCampaign:
         return left
 
     def what(self) -> dict[str, Any]:
-        """What stands in the place of a machine: results on other nodes of it compare."""
+        """Returns what identifies the cluster: results on any of its nodes are comparable."""
         request, system, jobs = self.request, self.spec.system, self._described
         return {
             "cluster": self.site.name,
@@ -349,13 +349,13 @@ class SlurmCampaign:
 
     @property
     def _failed_nodes(self) -> FailedNodes:
-        # qsub has no word for nodes that a job is to do without.
+        # qsub has no option to exclude nodes.
         most = None if self.kind is JobScheduler.PBS else MOST_FAILURES
         return FailedNodes(self.folder / "failed-nodes.json", self.say, most)
 
     @property
     def copies(self) -> Path:
-        """Where the campaign's files are kept as they were when it was submitted."""
+        """The file with copies of the campaign's files as they were at submission."""
         return self.folder / COPIES
 
     @property
@@ -368,7 +368,7 @@ class SlurmCampaign:
 
     @property
     def nodes(self) -> int:
-        """Nodes of a job, an aggressor's with them."""
+        """The number of nodes of a job, including an aggressor's."""
         return request_with_aggressor(self.request, self.spec.plan.aggressor).nodes
 
     @property

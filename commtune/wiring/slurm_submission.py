@@ -1,4 +1,4 @@
-"""A campaign and Slurm: submit it, go on with it, look at it, end it."""
+"""Submits, continues, inspects and cancels campaigns on Slurm or PBS."""
 
 from __future__ import annotations
 
@@ -45,11 +45,11 @@ from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.submitted_files import store_copies
 from commtune.wiring.user_folders import Folders
 
-#: How far the clocks of a cluster's machines may differ, seconds.
+#: Seconds by which the clocks of a cluster's machines may differ.
 _CLOCKS_S = 60.0
-#: Seconds that Slurm may take to answer where the answer is nice to have.
+#: Time limit of a scheduler's optional answers, seconds.
 _ANSWER_S = 10.0
-#: Wall seconds that a run takes at least: starting a step and an MPI.
+#: The shortest wall time of a run, seconds: to start a step and an MPI.
 _SHORTEST_RUN_S = 0.05
 
 
@@ -60,15 +60,16 @@ def prepare_slurm_campaign(
     *,
     again: bool = False,
 ) -> SlurmCampaign:
-    """A campaign on Slurm from where we are, a login node or an allocation; builds its benchmark.
+    """Prepares a campaign from this login node or allocation; builds its benchmark.
 
     Args:
-        again: what it measured is measured again, so its file has to stay as it is.
+        again: whether stored results are only measured again; then hints to change the campaign
+            file are left out.
 
     Raises:
         UserError: its file has no 'slurm'.
-        CampaignError: its node-hours can't decide anything.
-        EnvironmentFault: there is no Slurm here, or it doesn't answer.
+        CampaignError: its node-hours are too few to decide anything.
+        EnvironmentFault: the scheduler isn't here, or doesn't answer.
     """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
     if spec.slurm is None:
@@ -89,7 +90,7 @@ def prepare_slurm_campaign(
         say=say,
     )
     on = _with_nodes_of_one_kind(on) if is_slurm else on
-    if not on.key:  # ``submit`` said it
+    if not on.key:  # else ``submit`` has said it
         _say_what_node_hours_decide(on)
         if not again:
             _say_which_system_it_is(on)
@@ -97,7 +98,7 @@ def prepare_slurm_campaign(
 
 
 def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
-    """Keeps jobs to nodes of one kind, unless the user chose nodes; says what is chosen."""
+    """Restricts jobs to nodes of one kind, unless the user chose nodes; says which."""
     what = on.what()
     if what["constraint"] or on.request.reservation:
         return on
@@ -115,15 +116,15 @@ def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
 
 
 def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
-    """Says how long a run may take for the smallest confirmation, where node-hours are the limit.
+    """Says how long a run may take for the node-hours to suffice for the smallest confirmation.
 
     Raises:
-        CampaignError: no launch is that short.
+        CampaignError: no run is that short.
     """
     budget, runs = on.spec.plan.budget, 2 * FEWEST_BLOCKS
     given = budget.node_hours
     if given is None or budget.whole_s * on.nodes < 0.99 * 3600 * given:
-        return  # the times end it before
+        return  # the budget's times are the tighter limit
     longest_s = budget.confirmation_s / runs
     if longest_s < _SHORTEST_RUN_S:
         needed = given * _SHORTEST_RUN_S / longest_s
@@ -141,7 +142,7 @@ def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
 
 
 def _say_which_system_it_is(on: SlurmCampaign) -> None:
-    """Says that a description of it comes with commtune, where the file names none."""
+    """Says if commtune has a description of this system and the campaign file names none."""
     if on.spec.system is not None:
         return
     known = [load_system(name) for name in list_systems()]
@@ -152,7 +153,7 @@ def _say_which_system_it_is(on: SlurmCampaign) -> None:
 
 
 def _describe_site(spec: CampaignSpec, *, again: bool) -> Site:
-    """What the scheduler says of where we are; its silence is told in words of the campaign."""
+    """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
     kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
         return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
@@ -179,10 +180,10 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 
     Raises:
-        UserError: one is there already.
+        UserError: the campaign has one in the queue already.
         CampaignChanged: the stored campaign of this name asks another question.
-        CampaignLocked: a controller works on it, not in a job that ``submit`` made.
-        EnvironmentFault: Slurm takes no job.
+        CampaignLocked: a controller outside of jobs of ``submit`` works on it.
+        EnvironmentFault: the scheduler accepts no job.
     """
     store = Store(opened, say=on.say)
     campaign_id = store.open_campaign(slurm_record(on)).id
@@ -201,10 +202,10 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
 
 
 def _dead_holder(store: Store, campaign_id: int, jobs: Sequence[JobRecord]) -> str:
-    """Number of an allocation that is over and whose controller still holds the campaign's lock.
+    """Returns the number of a finished allocation whose controller still holds the lock.
 
-    It died on another machine, where nobody sees that. Empty where nobody holds the lock; raises
-    ``CampaignLocked`` where somebody else does, and may live.
+    It died on another machine, so that only the scheduler knows. Empty if nobody holds the lock;
+    raises ``CampaignLocked`` if another controller does, which may live.
     """
     owner = LockOwner.current()
     try:
@@ -233,11 +234,11 @@ def in_allocation(
     finish: Callable[[], None],
     at_last: Callable[[Callable[[], None]], object],
 ) -> Iterator[Steps]:
-    """Steps of this allocation, with the next one asked for in time.
+    """Yields the steps of this allocation; submits its successor in time.
 
     Args:
-        finish: notes the end of the campaign.
-        at_last: takes what is to be called when all is stored and the campaign is unlocked.
+        finish: records the end of the campaign.
+        at_last: registers a function to call once everything is stored and unlocked.
     """
     if on.allocation is None or not on.key:
         yield on.steps(None)
@@ -256,9 +257,9 @@ def in_allocation(
         chain.ended(on.key, on.allocation, is_done=not goes_on, interrupted=interrupted)
         if goes_on:
             at_last(partial(chain.go_on, on.allocation))
-            # What is added last is called first: whose job is requeued is ended by Slurm, too.
+            # Registered last and so called first: Slurm signals the process that it requeues.
             at_last(ignore_interrupts)
-    # In this order: if we are killed in between, the next one does what is left to do.
+    # In this order: if we are killed in between, the successor does the rest.
     finish()
     chain.take_back(on.key)
 
@@ -266,9 +267,9 @@ def in_allocation(
 def cancel_campaign(
     campaign_id: int, kind: JobScheduler, folder: Path, opened: Database
 ) -> Cancelled:
-    """Ends what of a campaign is with a scheduler; a ``SchedulerFault`` if that does not answer.
+    """Cancels a campaign's jobs; raises a ``SchedulerFault`` if the scheduler doesn't answer.
 
-    Its controller is told first: it could submit another job behind our back.
+    Its controller is told first, as it might submit another job meanwhile.
 
     Args:
         folder: the campaign's.
@@ -287,7 +288,7 @@ def cancel_campaign(
 
 
 def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:
-    """The same where the database can't be read: folders of jobs tell which are the campaign's.
+    """Cancels a campaign's jobs by their folders, if the database can't be read.
 
     Args:
         folder: the campaign's.
@@ -301,11 +302,11 @@ def cancel_by_folder(folder: Path, fault: DatabaseFault) -> Cancelled:
 
 
 def _kind_of_scripts(jobs: Path) -> JobScheduler:
-    """Where the jobs in a campaign's folder went, by their scripts."""
+    """Returns the scheduler of the jobs in a campaign's folder, by their scripts."""
     is_pbs = any("\n#PBS " in read_start(script) for script in jobs.glob("*/script.sh"))
     return JobScheduler.PBS if is_pbs else JobScheduler.SLURM
 
 
 def jobs_now(kind: JobScheduler, jobs: Collection[JobRecord]) -> dict[str, JobRecord]:
-    """Jobs as the scheduler describes them now, by key; nothing where it can't be asked."""
+    """Returns jobs as the scheduler describes them now, by key; none if it gives no answer."""
     return refresh_jobs(jobs, scheduler_of(kind, timeout_s=_ANSWER_S))

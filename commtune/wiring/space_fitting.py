@@ -1,4 +1,4 @@
-"""Which space goes with which library and version, and a campaign with what this machine has."""
+"""Fits the space of a campaign to the libraries, versions and variables of this machine."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from commtune.wiring.library_versions import begun_campaign, with_versions
 if TYPE_CHECKING:  # `init` and `doctor` read no campaign file
     from commtune.campaign.loading import CampaignSpec
 
-#: Backends that give MPI pointers to GPU memory; the others copy to the host first.
+#: Backends that pass pointers to GPU memory to MPI; the others copy to the host first.
 _GIVEN_DEVICE_MEMORY = (Backend.MPI_DEVICE, Backend.PYTHON_DEVICE)
 
 
 def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_HOST) -> str:
-    """The name of the search space for a backend on one machine, an MPI and an operation.
+    """Returns the name of the preset space for a backend, an MPI and an operation.
 
     Raises:
         MissingComponent: there is nothing to build the backend with.
@@ -35,10 +35,10 @@ def preset_for(mpi: MpiInstallation, operation: str, backend: str = Backend.MPI_
 
 
 def preset_begun_with(url: str, name: str, chosen: str) -> str:
-    """The preset that the stored campaign of this name was begun with, else the one chosen now.
+    """Returns the preset that the stored campaign of this name began with, or else ``chosen``.
 
-    What fits a library may change with a version of commtune; a campaign that goes on keeps its
-    space. One that was begun with a file, or for another library, is no such campaign.
+    A new version of commtune may choose another preset, but a continued campaign keeps its own.
+    Campaigns with a space file, or for another library, don't count.
     """
     stored = begun_campaign(url, name)
     begun = stored.space.get("name", "") if stored else chosen
@@ -58,10 +58,10 @@ def _fitting_presets(libraries: Mapping[str, str], operation: str, backend: str)
 def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
     """Refuses a campaign whose space was made for another library than the one found.
 
-    Of its version, ``fit_campaign`` speaks: that of UCX is known only once it was asked.
+    ``fit_campaign`` checks the version, as that of UCX is found by a run.
 
     Raises:
-        CampaignError: with the place in its file, and the space that would fit.
+        CampaignError: with the line of its file, and the space that would fit.
         MissingComponent: there is nothing to build the backend with.
     """
     space, backend = spec.plan.space, spec.plan.workload.backend
@@ -91,7 +91,7 @@ def _check_library(spec: CampaignSpec, mpi: MpiInstallation) -> None:
 
 
 def _found(space: Space, backend: str, mpi: MpiInstallation) -> Mapping[str, str]:
-    """As ``libraries_of``; what is missing doesn't matter where no library would fit the space."""
+    """As ``libraries_of``, but a missing toolchain is no error if the space can't fit anyway."""
     try:
         return libraries_of(backend, mpi)
     except MissingComponent:
@@ -106,19 +106,20 @@ def fit_campaign(
     begun: Callable[[], Mapping[str, str] | None] = lambda: None,
     protected: Mapping[str, str] | None = None,
 ) -> CampaignSpec:
-    """The campaign with its space cut to what this machine has, and what is to say of it.
+    """Returns the campaign with its space cut to what this machine has, and remarks on that.
 
-    The last steps after ``campaign.loading``. What is measured and stored is the cut space.
-    Fitting it again changes nothing.
+    The last step after ``campaign.loading``: the cut space is measured and stored. Fitting it
+    again changes nothing.
 
     Args:
-        begun: tells the versions that a stored campaign was cut to, for one that may go on.
-        protected: protected variables with their values; those of this environment by default.
+        begun: returns the versions that the stored campaign was cut to, if there is one.
+        protected: protected variables with their values; by default those of this environment.
 
     Raises:
-        CampaignError: it pins what this environment protects; or as ``_check_library``.
+        CampaignError: it pins a variable that this environment protects; or as
+            ``_check_library``.
         MissingComponent: as ``_check_library``.
-        UserError: versions that were given can't be read.
+        UserError: the versions that the environment gives can't be read.
     """
     if spec.is_fitted:
         return spec
@@ -135,13 +136,13 @@ def fit_campaign(
 
 
 def cut_to_versions(spec: CampaignSpec, versions: Mapping[str, str]) -> CampaignSpec:
-    """The campaign with its space cut to versions of libraries, and what is to say of that."""
+    """Returns the campaign with its space cut to versions of libraries, and remarks on that."""
     space, said = cut_space_to_versions(spec.plan.space, versions)
     return spec.with_space(space, said, "the version found does not read it")
 
 
 def library_words(backend: str, mpi: MpiInstallation) -> str:
-    """The library that a backend communicates by: ``openmpi 4.1.6``, ``nccl 2.28.9``."""
+    """Returns the library that a backend communicates by: ``openmpi 4.1.6``, ``nccl 2.28.9``."""
     if backend == Backend.XCCL:
         ((name, version),) = libraries_of(backend, mpi).items()
         return f"{name} {version}"
@@ -164,7 +165,7 @@ def _other_spaces(spec: CampaignSpec, fitting: Sequence[str]) -> str:
 
 
 def _key(spec: CampaignSpec, name: str) -> str:
-    """What stands before a value, with a blank: a key of the campaign file, or else a flag."""
+    """Returns the prefix of a value: the key of the campaign file, or else the CLI option."""
     return f"{name}: " if spec.file is not None else f"--{name} "
 
 
@@ -180,11 +181,11 @@ def _version_warning(space: Space, version: str) -> str:
 def _fit_to_environment(
     spec: CampaignSpec, protected: Mapping[str, str] | None = None
 ) -> CampaignSpec:
-    """The campaign as it can be run here; raises ``CampaignError`` if its pins are protected."""
+    """Removes protected variables from the space; a ``CampaignError`` if it pins any of them."""
     from commtune.campaign.protected_spaces import apply_protected  # as above
 
     if protected is None:
-        # Those that the nodes of a job alone have don't cut its space, but bind its runs as well.
+        # Variables that only a job's nodes protect don't cut the space, but bind its pins.
         bound = protected_settings(spec.protected_variables, os.environ)
         check_pins(spec.plan.space.pinned, bound, spec.file)
         protected = guards_here(spec.protected_variables)

@@ -1,4 +1,4 @@
-"""Copies of a campaign's files, as they were when it was submitted: its jobs go on with them."""
+"""Keeps copies of a campaign's files as they were at submission, for its jobs."""
 
 from __future__ import annotations
 
@@ -9,17 +9,21 @@ from pathlib import Path
 from commtune.errors import EnvironmentFault
 from commtune.private_files import make_private_folder
 
-#: Names the file with the copies.
+#: Variable of a job with the path of the file with the copies.
 COPIES_VARIABLE = "COMMTUNE_CAMPAIGN_COPIES"
-#: That file's name, in the campaign's folder.
+#: The name of that file, in the campaign's folder.
 COPIES = "submitted.json"
 
 
 def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
-    """Keeps the files of a campaign as they are now, for its jobs.
+    """Stores copies of a campaign's files, for its jobs.
+
+    Args:
+        file: where to store them.
+        texts: contents of the campaign's files by path.
 
     Raises:
-        EnvironmentFault: that can't be written.
+        EnvironmentFault: the file can't be written.
     """
     plain = {name: text.decode(errors="surrogateescape") for name, text in texts.items()}
     part = file.with_suffix(".part")
@@ -35,7 +39,7 @@ def store_copies(file: Path, texts: Mapping[str, bytes]) -> None:
 
 
 def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:
-    """The copies that this job measures by; ``None`` where ``submit`` didn't make it.
+    """Returns the copies that this job uses; ``None`` if it isn't a job of ``submit``.
 
     Raises:
         EnvironmentFault: they can't be read.
@@ -45,7 +49,7 @@ def given_copies(environment: Mapping[str, str]) -> dict[str, bytes] | None:
 
 
 def edited_files(file: Path) -> list[str]:
-    """The files that are no longer as their copies in ``file``; none where there are no copies."""
+    """Returns the files that differ from their copies in ``file``; none if there are no copies."""
     try:
         copies = _read_copies(file)
     except EnvironmentFault:

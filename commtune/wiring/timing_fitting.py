@@ -1,7 +1,7 @@
-"""The way in which operations are timed, of a campaign whose user named none.
+"""Chooses how a campaign times operations, if its user named no way.
 
-NCCL and RCCL can be timed one by one, in batches and as graphs. What launches of the default
-differ by is what hides a speedup, so the campaign takes the way in which they differ least.
+Operations of NCCL and RCCL can be timed one by one, in batches and as graphs. Differences between
+launches of the default hide speedups, so the campaign uses the way with the smallest ones.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from commtune.model import BATCHED, Outcome, RunResult, Timing
 
 #: Launches of the default in each way.
 _LAUNCHES = 4
-#: Chance lets two standard deviations of so many launches differ by more in 5 % (F test).
+#: Two standard deviations of so many launches have a smaller ratio by chance in 5 % (F test).
 _CLEARLY = 1 / 3.05
-#: Operations of a batch, at all sizes: as many of these as let a run take twice as long at most.
+#: Operations of a batch: the largest of these with which a run takes at most twice as long.
 _BATCHES = (100, 50, DEFAULT_BATCH)
-#: What the choice may take of the search.
+#: The share of the search's time that the choice may take.
 _MOST_OF_SEARCH = 0.25
 
 
 def lacks_timing(spec: CampaignSpec) -> bool:
-    """Whether a campaign can be timed in several ways, on this machine, and names none."""
+    """Whether a campaign on this machine names no way of timing, and has a choice."""
     if spec.timing_named or spec.slurm is not None or spec.plan.workload.own is not None:
         return False
     try:
@@ -45,15 +45,15 @@ def choose_timing(
     measure: Callable[[Timing], RunResult],
     say: Callable[[str], None] = lambda _: None,
 ) -> tuple[CampaignSpec, list[RunResult]]:
-    """The campaign with the way of timing in which launches of the default differ least.
+    """Returns the campaign with the way of timing in which launches of the default differ least.
 
-    It stays as it is where that can't be told. Also returns the launches in that way.
+    If that is unclear, the timing stays as it is. Also returns the launches in that way.
 
     Args:
-        usual: a good run of the default, timed as the plan says.
+        usual: a good run of the default, with the plan's timing.
         search_s: wall seconds of the search.
-        measure: a run of the default.
-        say: is told what takes how long.
+        measure: runs the default with a timing.
+        say: tells a person how long that takes.
     """
     one_by_one = spec.plan.timing
     most = _most_operations(one_by_one, usual)
@@ -87,14 +87,13 @@ def choose_timing(
 
 
 def with_choice(spec: CampaignSpec, timing: Timing, choice: TimingChoice) -> CampaignSpec:
-    """The campaign, timed in a way that was chosen; its remarks say why."""
+    """Returns the campaign with the chosen timing, and a remark that explains it."""
     spec = replace(spec.with_plan(timing=timing), timing_choice=choice)
     return spec.with_remarks([f"note: {choice.said}"])
 
 
 def find_spread(runs: Sequence[RunResult]) -> float:
-    """By how much the times of runs differ: the standard deviation of their logarithms, as a
-    median over the sizes."""
+    """Returns the standard deviation of the logarithms of runs' times, as a median over sizes."""
     by_size: dict[int, list[float]] = {}
     for run in runs:
         for measured in run.measurements:
@@ -108,7 +107,7 @@ def _ways(one_by_one: Timing, batch: int) -> tuple[Timing, ...]:
 
 
 def _most_operations(timing: Timing, usual: RunResult) -> float:
-    """Operations of a batch with which measuring takes as long as a whole run does without."""
+    """Returns the operations of a batch with which measuring takes as long as a run without."""
     samples = timing.warmup + timing.min_samples
     once_s = math.fsum(measured.median_s for measured in usual.measurements)
     return usual.wall_s / (samples * once_s)

@@ -1,4 +1,4 @@
-"""Where a user's data and built benchmarks are."""
+"""The folders of a user's data and built benchmarks."""
 
 from __future__ import annotations
 

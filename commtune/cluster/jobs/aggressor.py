@@ -1,4 +1,4 @@
-"""An aggressor beside runs: on nodes of its own in the same job, while each of them is timed."""
+"""Runs an aggressor, background traffic on nodes of its own in the same job, beside each run."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ from commtune.slurm_templates.launch_command import launch_words
 from commtune.slurm_templates.rendering import Step
 from commtune.systems.schema import System
 
-#: Seconds that it may take to begin: srun, the library's start, the first messages.
+#: Seconds that an aggressor may take to start: srun, initialization of MPI, the first messages.
 _BEGINS_S = 60
-#: Seconds that its end may take: asked by a file, by a signal, killed.
+#: Seconds that it may take to end: by its stop file, then SIGTERM, then SIGKILL.
 _ENDS_S = 20.0
 
 
 @dataclass(frozen=True)
 class AggressorFiles:
-    output: Path  # what it printed, and how long it was there
+    output: Path  # what it printed; the last line says how long it was there
 
     @classmethod
     def of_step(cls, output: str | Path) -> AggressorFiles:
-        """The files beside a step of a job that prints to this file; see ``Step.beside``."""
+        """Returns the files beside the job step that prints to this file; see ``Step.beside``."""
         return cls(Path(f"{output}.beside"))
 
     @classmethod
     def of_run(cls, folder: Path, run_id: str) -> AggressorFiles:
-        """The files beside a run in an allocation, where records are in this folder."""
+        """Returns the files beside a run in an allocation; ``folder`` is that of the records."""
         return cls(folder / "beside" / f"{run_id}.out")
 
     @property
@@ -47,16 +47,17 @@ class AggressorFiles:
 
 @dataclass(frozen=True)
 class AggressorLaunch:
-    """An aggressor beside each run of a campaign."""
+    """Everything that is needed to start an aggressor beside each run of a campaign."""
 
-    #: Seconds that a launcher may take longer for it.
+    #: Seconds by which an aggressor may lengthen a launch.
     grace_s: ClassVar[float] = _BEGINS_S + _ENDS_S
-    #: What it usually takes of a job beside each run, seconds.
+    #: Seconds by which it usually lengthens a run in a job.
     around_a_run_s: ClassVar[float] = 10.0
 
     aggressor: Aggressor
     system: System | None
-    #: The campaign's: its nodes are the first ones of a job, the aggressor's follow.
+    #: The request for the campaign's runs. They have the first nodes of a job, the aggressor the
+    #: following ones.
     job_request: JobRequest
     #: libraries, mpi_launcher: as for ``launch_words``.
     libraries: Collection[str]
@@ -68,8 +69,8 @@ class AggressorLaunch:
     read: Callable[[Path], Mapping[str, float]]
 
     def command(self, place: AggressorFiles, run_id: str, limit_s: float) -> Command:
-        """What starts it beside a run that may take ``limit_s`` seconds."""
-        # Longer than all that the run can take; whatever happens, it is not there for ever.
+        """Returns the command of the aggressor for a run that may take ``limit_s`` seconds."""
+        # The program's own limit is longer than any run, and ends it if nothing else does.
         longest_s = limit_s + _BEGINS_S + 2 * _ENDS_S
         program = self.arguments(
             place.records, run_id, longest_s=longest_s, stop_file=place.stop_file
@@ -85,13 +86,14 @@ class AggressorLaunch:
         return Command(words, self.sign, str(place.stop_file), _BEGINS_S)
 
     def joined(self, step: Step, run_id: str) -> Step:
+        """Returns the step with the aggressor beside it."""
         return replace(
             step,
             beside=self.command(AggressorFiles.of_step(step.output), run_id, step.time_limit_s),
         )
 
     def _own_request(self) -> JobRequest:
-        """The request for its nodes and ranks; bound only where runs have as many ranks."""
+        """Returns the request for its nodes, without the runs' binding if its ranks differ."""
         ranks = self.aggressor.ranks_per_node
         alike = ranks == self.job_request.ranks_per_node
         return replace(
@@ -106,9 +108,10 @@ class AggressorLaunch:
         return Presence.read(read_tail(place.output))
 
     def checked(self, result: RunResult, place: AggressorFiles) -> RunResult:
-        """The result of a run that is over, with what was done beside it.
+        """Returns the result of a finished run, with the traffic beside it in its header.
 
-        A run without traffic beside it answers another question: it is lost, whatever it measured.
+        A run that had no traffic beside it, or not to its end, isn't comparable to the others: it
+        becomes INTERRUPTED, whatever it measured.
         """
         there = self.presence(place)
         if there.was_there:
@@ -127,6 +130,7 @@ class AggressorLaunch:
 
 
 def request_with_aggressor(job_request: JobRequest, aggressor: Aggressor | None) -> JobRequest:
+    """Returns the request for a job that has room for the runs and the aggressor."""
     if aggressor is None:
         return job_request
     return replace(

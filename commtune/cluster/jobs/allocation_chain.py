@@ -1,10 +1,10 @@
-"""Allocations of a campaign, one after the other: each asks for the next before it is over.
+"""Runs a campaign in a chain of allocations: each submits its successor before it ends.
 
-The next is asked for once a run of this one went well, so that a campaign that can't work doesn't
-go on for ever, and waits for this one's end. A campaign that is done cancels what waits.
+The successor depends on this allocation's end. It is submitted after the first successful run, so
+that a campaign that can't work doesn't resubmit itself for ever. A finished campaign cancels it.
 
-As long as the scheduler doesn't take the next one (a user may have one job only, say), this one
-may be requeued: at its end, or by the scheduler when a node dies.
+While the scheduler refuses the successor (some sites allow a user only one job), this allocation
+may be requeued instead: at its end, or by the scheduler when a node fails.
 """
 
 from __future__ import annotations
@@ -37,36 +37,39 @@ from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
 
-#: Seconds before an allocation's end at which its controller is told.
+#: Seconds before an allocation's end at which its controller is signalled.
 _WARN_S = 30
-#: Variables of ours, and of where things are, that a controller in a job needs as well.
+#: Variables of the submitting environment that the controller in the job needs as well.
 _PASSED = ("COMMTUNE_DB_WAIT", "COMMTUNE_MPI_PATH", "XDG_CACHE_HOME", "XDG_DATA_HOME")
 
 
 @dataclass(frozen=True)
 class AllocationScript:
+    """The contents of an allocation's job script, but for the job's key."""
+
     campaign: str
     system: System | None
     job_request: JobRequest
     command: tuple[str, ...]  # the controller and its arguments
-    folder: Path  # where jobs have their folders
-    database: str  # its URL, for the controller
+    folder: Path  # parent of the jobs' folders
+    database: str  # URL of the database, for the controller
     time_s: float  # length of the allocation, seconds
-    #: Variables of the controller, and of all runs below it.
+    #: Variables of the controller, which its runs inherit.
     environment: Mapping[str, str] = field(default_factory=dict)
 
     def render(self, key: str, after: str = "", exclude: Collection[str] = ()) -> str:
-        """The script of the job with this key.
+        """Returns the script of the job with this key.
 
         Args:
-            after: number of the job whose controller is dead when this one begins.
-            exclude: nodes to do without.
+            after: number of the predecessor, whose controller is dead when this job begins.
+            exclude: names of nodes that the job must not get.
 
         Raises:
-            UserError: a value can't be delivered, or the system doesn't allow such a job.
+            UserError: a value can't be quoted safely, or the system doesn't allow such a job.
         """
         passed = {name: os.environ[name] for name in _PASSED if name in os.environ}
-        # Slurm keeps scripts, and a server's URL may hold a password: that is in the job's folder.
+        # Slurm stores scripts where others may read them, and the URL of a server may hold a
+        # password. So the script names a private file in the job's folder that has the URL.
         database = (
             {"COMMTUNE_DB": self.database}
             if self.database.startswith("sqlite")
@@ -90,27 +93,29 @@ class AllocationScript:
 
 @dataclass
 class AllocationChain:
+    """The allocations of a campaign, for its controller in one of them and for ``submit``."""
+
     script: AllocationScript
     book: JobBook
     submitter: Submitter
     failed_nodes: FailedNodes
     clock: Callable[[], float]
     _own: str = field(default="", init=False)
-    _before: str = field(default="", init=False)  # number of the one before, until it is over
+    _before: str = field(default="", init=False)  # number of the predecessor, until it is over
     _next: TrackedJob | None = field(default=None, init=False)
-    _problem: str = field(default="", init=False)  # why the next one was not taken
+    _problem: str = field(default="", init=False)  # why the scheduler refused the successor
     _may_requeue: bool = field(default=False, init=False)
-    _over: JobRecord | None = field(default=None, init=False)  # this one, as it ended
+    _over: JobRecord | None = field(default=None, init=False)  # this allocation, as it ended
 
     def submit(self, *, after: str = "", is_over: bool = False) -> TrackedJob:
         """Submits an allocation; returns it, with its number.
 
         Args:
-            after: number of the job that it follows, and waits for unless that is over.
+            after: number of its predecessor; it depends on that one's end, unless ``is_over``.
 
         Raises:
-            EnvironmentFault: the scheduler doesn't take it now, or ever; or it may have taken it,
-                which ``alive`` finds out.
+            EnvironmentFault: the scheduler refuses it, for now or for good; or gave no clear
+                answer and may have accepted it, which ``alive`` finds out.
         """
         tracked = self._prepare(after)
         self.submitter.attempt(tracked, "" if is_over else after)
@@ -143,24 +148,24 @@ class AllocationChain:
         return tracked
 
     def alive(self, own: str = "") -> list[TrackedJob]:
-        """Allocations of the campaign that are in the queue, but for the one with this key.
+        """Returns the campaign's allocations in the queue, but for the one with this key.
 
-        Those that are over are closed in the book.
+        Closes those that are over in the job book.
 
         Raises:
-            SchedulerFault: nobody can tell now.
+            SchedulerFault: the scheduler gives no answer.
         """
         jobs = [job for job in self.book.open_jobs() if job.kind is JobKind.ALLOCATION]
         tracked_jobs = [TrackedJob(job, (), 0.0) for job in jobs if job.key != own]
         alive = [tracked for tracked in tracked_jobs if self._is_alive(tracked)]
         for tracked in tracked_jobs:
-            # One that has no number yet may be another controller's, which submits it right now.
+            # Another controller may be submitting one that has no number yet.
             if tracked not in alive and (tracked.job.number or own or not alive):
                 self._close(tracked)
         return alive
 
     def began(self, own: str, allocation: Allocation, after: str = "") -> None:
-        """Puts down that this allocation runs, and that earlier ones (``after``) are over."""
+        """Records that this allocation runs, and that its predecessor (``after``) is over."""
         self._own, self._before = own, after
         for job in self.book.open_jobs():
             if job.key == own:
@@ -177,16 +182,16 @@ class AllocationChain:
                 )
                 self.book.put_job(running)
         try:
-            # One that waits was made by a controller that died in this very job.
+            # A successor exists already if an earlier controller in this job died.
             self._next = next(iter(self._look_around()), None)
         except SchedulerFault as fault:
             self.submitter.say(f"{fault.message}; looking for further allocations later")
 
     def _look_around(self) -> list[TrackedJob]:
-        """Allocations that follow; looks at the one before until it is over."""
+        """Returns the successors in the queue; keeps the predecessor's record up to date."""
         alive, before = self.alive(self._own), self._before
         if before:
-            # The scheduler may take minutes to end it; until then it is no successor.
+            # The scheduler may take minutes to end it; till then the queue has it as well.
             parts = self.submitter.scheduler.poll([before]).parts(before)
             for part in parts:
                 self._look_at_nodes(part)
@@ -196,7 +201,7 @@ class AllocationChain:
         return [tracked for tracked in alive if tracked.job.number != before]
 
     def _correct(self, number: str, parts: Iterable[QueuedJob]) -> None:
-        """Takes the node-hours of the allocation before from the accounts, or from the queue."""
+        """Stores the predecessor's node-hours by the accounts, or else by the queue."""
         for job in self.book.all_jobs():
             if job.number == number and job.stage is JobStage.OVER:
                 for part in parts:
@@ -208,10 +213,10 @@ class AllocationChain:
                 self.book.put_job(job)
 
     def _used_before(self, job: JobRecord, allocation: Allocation) -> float:
-        """Node-hours of this job's earlier attempts, also of those that a dead node ended."""
+        """Returns the node-hours of this job's earlier attempts, those before it was requeued."""
         if job.started_at is None and not job.node_hours:
             return 0.0
-        before = allocation.began_at - 1  # accounts know whole seconds
+        before = allocation.began_at - 1  # the accounts have whole seconds
         return max(
             job.node_hours,
             sum_node_hours(
@@ -222,16 +227,16 @@ class AllocationChain:
         )
 
     def worked(self, allocation: Allocation) -> None:
-        """A run went well: the next allocation may wait for this one's end, or this one go on."""
+        """Submits the successor after a successful run; allows a requeue while it is refused."""
         if self._before:
-            with suppress(SchedulerFault):  # after the next run, then
+            with suppress(SchedulerFault):  # asked again after the next run
                 self._look_around()
         if self._next is not None and self._next.job.number:
             return
         self.submitter.cancel_request.check()
         try:
             if self._next is None:
-                # It may be there already: the scheduler took it and its answer was lost.
+                # It may be in the queue already, if the answer to its submission was lost.
                 there = self._look_around()
                 self._next = there[0] if there else self._prepare(allocation.number)
             self.submitter.attempt(self._next, allocation.number)
@@ -251,16 +256,16 @@ class AllocationChain:
             self.submitter.scheduler.let_requeue(allocation.number, allowed)
             self._may_requeue = allowed
         except SchedulerFault:
-            return  # after the next run, then
+            return  # tried again after the next run
 
     def ended(
         self, own: str, allocation: Allocation, *, is_done: bool = True, interrupted: bool = False
     ) -> None:
-        """Puts down what this allocation used.
+        """Records the end of this allocation, with its node-hours.
 
         Args:
             is_done: whether nothing is left to do that this job could continue with.
-            interrupted: whether somebody ended it: perhaps the scheduler, which requeues it.
+            interrupted: whether it was ended by a signal, perhaps by the scheduler to requeue it.
         """
         now = self.clock()
         for job in self.book.open_jobs():
@@ -282,9 +287,9 @@ class AllocationChain:
         return self._may_requeue and not (self._next and self._next.job.number)
 
     def go_on(self, allocation: Allocation) -> None:
-        """The time of this allocation is over, and all is stored: sees to it who continues.
+        """Hands over to the successor, or requeues this job, once its time is over.
 
-        The scheduler ends this very process where the job is requeued.
+        Call it last, when everything is stored: a requeue ends this process.
         """
         say, number = self.submitter.say, allocation.number
         if self._next is not None and self._next.job.number:
@@ -301,7 +306,7 @@ class AllocationChain:
             say(f"no job continues: {self._problem or 'no run of this one went well'}")
 
     def take_back(self, own: str) -> None:
-        """Cancels what waits; a job that runs all the same finds nothing to do."""
+        """Cancels the successors; one that starts all the same finds nothing to do."""
         try:
             there = self.alive(own)
             self.submitter.scheduler.cancel([tracked.job.number for tracked in there])
@@ -321,20 +326,20 @@ class AllocationChain:
         return any(not part.observed.state.is_over for part in parts)
 
     def _parts(self, tracked: TrackedJob) -> list[QueuedJob]:
-        """What the queue says of a job; another one may have its number now."""
+        """Returns the queue's entries of a job; another one may have its number now."""
         number = tracked.job.number
         parts = self.submitter.scheduler.poll([number]).parts(number) if number else ()
         return [part for part in parts if key_in(part.name) == tracked.job.key]
 
     def _look_at_nodes(self, job: QueuedJob) -> None:
-        """Notes which nodes an allocation lost, if they are still down."""
+        """Records the nodes whose failure ended an allocation, if they are still down."""
         if job.observed.state is not JobState.NODE_FAILURE or not key_in(job.name):
             return
         if down := self.submitter.scheduler.failed_nodes(expand_hosts(job.node_list)):
             self.failed_nodes.add_failure(job.number, down)
 
     def _close(self, tracked: TrackedJob) -> None:
-        """Puts down that an allocation is over, and what it used as far as anybody knows."""
+        """Records that an allocation is over, with its node-hours as far as they are known."""
         job, hours = tracked.job, tracked.job.node_hours
         attempts = self._accounts(job)
         ended_at = job.ended_at or (attempts[-1].ended_at if attempts else None)
@@ -343,7 +348,7 @@ class AllocationChain:
         self.book.put_job(tracked.update(stage=JobStage.OVER, ended_at=ended_at, node_hours=hours))
 
     def _accounts(self, job: JobRecord) -> list[AccountedJob]:
-        """All attempts of a job that the accounts know; none where they give no answer."""
+        """Returns all attempts of a job in the accounts; none where these give no answer."""
         if not job.number:
             return []
         try:
@@ -354,7 +359,7 @@ class AllocationChain:
 
 
 def _counted(job: JobRecord, part: QueuedJob) -> JobRecord:
-    """The record with what the queue says; so far, it has what was used until its own end."""
+    """Returns the record with the time between its controller's end and the job's end added."""
     known = replace(
         job,
         nodes=part.node_list or job.nodes,
@@ -369,5 +374,5 @@ def _counted(job: JobRecord, part: QueuedJob) -> JobRecord:
 
 
 def _waiting(job: JobRecord) -> JobRecord:
-    """The record of a job that may be requeued: its node-hours are those until it ended."""
+    """Returns the record of an ended job as pending again, for one that may be requeued."""
     return replace(job, stage=JobStage.SUBMITTED, nodes="", started_at=None)

@@ -1,4 +1,4 @@
-"""A block, a job: implements the port ``Batches`` over a scheduler, from a login node."""
+"""Runs each block of a campaign as a job of its own, submitted from a login node."""
 
 from __future__ import annotations
 
@@ -25,18 +25,20 @@ from commtune.cluster.scheduler import SchedulerFault
 from commtune.cluster.tracing.tracer import Tracer
 from commtune.tuner.ports import JobBook
 
-#: Runs that the length of the next job is reckoned from.
+#: Number of latest runs whose median gives the time limit of the next job.
 _TYPICAL_OF = 32
-#: Why srun makes no more steps in a job whose time is over; Slurm ends it up to a minute later.
+#: What srun prints in a job whose time is over: Slurm ends such a job up to a minute later.
 _TIME_OVER = "Job/step already completing or completed"
-#: Slurm counts the time of a job in minutes.
+#: The shortest time limit, seconds: Slurm has limits in minutes.
 _LEAST_S = 60.0
-#: Seconds between two signs of life.
+#: Seconds between two calls of ``alive``.
 _ALIVE_S = 30.0
 
 
 @dataclass
 class BlockJobs:
+    """The blocks of a campaign as jobs; implements ``tuner.ports.Batches``."""
+
     folder: Path  # the campaign's; jobs have folders of their own in it
     scripts: Scripts
     reader: ResultReader
@@ -48,18 +50,18 @@ class BlockJobs:
     stop_policy: StopPolicy
     queue_wait: QueueWait
     most_in_flight: int = 4  # jobs that may be in the queue at the same time
-    #: Seconds between two looks at the jobs' files; ``monitor`` paces the queue.
+    #: Seconds between two looks at the jobs' files; ``monitor`` decides when to poll the queue.
     file_poll_s: float = 1.0
     simulated: bool = False
     is_detached: bool = True
     alive: Callable[[], None] = lambda: None  # called now and then while waiting
-    #: clock, sleep: seconds since 1970, and waiting for some.
+    #: clock, sleep: seconds since 1970, and a wait of some seconds.
     clock: Callable[[], float] = time.time
     sleep: Callable[[float], None] = time.sleep
     _tracked: dict[str, TrackedJob] = field(default_factory=dict, init=False)
     _finished: list[TrackedJob] = field(default_factory=list, init=False)
     _unknown: list[model.RunResult] = field(default_factory=list, init=False)
-    #: Of one operation.
+    #: Wall seconds of the latest good runs, for one operation.
     _walls: deque[float] = field(default_factory=lambda: deque(maxlen=_TYPICAL_OF), init=False)
     _stretch: float = field(default=1.0, init=False)
     _waited_s: float = field(default=0.0, init=False)
@@ -71,11 +73,11 @@ class BlockJobs:
         return len(self._tracked) + bool(self._unknown)
 
     def used_s(self) -> float:
-        """Seconds that a budget pays for: not those without a scheduler, or in lost runs."""
+        """Returns the used seconds of the budget; lost runs and waits for a scheduler are free."""
         return max(0.0, self.node_hours.used_s - self._waited_s)
 
     def left_s(self) -> float:
-        """Seconds that the campaign's node-hours leave, what is under way taken off."""
+        """Returns the seconds that the campaign's node-hours leave beside the jobs in flight."""
         return self.node_hours.left_s(self._tracked.values())
 
     def submit(self, requests: Sequence[model.RunRequest], time_limit_s: float) -> None:
@@ -83,7 +85,7 @@ class BlockJobs:
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
         wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
-        # What hangs must not take more than there is.
+        # A job that hangs must not use more than the node-hours that are left.
         time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
         tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
@@ -112,7 +114,8 @@ class BlockJobs:
         block = requests[0].block
         jobs = {job.block: job for job in self.book.open_jobs() if job.kind is model.JobKind.BLOCK}
         if block not in jobs:
-            # It died between storing the runs and putting the job down: it was never submitted.
+            # The controller died after it stored the runs and before it recorded their job, so
+            # the job was never submitted.
             self._unknown += [_never_submitted(request, self.clock()) for request in requests]
             return
         job = jobs[block]
@@ -123,7 +126,7 @@ class BlockJobs:
         self.monitor.soon()
 
     def trace(self, request: model.RunRequest, time_limit_s: float) -> model.Execution | None:
-        """Makes an untimed run as a job of its own, and waits for it."""
+        """Makes an untimed, traced run as a job of its own; ``None`` if that fails."""
         if not self.tracer.can_trace:
             return None
         self._check_stop()
@@ -131,7 +134,7 @@ class BlockJobs:
         tracked = self._new(model.JobKind.TRACE, [request], time_limit_s)
         tracked.update(node_count=self.scripts.job_request.nodes)  # no aggressor: nothing is timed
         tracked.expected_s = time_limit_s
-        # Ranks on nodes write their records there, and make no folder.
+        # Ranks write their records there and don't make the folder.
         make_folder(self.tracer.folder)
         command, further = self.tracer.prepare(request)
         folder = tracked.folder
@@ -168,7 +171,7 @@ class BlockJobs:
         return TrackedJob(job, tuple(requests), limit_s)
 
     def _start(self, tracked: TrackedJob, script: str) -> None:
-        """The steps of the protocol (see ``submitter``), in their order."""
+        """Writes the script, records the job, submits it: found by its key wherever we die."""
         make_folder(self.reader.records)
         tracked.folder.write_script(script, ControllerNote(tracked.limit_s, tracked.expected_s))
         self.book.put_job(tracked.job)
@@ -178,12 +181,12 @@ class BlockJobs:
 
     def _check_stop(self) -> None:
         """Raises the ``EnvironmentFault`` that stops the campaign, if anything does."""
-        # First: that it was cancelled says more than that its job was ended.
+        # First: that the campaign was cancelled explains why its jobs ended.
         self.submitter.cancel_request.check()
         self.stop_policy.check()
 
     def _poll(self) -> list[tuple[TrackedJob, JobEnd]]:
-        """Jobs that are over; rests a while if none is."""
+        """Returns the jobs that are over; sleeps until the next look if none is."""
         self.submitter.cancel_request.check()
         tracked_jobs = list(self._tracked.values())
         self.submitter.attempt_all(tracked_jobs)
@@ -223,7 +226,7 @@ class BlockJobs:
         self.node_hours.add_job(tracked)
 
     def _tidy_up(self) -> None:
-        """Closes what an earlier controller left in the book and nobody adopted, once."""
+        """Closes, once, the jobs of an earlier controller that nobody adopted."""
         if self._tidy:
             return
         kept = {tracked.job.key for tracked in self._finished} | self._tracked.keys()

@@ -1,4 +1,4 @@
-"""That somebody typed ``commtune cancel``: a file that controllers on any machine see."""
+"""The request of ``commtune cancel`` to stop: a file that controllers on any machine see."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from commtune.private_files import make_private_folder
 
 @dataclass(frozen=True)
 class CancelRequest:
+    """A campaign's request to stop, which is made while its file exists."""
+
     file: Path  # in the campaign's folder
 
     @classmethod
@@ -19,7 +21,7 @@ class CancelRequest:
         return cls(campaign_folder / "cancelled")
 
     def make(self) -> str:
-        """Tells controllers to submit no more and to stop; returns why that can't be written."""
+        """Tells controllers to stop and to submit nothing more; returns an error, or ``""``."""
         try:
             make_private_folder(self.file.parent)
             self.file.touch()

@@ -1,6 +1,6 @@
-"""Ending the campaign's own jobs, and no others: all of them, or those that nobody waits for.
+"""Cancels the jobs of a campaign, and no others: all of them, or those that nobody waits for.
 
-A job is ours by the key in its name: schedulers use numbers again.
+Jobs are identified by the key in their names, since schedulers reuse numbers.
 """
 
 from __future__ import annotations
@@ -19,27 +19,29 @@ from commtune.model import JobKind, JobRecord, JobStage
 from commtune.paths import is_folder
 from commtune.tuner.ports import JobBook
 
-#: How often the scheduler is asked whether the jobs are gone, and seconds between: Slurm lets
-#: them clean up for half a minute.
+#: Number of polls until the jobs must be gone, and seconds between two: Slurm gives them half a
+#: minute to clean up (KillWait).
 _LOOKS, _PAUSE_S = 90, 1.0
-#: How many of them wait for a controller as well: it may be dead on a machine that is not ours.
+#: Number of these that also wait for a controller, which may be dead on another machine.
 _LOOKS_FOR_CONTROLLER = 20
 _DETAIL = "ended by 'commtune cancel'"
 
 
-#: Jobs that are named when they were ended.
+#: The most job numbers that a message lists.
 _MOST_NUMBERS = 12
 
 
 @dataclass(frozen=True)
 class Cancelled:
-    numbers: tuple[str, ...] = ()  # the scheduler's numbers of the jobs
-    scheduler: str = ""  # what people call it
-    problem: str = ""  # why the book does not say so
-    controller: str = ""  # who was told to stop
+    """The outcome of cancelling a campaign."""
+
+    numbers: tuple[str, ...] = ()  # the scheduler's numbers of the cancelled jobs
+    scheduler: str = ""  # its name
+    problem: str = ""  # why the job book, or the request to stop, could not be written
+    controller: str = ""  # the controller that was told to stop
 
     def describe(self) -> str:
-        """What was ended, for people."""
+        """Describes what was cancelled, for people."""
         if not self.numbers:
             told = f"{self.controller} was told to stop; what was measured is kept"
             return told if self.controller else f"it has no jobs in {self.scheduler}"
@@ -50,7 +52,7 @@ class Cancelled:
         return f"{jobs} {listed} ended; what was measured is kept"
 
     def require_written(self, campaign: str) -> None:
-        """Raises an ``EnvironmentFault`` if the book, or the controller, doesn't know of it."""
+        """Raises an ``EnvironmentFault`` if job book or controller could not be told."""
         if self.problem:
             raise EnvironmentFault(
                 f"that {campaign} was cancelled could not be written down: {self.problem}",
@@ -61,7 +63,7 @@ class Cancelled:
 
 @dataclass(frozen=True)
 class FolderBook:
-    """What the folders of a campaign's jobs tell where its database can't be read."""
+    """A stand-in for the job book, from the jobs' folders, where the database can't be read."""
 
     folder: Path
     fault: DatabaseFault
@@ -83,10 +85,10 @@ class _OpenJobs(Protocol):
 def cancel_all(
     book: _OpenJobs, scheduler: Scheduler, has_controller: Callable[[], bool] = lambda: False
 ) -> Cancelled:
-    """Cancels the campaign's jobs that are with the scheduler, and waits until they are gone.
+    """Cancels the campaign's jobs that are in the queue, and waits until they are gone.
 
-    The book is read again with each look: a controller that still lives may submit another job.
-    Blocks stay open in it: what they measured is read when the campaign goes on.
+    Reads the job book again with each poll, as a controller that still lives may submit another
+    job. Blocks stay open in it: their results are read when the campaign is continued.
 
     Args:
         has_controller: whether a controller that was told to stop may still submit a job.
@@ -98,7 +100,7 @@ def cancel_all(
     queued: dict[str, QueuedJob] = {}
     ended: dict[str, QueuedJob] = {}
     for look in range(_LOOKS):
-        # Before the look: what it submitted as its last is seen.
+        # Asked before the poll, so that this one sees the last job that the controller submitted.
         submits = look < _LOOKS_FOR_CONTROLLER and has_controller()
         queued = {key: job for key, job in _own_jobs(scheduler).items() if key in keys}
         alive = {key: job for key, job in queued.items() if not job.observed.state.is_over}
@@ -121,12 +123,12 @@ def cancel_all(
 
 
 def _own_jobs(scheduler: Scheduler) -> dict[str, QueuedJob]:
-    """All jobs of commtune's that the queue names, by key."""
+    """Returns all jobs of commtune in the user's queue, by key."""
     return {key: job for job in scheduler.poll().jobs if (key := key_in(job.name))}
 
 
 def _closed(job: JobRecord, last: QueuedJob | None, now: float, was_ended: bool) -> JobRecord:
-    """A job as it is to stand in the book: over, unless it holds runs that nobody read yet."""
+    """Returns a job's record as OVER; a block stays open, as its runs were not read yet."""
     job = replace(job, detail=_DETAIL if was_ended else job.detail)
     if job.kind is JobKind.BLOCK:
         return job
@@ -146,9 +148,9 @@ def _closed(job: JobRecord, last: QueuedJob | None, now: float, was_ended: bool)
 def close_orphans(
     book: JobBook, submitter: Submitter, node_hours: NodeHourAccount, kept: Collection[str]
 ) -> None:
-    """Cancels and closes open jobs of blocks and traces, but for those kept (by key).
+    """Cancels and closes open jobs of blocks and traces, except those in ``kept`` (keys).
 
-    Their runs are stored, or they had none: the controller died just before it closed them.
+    An earlier controller died before it closed them; their runs are stored, or they had none.
 
     Raises:
         SchedulerFault: the scheduler gives no answer; they stay open.

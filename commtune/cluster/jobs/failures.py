@@ -1,4 +1,4 @@
-"""Nodes that failed under a campaign's jobs, kept over controllers."""
+"""Keeps the nodes that failed in a campaign's jobs, and decides when the campaign must stop."""
 
 from __future__ import annotations
 
@@ -13,30 +13,31 @@ from commtune.cluster.jobs.submission import TrackedJob
 from commtune.cluster.scheduler import Scheduler, SchedulerFault
 from commtune.errors import EnvironmentFault
 
-#: Jobs that a node may fail in before it is left out.
+#: Number of jobs in which a node may fail before it is excluded.
 MOST_FAILURES = 1
 
 
 @dataclass
 class FailedNodes:
-    """Remembers which nodes failed in which jobs; a node that failed in two is left out.
+    """The nodes that failed, with the jobs they failed in, in a file that outlives controllers.
 
-    The file is read every time: several parts of a controller note what each of them sees. One
-    job counts once, however often it is seen.
+    A node that failed in two jobs is excluded from further ones. The file is read each time, as
+    several objects of a controller add to it. A job counts once, however often it is reported.
     """
 
-    file: Path  # where that is kept
+    file: Path
     say: Callable[[str], None]  # tells a person
-    #: Jobs that a node may fail in; ``None`` where jobs can't do without a node.
+    #: Number of jobs in which a node may fail; ``None`` excludes none, for jobs that need all.
     most: int | None = MOST_FAILURES
     _noted: dict[str, set[str]] = field(default_factory=dict, init=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """Nodes that jobs do without from now on, in order of name."""
+        """The names of the nodes that further jobs must not get, sorted."""
         return tuple(sorted(n for n, jobs in self._known().items() if self._is_over(jobs)))
 
     def add_failure(self, job: str, nodes: Collection[str]) -> None:
+        """Records that these nodes failed in a job (its number), and tells the user."""
         known, excluded = self._known(), self.excluded
         if all(job in known.get(node, ()) for node in nodes):
             return
@@ -60,7 +61,7 @@ class FailedNodes:
         return self.most is not None and len(jobs) > self.most
 
     def _known(self) -> dict[str, set[str]]:
-        """By node, the jobs that it failed in: from the file, and what could not be written."""
+        """Returns the jobs by failed node: those in the file, and those that weren't written."""
         known = _read(self.file)
         for node, jobs in self._noted.items():
             known.setdefault(node, set()).update(jobs)
@@ -68,7 +69,7 @@ class FailedNodes:
 
 
 def _read(file: Path) -> dict[str, set[str]]:
-    """What a file says; nothing where it can't be read or holds anything else."""
+    """Reads the file; returns nothing where it can't be read or holds anything else."""
     try:
         known = json.loads(file.read_text())
     except (OSError, ValueError):
@@ -93,17 +94,17 @@ _GOES_ON = "what was measured is kept; the same command continues"
 
 @dataclass
 class StopPolicy:
-    """Remembers failures of nodes, and why the campaign has to stop."""
+    """Decides from the ends of jobs which nodes failed, and whether the campaign must stop."""
 
     scheduler: Scheduler
-    failed_nodes: FailedNodes  # nodes that jobs do without, or soon may
+    failed_nodes: FailedNodes
     say: Callable[[str], None]  # tells a person
     _stop: EnvironmentFault | None = field(default=None, init=False)
     _told: set[str] = field(default_factory=set, init=False)
 
     @property
     def excluded(self) -> tuple[str, ...]:
-        """Nodes that jobs do without from now on."""
+        """The names of the nodes that further jobs must not get."""
         return self.failed_nodes.excluded
 
     def check(self) -> None:
@@ -114,7 +115,7 @@ class StopPolicy:
     def take_end(
         self, tracked: TrackedJob, end: JobEnd, nodes: Sequence[str], lost: Collection[str] = ()
     ) -> None:
-        """Takes in how a job ended; its runs could not reach the nodes in ``lost``."""
+        """Evaluates how a job ended; its launcher could not reach the nodes in ``lost``."""
         if lost or (end.state is JobState.NODE_FAILURE and nodes):
             self._take_node_failure(tracked.job.number, nodes, frozenset(lost))
         elif end.state.policy is Policy.STOP and not tracked.adopted:
@@ -124,7 +125,7 @@ class StopPolicy:
             )
 
     def check_stuck(self, tracked_jobs: Sequence[TrackedJob]) -> None:
-        """Cancels what can never start, and stops the campaign; says what is held."""
+        """Reports held jobs; for one that can't start, cancels it and raises EnvironmentFault."""
         for tracked in tracked_jobs:
             observed, number = tracked.observed, tracked.job.number
             if observed.state is not JobState.NEVER_STARTED:
@@ -153,5 +154,5 @@ class StopPolicy:
         if failed:
             self.failed_nodes.add_failure(number, failed)
             return
-        # To leave out all of them would soon leave none.
+        # It is unknown which one failed, and excluding all of a job's nodes would soon leave none.
         self.say(f"job {number} lost a node, which is up again: its runs are re-run")

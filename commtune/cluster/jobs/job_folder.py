@@ -1,18 +1,18 @@
-"""The folder of a job: its script, and what it leaves behind. Reading it changes nothing.
+"""Writes and reads the folder of a job: its script, and the files that the job leaves.
 
 ::
 
     script.sh     what the scheduler runs
     note          for a controller that adopts the job
     database      the database's URL, for the controller in an allocation; nobody else may read it
-    started/      made by the first job with this script; a second one measures nothing
-    nodes         which nodes it has, as the job itself sees it
-    0.out 0.exit  output and exit of the first run, and so on
+    started/      made by the first job with this script; a second job then measures nothing
+    nodes         the job's number and nodes, from its environment
+    0.out 0.exit  output and exit record of the first run, and so on
     waited        seconds that the script waited for the scheduler to answer
-    finished      how the script ended
-    job.out       what the script itself printed
+    finished      exit record of the script
+    job.out       output of the script itself
 
-On a shared file system files may show up later than the job's end is known.
+On a shared file system, files may appear after the scheduler says that the job is over.
 """
 
 from __future__ import annotations
@@ -29,12 +29,14 @@ from commtune.private_files import make_private_folder
 _EXIT = re.compile(r"(\d{1,3}) (\d{9,11}\.\d{1,6}) (\d{9,11}\.\d{1,6})\s*", re.ASCII)
 _NOTE = re.compile(r"(\d+\.\d+) (\d+\.\d+)\s*", re.ASCII)
 _TAIL_BYTES = 4000
-#: More is not a step's output but a program gone mad.
+#: The most that is read of an output; larger ones come from a program out of control.
 _WHOLE_BYTES = 16 * 2**20
 
 
 @dataclass(frozen=True)
 class ExitRecord:
+    """The exit status and the times of a run, or of the whole script."""
+
     status: int  # exit status, 0 to 255
     #: began_at, ended_at: seconds since 1970, by the clock of the job's first node.
     began_at: float
@@ -42,13 +44,13 @@ class ExitRecord:
 
     @property
     def wall_s(self) -> float:
-        """How long it took, seconds."""
+        """The wall time, seconds."""
         return max(0.0, self.ended_at - self.began_at)
 
 
 @dataclass(frozen=True)
 class ControllerNote:
-    """What the controller that made a job has to tell the one that adopts it."""
+    """A note by the controller that made a job, for one that adopts it."""
 
     limit_s: float = 0.0  # seconds that each run may take
     expected_s: float = 0.0  # seconds that the job will likely have its nodes
@@ -56,6 +58,8 @@ class ControllerNote:
 
 @dataclass(frozen=True)
 class JobFolder:
+    """The folder of one job; reading it changes nothing."""
+
     path: Path
 
     @property
@@ -77,16 +81,16 @@ class JobFolder:
         return self.path / f"{position}.exit"
 
     def note(self) -> ControllerNote:
-        """What was written with the script; all 0 where it can't be read."""
+        """Returns the note that was written with the script; zeros where it can't be read."""
         found = _NOTE.fullmatch(read_start(self.path / "note", _TAIL_BYTES))
         return ControllerNote(float(found[1]), float(found[2])) if found else ControllerNote()
 
     def write_script(self, text: str, note: ControllerNote, database: str = "") -> None:
-        """Writes the script, whole or not at all, and what is beside it.
+        """Writes the script atomically, after the note and the file with the database's URL.
 
         Args:
-            note: for who adopts the job.
-            database: its URL, for a controller in the job.
+            note: for a controller that adopts the job.
+            database: URL of the database, for a controller in the job.
 
         Raises:
             EnvironmentFault: the folder can't be written to.
@@ -95,7 +99,7 @@ class JobFolder:
             make_private_folder(self.path)
             (self.path / "note").write_text(f"{note.limit_s:.3f} {note.expected_s:.3f}\n")
             if database:
-                self.database.touch(mode=0o600)  # before there is a password in it
+                self.database.touch(mode=0o600)  # the URL may hold a password
                 self.database.write_text(f"{database}\n")
             part = self.script.with_suffix(".part")
             part.touch(mode=0o700)
@@ -111,38 +115,38 @@ class JobFolder:
             ) from error
 
     def finished(self) -> ExitRecord | None:
-        """How the script ended; ``None`` as long as it has not, or was cut short."""
-        # A network file system asks its server again for a folder that is opened.
+        """Returns the script's exit record; ``None`` while it runs, or if it was killed."""
+        # To open the folder makes an NFS client revalidate its cached entries.
         with suppress(OSError), os.scandir(self.path):
             pass
         return self._ending(self.path / "finished")
 
     def ending(self, position: int) -> ExitRecord | None:
-        """How a run ended; ``None`` where it has not, or never began."""
+        """Returns a run's exit record; ``None`` if it hasn't ended, or never began."""
         return self._ending(self.step_exit(position))
 
     def waited_s(self) -> float:
-        """Seconds that the job did nothing, as the scheduler gave no answer."""
+        """Returns the seconds that the job did nothing, as the scheduler gave no answer."""
         said = read_start(self.path / "waited", _TAIL_BYTES).strip()
         return float(said) if said.isdecimal() else 0.0
 
     def job_number(self) -> str:
-        """The scheduler's number of the job that began here; empty before it began."""
+        """Returns the scheduler's number of the job that began here; empty before it began."""
         said = self._variables()
-        # PBS adds its server's name.
+        # PBS appends the name of its server.
         return said.get("SLURM_JOB_ID") or said.get("PBS_JOBID", "").partition(".")[0]
 
     def node_list(self) -> str:
-        """Names of the job's nodes in short form, as the job itself saw them; empty before."""
+        """Returns the node list of the job in short form; empty before it began."""
         said = self._variables()
         return said.get("SLURM_JOB_NODELIST") or said.get("PBS_NODES", "")
 
     def places(self) -> str:
-        """What the job's nodes said of where they stand; see ``StepLauncher.read_places``."""
+        """Returns what the nodes printed of their place; see ``StepLauncher.read_places``."""
         return read_start(self.path / "places")
 
     def _variables(self) -> dict[str, str]:
-        """What the job said of itself: variables by name, written by the template of blocks."""
+        """Returns the variables that the block's script wrote of its job, by name."""
         lines = read_start(self.path / "nodes").splitlines()
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
@@ -152,7 +156,7 @@ class JobFolder:
 
 
 def read_tail(file: Path) -> str:
-    """The last 4,000 bytes of what a program printed; empty where there is nothing."""
+    """Returns the last 4,000 bytes of a file; empty where it can't be read."""
     try:
         with file.open("rb") as stream:
             stream.seek(max(0, stream.seek(0, os.SEEK_END) - _TAIL_BYTES))
@@ -162,7 +166,7 @@ def read_tail(file: Path) -> str:
 
 
 def read_start(file: Path, most: int = _WHOLE_BYTES) -> str:
-    """All of a file, up to 16 MiB; empty where there is nothing."""
+    """Returns a file's first bytes, by default up to 16 MiB; empty where it can't be read."""
     try:
         with file.open("rb") as stream:
             return stream.read(most).decode(errors="replace")

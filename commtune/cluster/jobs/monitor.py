@@ -1,4 +1,4 @@
-"""Which jobs are over: their own last files first, then the queue, then the accounts."""
+"""Finds out which jobs are over: from the files they leave, then the queue, then the accounts."""
 
 from __future__ import annotations
 
@@ -19,22 +19,25 @@ from commtune.errors import EnvironmentFault
 from commtune.model import JobRecord, JobStage
 from commtune.private_files import name_of_user
 
-#: Answers that must not name a job, of the queue and of the accounts if there are any, before it
-#: is given up; and answers of the queue, where the accounts go on to call it alive.
+#: Number of answers without a job after which it is given up. The first is for the accounts, and
+#: for the queue where there are no accounts; the second for the queue where the accounts still
+#: call the job alive (Slurm's runaway jobs).
 _GONE, _RUNAWAY = 3, 20
 
 
 @dataclass
 class JobMonitor:
+    """Watches a campaign's jobs in flight."""
+
     scheduler: Scheduler
     backoff: PollBackoff
     clock: Callable[[], float]  # seconds since 1970
     say: Callable[[str], None]  # tells a person
-    #: Called with each job of which something new was learnt.
+    #: Called with each job whose state changed.
     changed: Callable[[TrackedJob], None]
-    #: Whether a job that is over has left all files that its script says there are.
+    #: Whether all record files of a finished job's good runs are visible here.
     has_files: Callable[[TrackedJob], bool]
-    #: How long files of a job that is over may take to be seen here, seconds.
+    #: Seconds that files of a finished job may take to become visible here (network file systems).
     late_files_s: float = 60.0
     _looks: int = field(default=0, init=False)
     _quiet: int = field(default=0, init=False)
@@ -42,11 +45,11 @@ class JobMonitor:
     _in_trouble: bool = field(default=False, init=False)
 
     def soon(self) -> None:
-        """Looks at the queue soon again: something was begun, and may bring news."""
+        """Resets the polling interval to its shortest, after a job was submitted or adopted."""
         self._quiet = 0
 
     def over(self, tracked_jobs: Sequence[TrackedJob]) -> list[tuple[TrackedJob, JobEnd]]:
-        """Those of the jobs that are over, and how they ended; asks the queue if it is time."""
+        """Returns the jobs that are over, and how they ended; polls the queue when that is due."""
         found = [
             (tracked, end)
             for tracked in tracked_jobs
@@ -79,7 +82,7 @@ class JobMonitor:
         if self._in_trouble:
             self.say(f"{self.scheduler.name} answers again")
         self._in_trouble = False
-        # Numbers are used again: what has another name is another job.
+        # Schedulers reuse numbers: an entry with another name is another job.
         ours = {tracked.job.key for tracked in known}
         jobs = tuple(job for job in answer.jobs if key_in(job.name) in ours)
         return replace(answer, jobs=jobs)
@@ -90,7 +93,7 @@ class JobMonitor:
         self._looks += 1
 
     def _take_in(self, tracked: TrackedJob, answer: QueueSnapshot) -> bool:
-        """Takes in what the queue said; whether it was new."""
+        """Updates a job from the queue's answer; returns whether its state or reason changed."""
         answer = _own_part(answer, tracked)
         before, seen = tracked.observed, answer.state_of(tracked.job.number)
         tracked.observed = before.updated(seen)
@@ -110,7 +113,7 @@ class JobMonitor:
         return is_new
 
     def _ask_accounts(self, asked: Iterable[TrackedJob]) -> None:
-        """What the accounts say of jobs that the queue tells too little of."""
+        """Updates jobs from the accounts, where the queue says too little of them."""
         missing = list(asked)
         if not self.scheduler.keeps_accounts or not missing:
             return
@@ -118,7 +121,7 @@ class JobMonitor:
         try:
             records = self.scheduler.account(_job_numbers(missing), since)
         except SchedulerFault:
-            return  # asked again with the next look
+            return  # asked again after the next poll
         for tracked in missing:
             seen = state_in_accounts(records, tracked.job.number)
             if seen.state.is_over:
@@ -140,7 +143,8 @@ class JobMonitor:
             return None
         state = tracked.observed.state
         if state.is_over:
-            # What never had nodes left nothing; who cancelled it, accounts say a little later.
+            # A job that never had nodes left no files. The accounts learn who cancelled a job a
+            # little later than the queue learns that it is over.
             ran = state is JobState.COMPLETED or tracked.job.started_at is not None
             is_more_said = self.scheduler.keeps_accounts and _is_for_accounts(tracked)
             is_late = is_more_said or (ran and self._lacks_files(tracked))
@@ -163,7 +167,7 @@ class JobMonitor:
 
 
 def _own_part(answer: QueueSnapshot, tracked: TrackedJob) -> QueueSnapshot:
-    """What of an answer is about this job, by its key: its number may be another job's by now."""
+    """Returns the entries of this job, by its key: its number may be another job's by now."""
     own = [job for job in answer.jobs if key_in(job.name) == tracked.job.key]
     if own and not answer.parts(tracked.job.number):
         tracked.update(number=own[0].leader)
@@ -175,10 +179,10 @@ def _job_numbers(tracked_jobs: Sequence[TrackedJob]) -> list[str]:
 
 
 def _is_another(tracked: TrackedJob) -> bool:
-    """Whether another job with the same script has the block: then that is the one to watch.
+    """Whether another job runs the same script; if so, tracks that one instead.
 
-    A submission may be given up because the scheduler is busy, and the job be taken later, when a
-    second one was submitted already. The second one measures nothing.
+    A busy scheduler may accept a submission that was given up, after a second one. Of two jobs
+    with a script, the first to start measures, and the other one does nothing.
     """
     number = tracked.folder.job_number()
     if not number or number == tracked.job.number:
@@ -190,7 +194,7 @@ def _is_another(tracked: TrackedJob) -> bool:
 
 
 def _is_for_accounts(tracked: TrackedJob) -> bool:
-    """Whether the queue no longer names a job, or doesn't say who cancelled it."""
+    """Whether the queue no longer lists a job, or doesn't say who cancelled it."""
     seen = tracked.observed
     if seen.state is JobState.CANCELLED:
         return seen.cancelled_by is None
@@ -198,12 +202,12 @@ def _is_for_accounts(tracked: TrackedJob) -> bool:
 
 
 def _by_file(tracked: TrackedJob) -> JobEnd | None:
-    """The end of a job whose script came to its own end: nobody need be asked."""
+    """Returns the end of a job whose script succeeded by its own file; else ``None``."""
     last = tracked.folder.finished()
     if last is None or last.status != 0:
         return None
     if tracked.job.started_at is None or tracked.job.ended_at is None:
-        # Both by one clock: the node's and the scheduler's may differ.
+        # Both times by the node's clock, as the scheduler's may differ.
         tracked.update(started_at=last.began_at, ended_at=last.ended_at)
     return JobEnd(JobState.COMPLETED, "the script ended", last.ended_at, tracked.job.nodes)
 
@@ -218,9 +222,9 @@ def _ended(tracked: TrackedJob, observed: ObservedState) -> JobEnd:
 
 
 def refresh_jobs(jobs: Collection[JobRecord], scheduler: Scheduler) -> dict[str, JobRecord]:
-    """Jobs as the queue describes them now, by key; none where it can't be asked. Not stored.
+    """Returns jobs as the queue describes them now, by key; none where it gives no answer.
 
-    Those that it calls over, or no longer names, are OVER.
+    Jobs that are over, or not in the queue any more, are OVER. Nothing is stored.
     """
     asked = [job for job in jobs if job.number]
     if not asked:

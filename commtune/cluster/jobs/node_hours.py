@@ -1,4 +1,4 @@
-"""Node-hours: what jobs used, by their own times at first and by the accounts once these know."""
+"""Counts node-hours of jobs: by their own times at first, later by the scheduler's accounts."""
 
 from __future__ import annotations
 
@@ -11,23 +11,25 @@ from commtune.cluster.scheduler import AccountedJob, Scheduler, SchedulerFault, 
 from commtune.model import JobRecord
 from commtune.tuner.ports import JobBook
 
-#: Seconds between two questions to the accounts, and how often one job is asked about.
+#: Seconds between two queries of the accounts, and the most queries for a job.
 _EVERY_S, _MOST_TIMES = 60.0, 5
-#: Accounts count whole seconds: an attempt may have lasted up to so much longer.
+#: Accounts have whole seconds: an attempt may have lasted up to so many seconds longer.
 _ROUNDED_S = 1.0
 
 
 @dataclass(frozen=True)
 class _Open:
-    """A job that is over, and that the accounts have yet to tell of."""
+    """A finished job whose node-hours the accounts haven't given yet."""
 
     job: JobRecord
-    least_s: float  # seconds that it had its nodes at least, by its own files
-    times: int = 0  # how often the accounts were asked
+    least_s: float  # a lower bound of the seconds that it had its nodes, by its own files
+    times: int = 0  # number of queries so far
 
 
 @dataclass
 class NodeHourAccount:
+    """The node-hours that a campaign used, and those that its limit leaves."""
+
     book: JobBook
     nodes: int  # of each job
     limit: float | None  # node-hours that the campaign may use; ``None`` for no limit
@@ -39,17 +41,18 @@ class NodeHourAccount:
 
     @property
     def used(self) -> float:
+        """The node-hours that the campaign's jobs used."""
         if self._used is None:
             self._used = self.book.node_hours()
         return self._used
 
     @property
     def used_s(self) -> float:
-        """The same as seconds that jobs had all of their nodes."""
+        """The same in seconds of a job with all its nodes."""
         return self.used * 3600 / self.nodes
 
     def left_s(self, under_way: Iterable[TrackedJob]) -> float:
-        """Seconds that jobs of this many nodes may still take, those under way taken off."""
+        """Returns the seconds that the limit leaves to jobs beside those in flight."""
         if self.limit is None:
             return math.inf
         now = self.clock()
@@ -59,7 +62,7 @@ class NodeHourAccount:
         return (self.limit - self.used) * 3600 / self.nodes - committed_s
 
     def add_job(self, tracked: TrackedJob) -> None:
-        """Notes what a job that is over used by its own times, and stores the job with it."""
+        """Adds a finished job by its own times, and stores its record."""
         job = tracked.job
         used_s = least_s = _least_s(tracked)
         if job.started_at is not None and job.ended_at is not None:
@@ -71,7 +74,7 @@ class NodeHourAccount:
             self._open[job.number] = _Open(tracked.job, least_s)
 
     def settle(self) -> None:
-        """Asks the accounts about jobs that are over, all in one call and not often."""
+        """Corrects finished jobs by the accounts: one query for all, at most every minute."""
         if not self._open or self.clock() < self._next_at:
             return
         self._next_at = self.clock() + _EVERY_S
@@ -79,7 +82,7 @@ class NodeHourAccount:
         try:
             records = self.scheduler.account(list(self._open), since)
         except SchedulerFault:
-            return  # by their own times, then, unless a later question is answered
+            return  # their own times count, unless a later query is answered
         for number, one in list(self._open.items()):
             attempts = [r for r in records if number in (r.id, r.number)]
             if attempts and attempts[-1].observed.state.is_over:
@@ -96,7 +99,7 @@ class NodeHourAccount:
 
 
 def _least_s(tracked: TrackedJob) -> float:
-    """Seconds that a job had its nodes at least: by its script's files, or else by its runs'."""
+    """Returns a lower bound of the seconds that a job had its nodes, by its exit records."""
     last = tracked.folder.finished()
     runs = (tracked.folder.ending(position) for position in range(len(tracked.requests)))
     endings = [last] if last else [ending for ending in runs if ending]
@@ -106,10 +109,10 @@ def _least_s(tracked: TrackedJob) -> float:
 
 
 def _hours(attempts: Sequence[AccountedJob], one: _Open) -> float:
-    """Node-hours by the accounts, or by the job's own files where these say a little more.
+    """Returns the node-hours by the accounts, or by the job's files if these say slightly more.
 
-    Accounts give most jobs of less than a second as 0. Files that say more than that are wrong:
-    a job that was suspended didn't use its nodes all the time.
+    The accounts round down to whole seconds, so that most jobs of less than a second have 0.
+    Files that differ by more than that include suspended time, which doesn't count.
     """
     hours = sum_node_hours(attempts)
     own = one.least_s * one.job.node_count / 3600

@@ -1,4 +1,4 @@
-"""A campaign of which no job starts: says what it waits for, and ends it after a limit."""
+"""Reports why no job of a campaign starts, and ends the campaign after a time limit."""
 
 from __future__ import annotations
 
@@ -11,34 +11,36 @@ from commtune.cluster.scheduler import Scheduler
 from commtune.errors import EnvironmentFault
 from commtune.formatting import format_duration, format_wall_time
 
-#: Seconds before the first word, between two about another reason, and between two at all.
+#: Seconds before the first message, between messages with a new reason, and with the same one.
 _FIRST_S, _NEWS_S, _REPEAT_S = 5.0, 60.0, 600.0
 _QUEUED = (JobState.UNKNOWN, JobState.PENDING)
 
 
 @dataclass
 class QueueWait:
+    """The time for which all jobs of a campaign have been pending."""
+
     scheduler: Scheduler
     clock: Callable[[], float]  # seconds since 1970
     say: Callable[[str], None]  # tells a person
-    #: Seconds for which jobs may wait while none runs; ``None`` for no limit.
+    #: Seconds for which all jobs may be pending; ``None`` for no limit.
     limit_s: float | None = None
     _since: float | None = field(default=None, init=False)
     _said_at: float | None = field(default=None, init=False)
-    _said: str = field(default="", init=False)  # the reason
+    _said: str = field(default="", init=False)  # the last message's reason
 
     def check(self, tracked_jobs: Sequence[TrackedJob]) -> None:
-        """Looks at all jobs in flight.
+        """Checks all jobs in flight; reports the reason if all are pending.
 
         Raises:
-            EnvironmentFault: none ran for too long; those that wait are cancelled.
+            EnvironmentFault: all were pending for too long; they are cancelled.
         """
         waiting = [tracked for tracked in tracked_jobs if tracked.job.number]
         if not waiting or not all(_is_queued(tracked) for tracked in waiting):
             self._since, self._said_at = None, None
             return
         if waiting[0].observed.state is not JobState.PENDING:
-            return  # the scheduler was not asked yet
+            return  # the queue wasn't polled yet
         now = self.clock()
         self._since = now if self._since is None else self._since
         waited_s, first = now - self._since, waiting[0]
@@ -60,7 +62,7 @@ class QueueWait:
 
 
 def _is_queued(tracked: TrackedJob) -> bool:
-    # Its own file tells that it began before the queue is asked again.
+    # The job's own file shows that it started before the queue is polled again.
     return tracked.observed.state in _QUEUED and not tracked.folder.job_number()
 
 

@@ -1,6 +1,6 @@
-"""From a job that is over to the results of its runs: its files first, then the scheduler's word.
+"""Reads the results of a finished job's runs: from its files, and from the scheduler's job state.
 
-A run with an exit file ended by itself; the first one without was under way when the job ended.
+A run with an exit file ended before its job; the first one without was running when it ended.
 """
 
 from __future__ import annotations
@@ -27,57 +27,58 @@ from commtune.tuner.ports import Program
 
 _MEMORY_WORDS = ("oom-kill", "oom_kill", "out of memory", "out-of-memory")
 
-#: What a run that was under way, or never made, is when its job ended so.
+#: The outcome of a run that was running, or not started yet, when its job ended in this state.
 _LOST = {
     JobState.NODE_FAILURE: Outcome.NODE_FAILURE,
     JobState.PREEMPTED: Outcome.PREEMPTED,
     JobState.CANCELLED: Outcome.CANCELLED,
     JobState.NEVER_STARTED: Outcome.NEVER_STARTED,
 }
-#: What a run that hangs on a dead node may come to, before anybody knows that it is dead.
+#: Outcomes that a failed node may cause before anybody notices that it failed.
 _MAY_HANG = (Outcome.TIMED_OUT, Outcome.CRASHED, Outcome.FAILED, Outcome.TRUNCATED)
-#: What runs come to where a node was lost, whether or not anybody said so.
+#: All outcomes that a failed node may cause.
 HITS = (*_MAY_HANG, Outcome.NODE_FAILURE, Outcome.NEVER_STARTED)
-#: States in which the scheduler ends what still runs.
+#: States of jobs whose running steps the scheduler killed.
 _ENDING_OTHERS = frozenset({*_LOST, JobState.TIMED_OUT})
 
 
 @dataclass(frozen=True)
 class JobEnd:
-    """How a job ended, as far as anybody can tell."""
+    """The end of a job, as far as it is known."""
 
-    #: What the scheduler said; COMPLETED where the script's own last file says so, ABSENT where
-    #: the scheduler forgot the job and it left no word.
+    #: The scheduler's; COMPLETED where the script's last file says so, ABSENT where the scheduler
+    #: no longer knows the job and there is no such file.
     state: JobState
-    why: str = ""  # for a person, what the scheduler said
+    why: str = ""  # the scheduler's reason, for people
     ended_at: float | None = None  # seconds since 1970, or ``None``
     nodes: str = ""  # names of its nodes in short form; empty where only the job knows
 
 
 @dataclass(frozen=True)
 class ResultReader:
-    """Reads what jobs left behind; any number of times."""
+    """Reads the files that jobs left; reading them again gives the same results."""
 
     program: Program
     #: environment, watched: variables of every run, and names of those that ranks report.
     environment: Mapping[str, str]
     watched: Sequence[str]
-    records: Path  # where record files are, one a run, named by its identifier
-    topology: Topology  # where nodes stand, as far as the site described it
-    launcher: StepLauncher  # what starts the runs in jobs
+    records: Path  # folder of the record files, one for each run, named by its identifier
+    topology: Topology  # positions of nodes in the network, as far as the site described it
+    launcher: StepLauncher  # starts the runs in jobs
     switch_is_group: bool = False  # see ``placement.find_distance``
-    #: Which of a job's nodes the scheduler calls failed, for launchers that don't say it.
+    #: Returns those of a job's nodes that the scheduler calls failed, for launchers that don't.
     failed_nodes: Callable[[Sequence[str]], Collection[str]] = lambda _: ()
-    #: The aggressor beside each run; runs are on the nodes in front of its own.
+    #: The aggressor beside each run; runs are on the nodes before its own.
     aggressor: AggressorLaunch | None = None
 
     def results(
         self, folder: JobFolder, requests: Sequence[RunRequest], limit_s: float, end: JobEnd
     ) -> list[RunResult]:
-        """What came of runs of a block whose job is over, in their order.
+        """Returns the results of a block's runs, once its job is over, in their order.
 
         Args:
-            requests: its runs, or those of them that were not stored yet.
+            requests: its runs, or those that were not stored yet.
+            limit_s: seconds that each run might take.
         """
         nodes = self.nodes_of(folder, end)
         if self.aggressor is not None:
@@ -98,10 +99,10 @@ class ResultReader:
         return _without_blame(found, lost_node)
 
     def has_files(self, tracked: TrackedJob) -> bool:
-        """Whether each run of a block that ended well by its exit file has a record file."""
+        """Whether each run of a block with exit status 0 has its record file."""
         if tracked.job.kind is JobKind.TRACE:
             return True
-        # A network file system asks its server again for a folder that is opened.
+        # To open the folder makes an NFS client revalidate its cached entries.
         with suppress(OSError), os.scandir(self.records):
             pass
         endings = [(run, tracked.folder.ending(run.position)) for run in tracked.requests]
@@ -109,10 +110,10 @@ class ResultReader:
         return all(exists(kept_file(self.records / f"{run.run_id}.jsonl")) for run in good)
 
     def lost_nodes(self, results: Sequence[RunResult], nodes: Sequence[str]) -> frozenset[str]:
-        """Names of nodes that the launcher lost under runs, or could not reach.
+        """Returns the names of nodes that the launcher lost, or could not reach.
 
         Args:
-            nodes: all of the job's.
+            nodes: names of all the job's nodes.
         """
         lost = [result.detail for result in results if result.outcome.is_lost]
         if found := self.launcher.lost_nodes("\n".join(lost)):
@@ -121,7 +122,7 @@ class ResultReader:
         return frozenset(self.failed_nodes(nodes) if is_hit else ())
 
     def nodes_of(self, folder: JobFolder, end: JobEnd) -> tuple[str, ...]:
-        """The names of a job's nodes; none where neither it nor the scheduler said."""
+        """Returns the names of a job's nodes; none where neither it nor the scheduler says."""
         return expand_readable_hosts(folder.node_list() or end.nodes)
 
     def _distance(self, folder: JobFolder, nodes: Sequence[str]) -> str:
@@ -152,7 +153,7 @@ class ResultReader:
         elif _is_memory(end, output):
             judged = Outcome.OUT_OF_MEMORY, f"out of memory; {judged[1]}"
         elif end.state in _ENDING_OTHERS and _is_last(folder, request.position):
-            # It was ended with its job, and only had the time to say so.
+            # It was killed with its job, which still had the time to write an exit file.
             judged = _LOST.get(end.state, Outcome.INTERRUPTED), f"cut short: {end.why}"
         padding = padding_facts(request, self.environment, self.records)
         return result_of(request, found, judged, ending.began_at, completed, padding)
@@ -161,7 +162,7 @@ class ResultReader:
         self, folder: JobFolder, request: RunRequest, limit_s: float, end: JobEnd
     ) -> RunResult:
         position = request.position
-        # If it was under way; ``None`` if it can't have been, or nobody knows.
+        # When it began, if it did; ``None`` if an earlier run has no exit file either.
         began_at = _end_before(folder, position)
         found = self.program.read(self.records / f"{request.run_id}.jsonl", request)
         begun = found.header is not None or exists(folder.step_output(position))
@@ -180,9 +181,10 @@ class ResultReader:
 
 
 def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResult]:
-    """Blames no failed run where a node died: it may have hung on that.
+    """Attributes failed runs to a node failure, where there was one, not to their configurations.
 
-    The scheduler learns of it late. Until then, nothing can be started after the run that hung.
+    The scheduler notices a failed node late. Until then a run hangs, and the next one can't be
+    started: this pattern counts as a node failure, too.
     """
     if lost_node:
         return [_not_blamed(result) for result in found]
@@ -196,7 +198,7 @@ def _without_blame(found: Sequence[RunResult], lost_node: bool) -> list[RunResul
 
 
 def _not_blamed(result: RunResult) -> RunResult:
-    """A run of a job that lost a node: if it failed, that may be why."""
+    """Returns a run as NODE_FAILURE if it failed in a way that a failed node may cause."""
     if result.outcome not in _MAY_HANG:
         return result
     detail = f"its job lost a node; {result.detail}"
@@ -204,7 +206,7 @@ def _not_blamed(result: RunResult) -> RunResult:
 
 
 def _end_before(folder: JobFolder, position: int) -> float | None:
-    """When what came before a run in its job was over: the run before, or what comes first."""
+    """Returns when the run before this one ended, or the script began; ``None`` if not known."""
     if position:
         before = folder.ending(position - 1)
         return before.ended_at if before else None
@@ -213,7 +215,7 @@ def _end_before(folder: JobFolder, position: int) -> float | None:
 
 
 def _is_last(folder: JobFolder, position: int) -> bool:
-    """Whether it was this run that was under way when its job ended."""
+    """Whether this run was the last one of its job, which was ended during it."""
     last = folder.finished()
     return folder.ending(position + 1) is None and (last is None or last.status != 0)
 

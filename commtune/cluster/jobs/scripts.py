@@ -1,4 +1,4 @@
-"""Scripts of jobs: what of a campaign goes into them."""
+"""Renders the job scripts of a campaign: blocks of runs, and traces."""
 
 from __future__ import annotations
 
@@ -19,16 +19,18 @@ from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 
-#: What a job takes beside its runs, seconds: its start, modules, and the scheduler's own lag.
+#: Seconds that a job takes beside its runs: prologue, modules, the scheduler's own delay.
 _AROUND_S = 60.0
-#: What a run takes beside the benchmark, seconds: srun, the library's start.
+#: Seconds that a run takes beside the benchmark: srun, initialization of MPI.
 _AROUND_A_RUN_S = 5.0
-#: By how much runs may be slower than so far.
+#: Factor by which runs may be slower than those so far.
 _SLACK = 2.0
 
 
 @dataclass(frozen=True)
 class Scripts:
+    """What is common to the job scripts of a campaign."""
+
     campaign: str
     system: System | None
     job_request: JobRequest
@@ -37,11 +39,11 @@ class Scripts:
     libraries: Collection[str]
     #: Variables of every run: pinned ones, protected ones and the MPI's own.
     environment: Mapping[str, str]
-    mpi_launcher: str  # path of its mpirun or mpiexec
-    records: Path  # where record files go
-    #: An aggressor beside each timed run, on nodes behind theirs.
+    mpi_launcher: str  # path of the MPI's mpirun or mpiexec
+    records: Path  # folder of the record files
+    #: The aggressor beside each timed run, on the nodes after theirs.
     aggressor: AggressorLaunch | None = None
-    #: What lets nodes say where they stand; ``None`` where the site described it.
+    #: Asks nodes for their place in the network; ``None`` where the scheduler's topology has it.
     places: StepLauncher | None = None
 
     def block(
@@ -52,10 +54,14 @@ class Scripts:
         time_s: float,
         exclude: Collection[str] = (),
     ) -> str:
-        """The script of a block.
+        """Returns the script of a block.
+
+        Args:
+            limit_s: seconds that each run may take.
+            time_s: time limit of the job, seconds, without the aggressor's part.
 
         Raises:
-            UserError: a value can't be delivered, or the system doesn't allow such a job.
+            UserError: a value can't be quoted safely, or the system doesn't allow such a job.
         """
         steps = [
             self._step(folder, position, request, self._command(request), {}, limit_s)
@@ -77,6 +83,7 @@ class Scripts:
         diagnosing: Mapping[str, str],
         limit_s: float,
     ) -> str:
+        """Returns the script of a trace: one run, with the variables ``diagnosing`` besides."""
         step = self._step(folder, 0, request, command, diagnosing, limit_s)
         return self._render(folder, self.job_request, (step,), limit_s + _AROUND_S, ())
 
@@ -133,10 +140,11 @@ class Scripts:
 
 
 def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:
-    """Seconds to ask for: what the runs likely take and some more, and room for one that hangs.
+    """Returns the time limit of a job in seconds: the runs' likely time, and room for one to hang.
 
     Args:
-        typical_s: wall seconds of a run so far; ``None`` before anything is known.
+        runs: number of runs.
+        typical_s: median wall seconds of a run so far; ``None`` before the first one.
         limit_s: seconds that each run may take.
     """
     if typical_s is None:

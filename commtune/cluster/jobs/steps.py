@@ -1,4 +1,4 @@
-"""The benchmark port inside an allocation: each run a step, back to back."""
+"""Makes runs inside an allocation, each as a job step, one after the other."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ from commtune.errors import AllocationOver, EnvironmentFault
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates.background_command import launch_with
 
-#: coreutils' timeout waits so long between asking and killing; srun needs some to end its ranks.
+#: Seconds between SIGTERM and SIGKILL by coreutils' timeout: srun needs some to end its ranks.
 _KILL_AFTER_S = 10
-#: It had to kill.
+#: Exit status of timeout after it sent SIGKILL.
 _KILLED = 137
+#: Number of latest runs from which the time of the next one is estimated.
 _REMEMBERED = 32
-#: Runs that a block has, at least: one that the time does not suffice for is not begun.
+#: The fewest runs of a block; a block is not begun without the time for as many.
 _BLOCK_RUNS = 4
-#: Runs in a row that were not started or that lost a node, before the campaign stops.
+#: Number of runs in a row that were lost, by a node or before they started, to stop a campaign.
 _MOST_LOST = 5
-#: Runs in a row without the aggressor that belongs beside them, before the campaign stops.
+#: Number of runs in a row that lacked their aggressor, to stop a campaign.
 _MOST_ALONE = 5
-#: What the scheduler says of a job that we run in, or nothing.
+#: States that don't contradict that this process runs in the job.
 _IS_HERE = (JobState.RUNNING, JobState.SUSPENDED, JobState.UNKNOWN, JobState.ABSENT)
 
 
@@ -47,15 +48,15 @@ def step_launcher(
     beside: AggressorLaunch | None,
     records: Path,
 ) -> Launcher:
-    """Starts runs as steps of the allocation; timed ones wait for an aggressor, if there is one.
+    """Returns a launcher that starts runs as steps; timed ones wait for their aggressor, if any.
 
     Args:
-        words: from a program's words to those that start its ranks.
+        words: turns a program's command line into that of a launcher that starts its ranks.
     """
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> list[str]:
         del ranks  # the request says how many
-        # srun has to be asked to end, so that it ends its ranks on other nodes.
+        # Only SIGTERM lets srun end its ranks on other nodes.
         keeper = ["timeout", "--signal=TERM", f"--kill-after={_KILL_AFTER_S}", f"{limit_s:.3f}"]
         return [*keeper, *words(program)]
 
@@ -77,19 +78,19 @@ def step_launcher(
 
 @dataclass
 class Steps:
-    """Makes runs as steps of the allocation that we run in (see ``tuner.ports.Benchmark``)."""
+    """The allocation that this process runs in, as a ``tuner.ports.Benchmark``."""
 
     inner: LocalBenchmark  # starts the steps
     allocation: Allocation
-    distance: str  # how far apart the nodes of the runs stand
+    distance: str  # how far apart the nodes of the runs are in the network
     scheduler: Scheduler
-    launcher: StepLauncher  # what starts the ranks of a step
-    worked: Callable[[], None] = lambda: None  # called after a run that ended well
-    failed_nodes: FailedNodes | None = None  # nodes that the next allocations do without
-    #: Between questions to a scheduler that gives no answer.
+    launcher: StepLauncher  # starts the ranks of a step
+    worked: Callable[[], None] = lambda: None  # called after a successful run
+    failed_nodes: FailedNodes | None = None  # where failed nodes are recorded
+    #: The waits between questions to a scheduler that gives no answer.
     backoff: PollBackoff = field(default_factory=partial(PollBackoff, 0))
     say: Callable[[str], None] = lambda _: None  # tells a person
-    #: The aggressor that ``inner`` has beside each run, on the nodes behind those of the run.
+    #: The aggressor that ``inner`` has beside each run, on the nodes after those of the run.
     aggressor: AggressorLaunch | None = None
     simulated: bool = False
     clock: Callable[[], float] = time.time
@@ -101,7 +102,7 @@ class Steps:
         self._waited_s = 0.0
         self._lost: list[RunResult] = []
         self._is_begun = False
-        self._spoilt = ""  # why no further run may be made here
+        self._spoilt = ""  # why no further run may be made in this allocation; empty for none
 
     @property
     def nodes(self) -> tuple[str, ...]:
@@ -109,11 +110,11 @@ class Steps:
         return self.allocation.nodes[:count]
 
     def used_s(self) -> float:
-        """A clock for budgets, seconds: it stands still while the scheduler or a disk is out."""
+        """Returns a clock for budgets, seconds, without waits for the scheduler or a full disk."""
         return self.clock() - self._waited_s
 
     def close(self) -> None:
-        """Ends what was kept for further runs."""
+        """Ends the launch that is kept for further runs, if there is one."""
         if self.inner.shared is not None:
             self.inner.shared.close()
 
@@ -121,10 +122,10 @@ class Steps:
         """Makes one run and waits for its end.
 
         Raises:
-            AllocationOver: the allocation's time does not suffice for it.
-            EnvironmentFault: it never sufficed; or run after run was lost, or had no aggressor
-                beside it.
-            KeyboardInterrupt: as it came; or the job is over, and what ends us comes later.
+            AllocationOver: the rest of the allocation is too short for it.
+            EnvironmentFault: the whole allocation is too short; or several runs in a row were
+                lost, or had no aggressor beside them.
+            KeyboardInterrupt: by a signal; or the job is over, and its signal comes later.
         """
         self._after_lost()
         self._check_time(request, time_limit_s)
@@ -153,10 +154,10 @@ class Steps:
         return replace(result, nodes=self.nodes, distance=self.distance)
 
     def recover(self, request: RunRequest) -> RunResult | None:
-        """Reads a run that an earlier controller started; its allocation took its steps along."""
+        """Reads a run that an earlier controller started; its allocation's end ended the step."""
         result = self.inner.recover(request)
         if self.aggressor is not None:
-            self._end_steps()  # the aggressor may be there for long
+            self._end_steps()  # the aggressor may run for long
             result = result and self.aggressor.checked(result, self._place(request))
         return result and replace(result, nodes=(), distance="")
 
@@ -165,12 +166,12 @@ class Steps:
         return self.inner.trace(request, time_limit_s)
 
     def _without_blame(self, result: RunResult) -> RunResult:
-        """A run that failed as a node did, where the scheduler knows of that."""
+        """Returns a failed run as NODE_FAILURE if the scheduler calls a node of it down."""
         if result.outcome not in HITS:
             return result
         began = self.clock()
         try:
-            # First: a node that failed, and is up again, has ended the job all the same.
+            # First: a failed node ends the job even if it is up again.
             self._check_job()
             down = self.scheduler.failed_nodes(self.allocation.nodes)
         except SchedulerFault:
@@ -182,11 +183,11 @@ class Steps:
         return replace(result, outcome=Outcome.NODE_FAILURE, detail=self._spoilt)
 
     def _check_job(self) -> None:
-        """Interrupts us where our job is over: its runs end before a signal reaches us.
+        """Checks that our job isn't over, as its steps may be ended before we get a signal.
 
         Raises:
             KeyboardInterrupt: it is over.
-            SchedulerFault: nobody can tell.
+            SchedulerFault: the scheduler gives no answer.
         """
         number, name = self.allocation.number, self.scheduler.name
         observed = self.scheduler.poll([number]).state_of(number)
@@ -201,7 +202,7 @@ class Steps:
         except AllocationOver as over:
             if self._is_begun:
                 raise
-            # The next one would not be longer.
+            # No run was made, and the next allocation will be as short.
             raise EnvironmentFault(
                 f"{over.message}: a run may take {wanted_s:.0f} s, and "
                 f"{self.allocation.MARGIN_S:.0f} s are kept to end cleanly",
@@ -211,9 +212,11 @@ class Steps:
         self._is_begun = True
 
     def _after_lost(self) -> None:
-        """After a run that was lost: waits until the scheduler answers, and the disk has room.
+        """Waits, after a lost run, until the scheduler answers and the disk has room.
 
-        Raises ``AllocationOver`` if that takes too long, ``EnvironmentFault`` after run upon run.
+        Raises:
+            AllocationOver: that takes until the allocation's end.
+            EnvironmentFault: several runs in a row were lost.
         """
         if not self._lost:
             return
@@ -241,13 +244,13 @@ class Steps:
             )
 
     def _fault(self) -> EnvironmentFault | None:
-        """Why no run can be made now: no answer of the scheduler, no room; ``None`` if one can."""
+        """Returns why no run can be made now: scheduler or disk; ``None`` if one can be made."""
         if full := self.inner.full_disk():
             return EnvironmentFault(f"the disk of {full} is full")
         number, name = self.allocation.number, self.scheduler.name
         try:
             self._check_job()
-            # A step that ended while nobody answered is noticed a minute later.
+            # Slurm notices a minute late that a step ended while slurmctld was away.
             if self._lost[-1].outcome is Outcome.NEVER_STARTED and self.launcher.steps(number):
                 return EnvironmentFault(f"{name} has not noticed that the last step ended")
         except SchedulerFault as fault:
@@ -274,10 +277,10 @@ class Steps:
         return AggressorFiles.of_run(self.inner.folder, request.run_id)
 
     def _wanted_s(self, request: RunRequest, limit_s: float) -> float:
-        """Seconds that must be left: for a block when it begins, for a run inside of one."""
+        """Returns the seconds that a run needs; for a block's first run, those of the block."""
         each = len(request.workload.operations)
         a_run_s = each * median(self._walls) if self._walls else min(limit_s, each * 30.0)
-        # Of unknown runs, the first one is made alone: short allocations are of use as well.
+        # Before any run, time for one is enough, so that short allocations can be used as well.
         runs = _BLOCK_RUNS if request.position == 0 and self._walls else 1
         return min(limit_s * runs, 1.5 * a_run_s * runs + 5.0)
 
@@ -285,4 +288,4 @@ class Steps:
         try:
             self.launcher.end_steps(self.allocation.number)
         except SchedulerFault:
-            return  # the next step waits until its nodes are cleared
+            return  # Slurm lets the next step wait until the nodes are free

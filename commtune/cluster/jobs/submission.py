@@ -1,4 +1,8 @@
-"""One job under way: what stands in the book of it, and what is known besides."""
+"""Submits jobs, each at most once, and keeps what is known of a job in flight.
+
+A submission may fail without saying whether the scheduler accepted the job. So every job has a key
+that is recorded before it is submitted, and by which it is found in the queue.
+"""
 
 from __future__ import annotations
 
@@ -22,53 +26,55 @@ _NAME = re.compile(_PREFIX + r"(?:.*-)?([0-9a-f]{16})", re.ASCII)
 
 
 def new_key() -> str:
-    """A job's key: ours, unique for ever."""
+    """Returns a new job key, unique for ever, unlike the scheduler's numbers."""
     return uuid.uuid4().hex[:16]
 
 
 def job_name(campaign: str, key: str) -> str:
-    """A job's name: people see whose it is, and we find it by its key."""
+    """Returns a job's name: the campaign for people, the key to find the job by."""
     return f"{_PREFIX}{re.sub(r'[^A-Za-z0-9_.-]', '-', campaign)[:40]}-{key}"
 
 
 def key_in(name: str) -> str:
-    """The key in a job's name; empty where the job is not ours."""
+    """Returns the key in a job's name; empty for a job that isn't commtune's."""
     found = _NAME.fullmatch(name)
     return found[1] if found else ""
 
 
 @dataclass
 class TrackedJob:
-    job: JobRecord  # as it stands in the book
+    """A job in flight: its record in the job book, and what only this controller knows of it."""
+
+    job: JobRecord  # as in the job book
     requests: tuple[RunRequest, ...]  # the runs of its block, in order; one for a trace
     limit_s: float  # seconds that each run may take
     expected_s: float = 0.0  # seconds that the job will likely have its nodes
-    #: What the scheduler said last.
+    #: The scheduler's last answer.
     observed: ObservedState = field(default_factory=lambda: ObservedState(JobState.UNKNOWN))
-    #: The scheduler may know the job although no number was written down.
+    #: Whether the scheduler may have accepted the job although no number was recorded.
     perhaps_known: bool = False
     adopted: bool = False  # an earlier controller made it, and nobody watched it meanwhile
-    submitted_at: float = 0.0  # seconds since 1970; 0 where another controller did that
-    refusal: str = ""  # why the last attempt failed, in a few words
-    #: absences, forgotten: how many complete answers of the queue in a row, and how many of the
-    #: accounts, didn't name it.
+    submitted_at: float = 0.0  # seconds since 1970; 0 where another controller submitted it
+    refusal: str = ""  # why the last submission failed, in a few words
+    #: absences, forgotten: number of complete answers of the queue in a row, and of answers of
+    #: the accounts, that didn't name it.
     absences: int = 0
     forgotten: int = 0
-    over_at: float | None = None  # when it was first seen to be over; ``None`` before
+    over_at: float | None = None  # when it was first seen to be over, seconds since 1970
 
     @property
     def folder(self) -> JobFolder:
         return JobFolder(Path(self.job.folder))
 
     def update(self, **changes: Any) -> JobRecord:
-        """The job's record with changes, which is also kept here."""
+        """Changes the job's record here, but not in the job book; returns it."""
         self.job = replace(self.job, **changes)
         return self.job
 
 
-#: How far the clocks of this machine and of the scheduler's may differ, seconds.
+#: Seconds by which the clocks of this machine and of the scheduler's may differ.
 _CLOCKS_S = 300.0
-#: After this long without a single submission that worked, a night is lost anyway.
+#: Seconds without a successful submission after which the campaign gives up.
 _GIVE_UP_S = 24 * 3600.0
 
 
@@ -76,8 +82,9 @@ _GIVE_UP_S = 24 * 3600.0
 class Submitter:
     """Submits the jobs of a campaign.
 
-    They wait together where the scheduler refuses one: it would refuse the others as well. Where
-    it has enough of them, the next is submitted when one of them ended, or now and then.
+    When the scheduler refuses one for now, all wait: it would refuse the others as well. When the
+    user's limit of jobs is reached, the next is submitted once a job of the campaign has ended,
+    or after the usual wait.
     """
 
     scheduler: Scheduler
@@ -90,11 +97,11 @@ class Submitter:
     next_attempt_at: float = field(default=0.0, init=False)
     _failing_since: float | None = field(default=None, init=False)
     _refusals: int = field(default=0, init=False)  # in a row
-    #: With how many of the campaign's jobs the queue was full; ``None`` where it wasn't.
+    #: Number of the campaign's jobs in the queue when the user's limit was reached, or ``None``.
     _full_with: int | None = field(default=None, init=False)
 
     def attempt_all(self, tracked_jobs: Sequence[TrackedJob]) -> None:
-        """Submits those of the jobs that have no number yet, as far as the scheduler takes them.
+        """Submits the jobs that have no number yet, until the scheduler refuses one.
 
         Raises:
             EnvironmentFault: as for ``attempt``.
@@ -108,15 +115,15 @@ class Submitter:
                 queued += 1
 
     def attempt(self, tracked: TrackedJob, after: str = "", *, queued: int = 0) -> None:
-        """Submits a job, or finds that it is in the queue; it has a number then, or waits.
+        """Submits a job, or finds it in the queue; without a number afterwards, it has to wait.
 
         Args:
-            after: number of a job whose end this one waits for.
-            queued: how many of the campaign's jobs are in the queue.
+            after: number of a job on whose end this one depends.
+            queued: number of the campaign's jobs in the queue.
 
         Raises:
-            EnvironmentFault: the scheduler will never take it, or has not answered for a day; or
-                the campaign was cancelled.
+            EnvironmentFault: the scheduler refuses it for good, or nothing could be submitted for
+                a day; or the campaign was cancelled.
         """
         has_room = self._full_with is not None and queued < self._full_with
         if tracked.job.number or (self.clock() < self.next_attempt_at and not has_room):
@@ -144,12 +151,12 @@ class Submitter:
             self.book.put_job(tracked.update(number=number, stage=JobStage.SUBMITTED))
 
     def find_number(self, tracked: TrackedJob) -> str:
-        """The number of a job that may have been submitted; empty where it was not.
+        """Returns the number of a job that may have been submitted; empty where it wasn't.
 
         Raises:
-            SchedulerFault: nobody can tell now.
+            SchedulerFault: the scheduler gives no answer.
         """
-        # A submission that outlived its controller could still come about behind our back.
+        # An sbatch or qsub that outlived its controller could still submit the job later.
         self.scheduler.end_submission(tracked.folder.script)
         if number := tracked.folder.job_number():
             return number
@@ -163,11 +170,11 @@ class Submitter:
         return ""
 
     def _wait(self, tracked: TrackedJob, fault: SchedulerFault) -> None:
-        """Leaves a job for later; raises an ``EnvironmentFault`` if there is no hope."""
+        """Schedules the next attempt; raises an ``EnvironmentFault`` if none can succeed."""
         now = self.clock()
         if not fault.transient:
             if not tracked.perhaps_known:
-                # Its script would be refused again, whatever the campaign file says by then.
+                # Its script would be refused again even if the campaign file is corrected.
                 self.book.put_job(tracked.update(stage=JobStage.OVER, detail=fault.message))
             raise EnvironmentFault(
                 f"{self.scheduler.name} does not accept the job: {fault.message}",

@@ -1,8 +1,8 @@
-"""What other programs take of the cores that a run may use, read before and after it.
+"""Measures the load of other programs on the cores of a run, from snapshots before and after it.
 
-The kernel counts what each core spent (``/proc/stat``), and what our own processes used that ended
-(``getrusage``); the rest is other programs'. From a container, ``/proc/stat`` counts cores of the
-host, which is what disturbs; made up for the container (lxcfs, gVisor), it says little or nothing.
+The kernel counts the busy time of each core (``/proc/stat``), and that of our own ended processes
+(``getrusage``); the difference is the other programs'. In a container, ``/proc/stat`` has the
+host's cores, as it should; where it is emulated (lxcfs, gVisor), it says little or nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _COLUMNS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal
 
 @dataclass(frozen=True)
 class LoadSnapshot:
-    """What cores and our own processes had used at a moment."""
+    """The time that cores and our own processes had used at a moment."""
 
     cores: Mapping[int, Mapping[str, int]]  # clock ticks since boot, by column, of each core
     own_s: float  # CPU seconds of the controller and of all its children that ended
@@ -31,11 +31,11 @@ class LoadSnapshot:
 def read_load(
     proc: Path = _PROC, cores: Collection[int] | None = None, running_s: float = 0.0
 ) -> LoadSnapshot | None:
-    """What was used until now; ``None`` where the system doesn't say.
+    """Takes a snapshot; ``None`` if the system has no such counters.
 
     Args:
-        running_s: CPU seconds of processes of ours that run on.
-        cores: the ones that count; those that this process may run on where ``None``.
+        running_s: CPU seconds of our own processes that still run.
+        cores: numbers of the cores; by default those that this process may run on.
     """
     try:
         wanted = set(os.sched_getaffinity(0) if cores is None else cores)
@@ -49,10 +49,10 @@ def read_load(
 
 
 def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> float | None:
-    """The share of the usable cores' time, 0 to 1, that others used from one moment to another.
+    """Returns the share of the cores' time that others used between two snapshots, 0 to 1.
 
-    Others are programs and virtual machines. ``None`` where it can't be told. It is as exact as
-    the kernel's ticks, 10 ms a core: too coarse below some tenths of a second.
+    Others are programs and virtual machines. ``None`` if unknown. The kernel counts in ticks of
+    10 ms a core, so this is too coarse below some tenths of a second.
     """
     if before is None or after is None or before.cores.keys() != after.cores.keys():
         return None
@@ -61,25 +61,25 @@ def load_between(before: LoadSnapshot | None, after: LoadSnapshot | None) -> flo
     if whole_s <= 0 or after.cores == before.cores:
         return None
     charged = ["user", "nice", "system"]
-    # Some kernels measure interrupts by themselves (only such a one ever counts ``irq``) and
-    # charge them to nobody: others' can't be told from those of the run's own traffic then.
+    # Kernels with IRQ time accounting (only these count ``irq``) charge interrupts to no process,
+    # so those of others can't be told from those of the run's own traffic.
     if not _ticks(after, ["irq"]):
         charged.append("softirq")
     used_s = (_ticks(after, charged) - _ticks(before, charged)) / ticks_per_s
     stolen_s = (_ticks(after, ["steal"]) - _ticks(before, ["steal"])) / ticks_per_s
-    # Stolen time is added last: some kernels charge it to the process it was stolen from.
+    # Added last, as some kernels also charge stolen time to the process that lost it.
     others_s = max(0.0, used_s - (after.own_s - before.own_s)) + stolen_s
     return min(1.0, max(0.0, others_s / whole_s))
 
 
 def _parse_cores(text: str) -> dict[int, dict[str, int]]:
-    """The cores of a ``/proc/stat`` text, by number.
+    """Reads the cores of ``/proc/stat``, by number.
 
     Raises:
-        ValueError: it is written otherwise than the kernel does.
+        ValueError: the format isn't the kernel's.
     """
     lines = (line.split() for line in text.splitlines())
-    # Old kernels have fewer columns. Those behind the eighth are part of the first two.
+    # Old kernels have fewer columns. Those after the eighth are part of the first two.
     return {
         int(words[0].removeprefix("cpu")): dict(zip(_COLUMNS, map(int, words[1:]), strict=False))
         for words in lines

@@ -1,4 +1,4 @@
-"""Runs of the benchmark that this process starts and waits for."""
+"""Makes runs of the benchmark as child processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from commtune.paths import exists
 from commtune.private_files import make_private_folder
 from commtune.tuner.ports import Program, Records
 
-#: How long before its last record a lost run may have made its shared memory, seconds.
+#: Seconds before its last record within which a lost run may have created shared memory.
 _RECENT_S = 600.0
 _LARGEST_KEPT = 64 * 2**20
 _Ended = TypeVar("_Ended", bound=process.Completed | None)
@@ -39,19 +39,18 @@ _HERE = (
 
 @dataclass(frozen=True)
 class LocalBenchmark:
-    """The benchmark port over processes of ours (see ``tuner.ports.Benchmark``)."""
+    """Implements ``tuner.ports.Benchmark`` by child processes."""
 
     mpi: model.MpiInstallation
     program: Program
-    environment: Mapping[str, str]  # what every run gets, before its configuration
-    #: Names of all variables of the space; what ranks see of them is compared with what was asked
-    #: for.
+    environment: Mapping[str, str]  # variables of every run, which configurations override
+    #: Names of all variables of the space, whose values on each rank are checked.
     watched: Sequence[str]
-    folder: Path  # where record files go, one a run, named by its identifier
+    folder: Path  # of the record files, one for each run, named by its identifier
     simulated: bool = False
-    #: What starts the ranks; ``None`` starts them on this machine.
+    #: Starts the ranks; ``None`` starts them on this machine.
     launcher: Launcher | None = None
-    #: Makes runs of the search; ``None`` gives each a launch of its own. Who made it closes it.
+    #: Makes runs of the search; ``None`` gives each a launch of its own. Its creator closes it.
     shared: SharedLaunch | None = None
 
     def measure(self, request: model.RunRequest, time_limit_s: float) -> model.RunResult:
@@ -60,7 +59,7 @@ class LocalBenchmark:
         arguments = self.program.arguments(request, records)
         started_at = time.time()
         try:
-            # Launchers say it each in their own words, and as if the configuration were to blame.
+            # Checked here: launchers have many messages for it, and would blame a configuration.
             if shutil.which(arguments[0], path=self.environment.get("PATH")) is None:
                 raise MissingComponent(f"the benchmark is missing: {arguments[0]}")
             before = self._read_load()
@@ -80,10 +79,10 @@ class LocalBenchmark:
         said = result.detail.removeprefix("a disk is full: ")
         may_be_full = said != result.detail or result.outcome.blames_configuration
         if may_be_full and (full := self.full_disk()):
-            # Programs say it each in their own words, and seldom which disk.
+            # Programs have many messages for that, and seldom name the disk.
             why = f"a disk is full: {full}; {said}"
             result = replace(result, outcome=model.Outcome.NODE_FAILURE, detail=why)
-        if not self._launcher.is_local:  # other machines' load, and their clocks
+        if not self._launcher.is_local:  # load and clock of this machine say nothing of others
             return result
         return replace(result, other_load=others, end_s=end_s)
 
@@ -104,13 +103,13 @@ class LocalBenchmark:
         return tracer.read(request, completed.output) if completed.ok else None
 
     def recover(self, request: model.RunRequest) -> model.RunResult | None:
-        """Reads a run that an earlier controller started; ends what is left of its processes."""
+        """Reads a run that an earlier controller started; ends its remaining processes."""
         process_trees.end_marked({request.run_id, self._marker})
         records = self.records_of(request.run_id)
         found = self.program.read(records, request)
         written = kept_file(records)
         if found.footer is None:
-            # When it was last seen alive, as far as its records tell.
+            # The time of its last sign of life.
             last_at = written.stat().st_mtime if exists(written) else time.time()
             self._sweep(last_at - _RECENT_S)
             return None
@@ -127,7 +126,7 @@ class LocalBenchmark:
     def _run(
         self, request: model.RunRequest, program: Sequence[str], limit_s: float
     ) -> process.Completed:
-        """A timed run: in the shared launch where that takes it, and comes to an answer."""
+        """Makes a timed run, in the shared launch if that accepts it and doesn't fail."""
         alone = partial(self._launch, request, program, request.configuration, limit_s)
         settings = [f"{name}={value}" for name, value in request.configuration.items()]
         order = [str(len(settings)), *settings, *program]
@@ -157,7 +156,7 @@ class LocalBenchmark:
 
     @property
     def _marker(self) -> str:
-        """By which processes of a shared launch are found, also by a later controller."""
+        """The marker of a shared launch's processes, also for a later controller."""
         return f"shared launch of {self.folder}"
 
     def _read_load(self) -> LoadSnapshot | None:
@@ -194,7 +193,7 @@ class LocalBenchmark:
         return replace(completed, timed_out=True) if over else completed
 
     def _sweeping(self, run: Callable[[], _Ended]) -> _Ended:
-        """How a run ended; what failed ranks left in this machine's shared memory is removed."""
+        """Makes a run; if it fails, removes the shared memory that its ranks left."""
         began_at, completed = time.time(), None
         try:
             completed = run()
@@ -204,7 +203,7 @@ class LocalBenchmark:
                 self._sweep(began_at)
 
     def _refuse_unguarded(self, variables: Mapping[str, str]) -> None:
-        """Spaces are cut by protected variables; what is asked for by hand is not."""
+        """Refuses to change protected variables, as configurations given by hand may."""
         for name in model.PROTECTED_NAMES:
             kept = self.environment.get(name)
             if kept is not None and variables.get(name, kept) != kept:
@@ -215,12 +214,12 @@ class LocalBenchmark:
                 )
 
     def _sweep(self, since: float) -> None:
-        """Removes what failed ranks left in this machine's shared memory."""
+        """Removes shared memory that failed ranks left on this machine."""
         if self._launcher.is_local:
             remove_stale_segments(since)
 
     def full_disk(self) -> Path | None:
-        """Where a run finds no room: for its records, or for what it prints."""
+        """Returns the folder, for records or for output, that has no room; ``None`` if none."""
         places = (self.folder, Path(tempfile.gettempdir()))
         return next((place for place in places if not has_room(place)), None)
 
@@ -236,7 +235,7 @@ class LocalBenchmark:
         time_limit_s: float,
     ) -> model.RunResult:
         judged = judge_run(found, completed, time_limit_s, self._launcher.judge)
-        # In jobs another node may have it; with a setting, a loader may have ended the program so.
+        # In a job, another node may have the program; with settings, they may be to blame.
         is_default_here = self._launcher.is_local and request.configuration.is_default
         if is_default_here and judged[1].startswith(exit_codes.MISSING):
             judged = model.Outcome.MISSING_PROGRAM, judged[1]
@@ -244,13 +243,13 @@ class LocalBenchmark:
             judged = model.Outcome.MISSING_PROGRAM, f"{elsewhere}: {_HERE}"
         expected = {**self.environment, **request.configuration}
         judged = judge_whole(request, found, judged, expected, self.watched)
-        # A launch that runs share has one environment for all of them.
+        # Runs in a shared launch have the same environment, without padding.
         is_shared = (found.header or {}).get("in_shared_launch")
         padding = {} if is_shared else padding_facts(request, self.environment, self.folder)
         return result_of(request, found, judged, started_at, completed, padding)
 
     def _find_elsewhere(self, found: Records) -> str:
-        """On which other machines ranks were that are to be here, in words; else empty."""
+        """Returns a message if ranks of a local launch ran on several machines; else empty."""
         ranks = (found.header or {}).get("rank_info") if self._launcher.is_local else None
         names = [str(rank.get("host", "")) for rank in ranks] if isinstance(ranks, list) else []
         hosts = list(dict.fromkeys(names))
@@ -270,7 +269,7 @@ def make_folder(folder: Path) -> None:
 
 
 def _shorten(records: Path) -> None:
-    """A babbling benchmark must not fill the disk with what nobody reads."""
+    """Cuts a huge record file, so that a broken benchmark doesn't fill the disk."""
     if exists(records) and records.stat().st_size > _LARGEST_KEPT:
         with records.open("r+b") as file:
             file.truncate(2**20)

@@ -1,4 +1,4 @@
-"""Launchers: how a command becomes N ranks. They only say the command line; nothing runs here."""
+"""Builds the command lines and environments of local launchers; starts nothing itself."""
 
 from __future__ import annotations
 
@@ -11,51 +11,51 @@ from commtune.cluster.exit_codes import JudgeLauncher
 from commtune.errors import MissingComponent
 from commtune.model import PROTECTED_NAMES, MpiFlavour, MpiInstallation
 
-#: What a run takes over from the controller's environment. Everything else stays outside: what
-#: happens to be set in somebody's shell neither changes a campaign nor leaks into it.
+#: Variables that a run inherits from the controller. No others, so that settings in a user's shell
+#: neither change a campaign nor leak into its records.
 _BASE_NAMES = (
     "HOME", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ",
     "USER", "XDG_RUNTIME_DIR",
 )  # fmt: skip
 
-#: Which GPUs are ours, in which order: set by schedulers and users, for all that we start.
+#: Variables of schedulers and users that select GPUs and their order.
 _DEVICE_NAMES = (
     "CUDA_DEVICE_ORDER", "CUDA_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL", "HIP_VISIBLE_DEVICES",
     "ROCR_VISIBLE_DEVICES",
 )  # fmt: skip
 
-#: How Open MPI's launcher starts processes and where PMIx keeps what they tell each other: where a
-#: machine needs them, nothing starts without; they change nothing that is measured.
+#: Variables for how Open MPI's launcher starts processes, and for PMIx's data store. Some machines
+#: need them to start any process; they don't change results.
 LAUNCHER_NAMES = ("OMPI_MCA_plm", "OMPI_MCA_plm_rsh_agent", "PMIX_MCA_gds", "PRTE_MCA_plm")
 
-#: By which NCCL knows a node; two values on one machine make it two nodes.
+#: NCCL's identifier of a node; two values on one machine emulate two nodes.
 HOST_ID = "NCCL_HOSTID"
 
 
 @dataclass(frozen=True)
 class Launcher:
-    """How a command becomes the ranks of a run."""
+    """A way to start the ranks of a run."""
 
-    #: From the number of ranks, the program's words and the seconds that it may take, to the words
-    #: that start them.
+    #: Takes the number of ranks, the program's command line and its time limit (seconds); returns
+    #: the command line that starts the ranks.
     command: Callable[[int, Sequence[str], float], Sequence[str]]
-    #: All ranks are processes of this machine, below the one that is started: its load and its
-    #: shared memory tell of them.
+    #: Whether all ranks are descendants of the started process, so that they share this machine's
+    #: load and shared memory.
     is_local: bool = True
-    #: Seconds that a launcher which keeps the limit itself needs to end its ranks.
+    #: Seconds that a launcher which enforces the limit itself needs to end its ranks.
     grace_s: float = 0.0
-    #: For timed runs, from the run's identifier, its own variables, the launcher's words and the
-    #: seconds that it may take, to words that are started without these variables: they set them
-    #: for the launcher, and start something else besides.
+    #: For timed runs: takes the run's identifier, its variables, the launcher's command line and
+    #: its time limit (seconds); returns the command line of a wrapper, which sets the variables
+    #: for the launcher and starts something else besides.
     around: Callable[[str, Mapping[str, str], Sequence[str], float], Sequence[str]] | None = None
-    #: Whether the launcher is to blame for a run that failed.
+    #: Judges whether the launcher is to blame for a failed run.
     judge: JudgeLauncher | None = None
 
 
 def local_launcher(
     mpi: MpiInstallation, *, bound: bool = True, emulated_nodes: int = 0
 ) -> Launcher:
-    """Starts the ranks on this machine; arguments as for ``mpi_command``.
+    """Returns a launcher for this machine; arguments as for ``_mpi_command``.
 
     Raises:
         MissingComponent: the MPI has no launcher of its own, and needs Slurm's.
@@ -68,7 +68,7 @@ def local_launcher(
         )
 
     def command(ranks: int, program: Sequence[str], limit_s: float) -> Sequence[str]:
-        del limit_s  # ours to keep
+        del limit_s  # the caller enforces it
         return _mpi_command(mpi, ranks, program, bound=bound, emulated_nodes=emulated_nodes)
 
     return Launcher(command)
@@ -82,13 +82,13 @@ def _mpi_command(
     bound: bool = True,
     emulated_nodes: int = 0,
 ) -> list[str]:
-    """The command line that starts ``ranks`` ranks of a program on this machine.
+    """Returns the command line that starts ``ranks`` ranks of a program on this machine.
 
     Args:
-        bound: whether the launcher may bind ranks to cores by its own lights. Not where ranks
-            bind themselves: what it took away they can't have back.
-        emulated_nodes: so many groups of ranks in a row, equally large, that NCCL takes for
-            different nodes; 0 for none.
+        bound: whether the launcher may bind ranks to cores by its default. Ranks that bind
+            themselves could only use the cores that it left them.
+        emulated_nodes: number of equal groups of consecutive ranks that NCCL takes for different
+            nodes; 0 for none.
     """
     if mpi.flavour is MpiFlavour.NONE:
         return [*program]
@@ -99,7 +99,7 @@ def _mpi_command(
     each = str(ranks // emulated_nodes)
     words: list[str] = []
     for group in range(emulated_nodes):
-        # Launchers have options for a group's variables, each its own; env is the same for all.
+        # Launchers differ in their options for a group's variables; env works with all.
         named = ["-n", each, "env", f"{HOST_ID}=commtune-{group}", *program]
         words += [":", *named] if words else named
     return [*launcher, *words]
@@ -108,11 +108,11 @@ def _mpi_command(
 def base_environment(
     inherited: Mapping[str, str], mpi: MpiInstallation, guards: Sequence[str] = ()
 ) -> dict[str, str]:
-    """The environment under every run, before pinned variables and the configuration.
+    """Returns the environment of every run, before pinned variables and the configuration.
 
     Args:
-        inherited: the controller's environment, of which little is taken.
-        guards: names of further protected variables that pass unchanged where they are set.
+        inherited: the controller's environment, of which few variables are kept.
+        guards: names of further protected variables that are kept unchanged.
     """
     names = (*_BASE_NAMES, *_DEVICE_NAMES, *LAUNCHER_NAMES, *PROTECTED_NAMES, *guards)
     environment = {name: inherited[name] for name in names if name in inherited}
@@ -122,29 +122,29 @@ def base_environment(
 
 
 def command_path(inherited: Mapping[str, str], mpi: MpiInstallation) -> str:
-    """PATH of a user's own command: what their shell finds, then the MPI's."""
+    """Returns PATH for a user's own command: that of their shell, then the MPI's folder."""
     path = inherited.get("PATH", os.defpath)
     return os.pathsep.join(filter(None, (path, str(mpi.launcher.parent))))
 
 
 def _without_ssh(mpi: MpiInstallation, environment: Mapping[str, str]) -> dict[str, str]:
-    """Without ssh Open MPI 4 starts nothing, not even here, unless it is told to."""
+    """Returns the variable that Open MPI 4 needs to start ranks if there is no ssh."""
     if mpi.flavour is not MpiFlavour.OPENMPI or not mpi.version.startswith("4."):
         return {}
     found = any(shutil.which(name, path=environment["PATH"]) for name in ("ssh", "rsh"))
     return {} if found else {"OMPI_MCA_plm": "isolated"}
 
 
-#: Inside a batch job hydra would start its proxies through the scheduler; here is one machine.
+#: Inside a batch job, hydra would start its proxies by the scheduler; one machine needs none.
 _HYDRA = ("-launcher", "fork")
 _OPTIONS: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.MPICH: _HYDRA,
     MpiFlavour.INTEL: _HYDRA,
     MpiFlavour.MVAPICH: _HYDRA,
-    # More ranks than cores is our business to flag, not the launcher's to refuse.
+    # We report more ranks than cores ourselves; the launcher must not refuse them.
     MpiFlavour.OPENMPI: ("--map-by", ":OVERSUBSCRIBE"),
 }
-#: Leaves ranks unbound; MPICH's launcher does so by itself.
+#: Options that leave ranks unbound, which is the default of MPICH's launcher.
 _LOOSE: Mapping[MpiFlavour, tuple[str, ...]] = {
     MpiFlavour.INTEL: ("-genv", "I_MPI_PIN", "0"),
     MpiFlavour.OPENMPI: ("--bind-to", "none"),

@@ -1,7 +1,7 @@
-"""Runs of the search that follow each other in one launch.
+"""Makes the runs of a search one after the other in one launch, which saves start-up time.
 
 Launcher and MPI start once. For each run the ranks fork processes, in which NCCL or RCCL reads its
-variables anew. What follows the search is measured in launches of its own, as programs have them.
+variables anew. All runs after the search have a launch of their own, as in real programs.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ if TYPE_CHECKING:  # `build` reads no campaign file
 
 #: What rank 0 prints after a run (the benchmark's contract).
 SIGN = "commtune-bench: run ended"
-#: Variables that NCCL, RCCL and their plugins read when they start. Others may be the launcher's
-#: or MPI's, which have started by then.
+#: Prefixes of variables that NCCL, RCCL and their plugins read in the forked processes. Others may
+#: be for the launcher or MPI, which have started by then.
 _READ_ANEW = ("NCCL_", "RCCL_", "OFI_NCCL_")
-#: The first runs of a session are launches of their own: what later phases cost is told from them.
+#: Number of first runs in a session with a launch of their own, to learn what later phases cost.
 _OWN_FIRST = 4
-#: Runs that failed in a launch and not by themselves, before no launch is shared any more: one, if
-#: it was the launch's first.
+#: Number of runs that failed in a shared launch but not alone, after which no launch is shared any
+#: more; a single one suffices if it was its launch's first run.
 _MOST_FAULTS = 3
-#: What a launcher that keeps a time limit is told, seconds: each run has a limit of its own.
+#: Time limit of the whole launch, seconds; each run has a limit of its own.
 LONGEST_S = 1e5
-#: srun (by either name, as it is old or new) gives its input to rank 0 only. It would stop where
-#: another rank's is kept open and not read, as runtimes of containers do.
+#: Makes srun (older and newer versions) send stdin to rank 0 only. Else it blocks when another
+#: rank's stdin is open and not read, as with container runtimes.
 INPUT_OF_FIRST = {"SLURM_STDINMODE": "0", "SRUN_INPUT": "0"}
-#: Ranks give up a run themselves so long after it should have ended: the controller may be gone.
+#: Seconds after a run's limit at which the ranks abort it themselves, if the controller is gone.
 _BEYOND_LIMIT_S = 20.0
-#: Fields of an order have tabs between them, and orders are lines.
+#: Characters that can't be in an order, a line with its fields separated by tabs.
 _SEPARATORS = frozenset("\t\n\r\0")
 
 
 def can_share_launches(plan: Plan) -> bool:
-    """Whether runs of a campaign's search can follow each other in one launch, and may."""
+    """Whether the runs of a campaign's search can share a launch, and the campaign allows it."""
     workload, space = plan.workload, plan.space
     return (
         plan.shares_launches
@@ -51,9 +51,9 @@ def can_share_launches(plan: Plan) -> bool:
 
 @dataclass
 class SharedLaunch:
-    """Makes runs in a launch that stays, until ``close``.
+    """A launch that stays for further runs until ``close``.
 
-    A run that fails ends the launch, and the next one begins another.
+    A failed run ends the launch; the next run starts another one.
 
     Attributes:
         say: tells a person.
@@ -66,7 +66,7 @@ class SharedLaunch:
     _was_first: bool = False
 
     def takes(self, request: RunRequest, words: Sequence[str]) -> bool:
-        """Whether a run is one for it; any other ends the launch, so as to have nothing beside."""
+        """Whether to make a run here; if not, ends the launch, which would disturb that run."""
         is_search = request.phase is Phase.SEARCH and self._faults < _MOST_FAULTS
         if is_search and self._own_runs >= _OWN_FIRST and not _SEPARATORS & set("".join(words)):
             return True
@@ -80,10 +80,10 @@ class SharedLaunch:
         start: Callable[[], process.StandingProcess],
         limit_s: float,
     ) -> process.Completed | None:
-        """Makes a run; ``None`` where it failed, and the launch may be to blame.
+        """Makes a run; ``None`` if it failed and the shared launch may be to blame.
 
-        Then it is to be made by itself, and ``judge`` told how that ended. One that hangs is not
-        made again, unless it was the launch's first.
+        Repeat it in a launch of its own then, and pass the result to ``judge``. A run that timed
+        out is not repeated, unless it was the launch's first.
         """
         self._was_first = self._standing is None or not self._standing.is_running
         if self._standing is None or self._was_first:
@@ -95,7 +95,7 @@ class SharedLaunch:
         return completed if is_settled else None
 
     def judge(self, alone: process.Completed) -> None:
-        """How a run ended by itself for which ``make`` had no answer."""
+        """Learns from a run's own launch whether the shared one was to blame for its failure."""
         if not alone.ok:
             return  # the configuration is to blame
         self._faults += _MOST_FAULTS if self._was_first else 1
@@ -103,7 +103,7 @@ class SharedLaunch:
             self.say("runs can't share a launch here: each has one of its own")
 
     def used_s(self) -> float:
-        """CPU seconds of the launch that is there."""
+        """Returns the CPU seconds of the current launch."""
         return self._standing.used_s() if self._standing else 0.0
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Shared memory that killed MPI processes leave in /dev/shm, where it holds memory till a boot."""
+"""Removes shared memory that killed MPI processes leave in /dev/shm until the next reboot."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from pathlib import Path
 
 _SHARED_MEMORY = Path("/dev/shm")
 
-#: Names that MPI libraries and our benchmark give: MPICH, Intel MPI, Open MPI, UCX, the canary.
+#: Names of segments by MPICH, Intel MPI, Open MPI, UCX, and by our benchmark for its canary.
 _OURS = re.compile(
     r"(mpich_shm_|mpich_|Intel_MPI_|(vader|sm)_segment\.|ucx_shm|open_mpi\.|commtune-canary-)"
 )
 
 
 def remove_stale_segments(since: float, folder: Path = _SHARED_MEMORY) -> None:
-    """Removes segments of ours that no process uses any more.
+    """Removes our user's segments that no process uses any more.
 
     Args:
-        since: seconds since 1970; older files belong to something else.
+        since: seconds since 1970; older files are kept.
     """
     candidates = [path for path in _segments(folder) if _is_ours(path, since)]
     if not candidates:
@@ -42,12 +42,12 @@ def _is_ours(path: Path, since: float) -> bool:
         status = path.stat()
     except OSError:
         return False
-    # A second of slack: file systems count time coarsely.
+    # A second of slack, as file systems have coarse timestamps.
     return status.st_uid == os.getuid() and status.st_mtime >= since - 1
 
 
 def _used(folder: Path) -> Iterator[str]:
-    """Files of the folder that a process has mapped or open."""
+    """Yields the files of the folder that a process has mapped or open."""
     prefix = f"{folder}/"
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):

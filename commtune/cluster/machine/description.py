@@ -1,6 +1,6 @@
-"""What this machine is: the part of a system's fingerprint that hardware and kernel make.
+"""Describes this machine: hardware, kernel and drivers, a part of a system's fingerprint.
 
-Read from /proc and /sys below a root, so that recorded trees are read by the same code.
+Reads /proc and /sys below a root folder, so that recorded trees can be read as well.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ _GIB = 2**30
 
 @dataclass(frozen=True)
 class _Nic:
-    """A network device with hardware behind it."""
+    """A hardware network device."""
 
     name: str
     kind: str  # ``infiniband`` (also RoCE and the like: RDMA devices) or ``ethernet``
     model: str  # the adapter's type (``MT4129``), or the driver's name
-    #: Megabits per second; ``None`` where the device doesn't say (virtual ones).
+    #: Megabits per second; ``None`` if unknown, as for virtual devices.
     speed_mbit: int | None
 
 
 @dataclass(frozen=True)
 class Machine:
-    """One node, as the operating system shows it."""
+    """A node, as the operating system describes it."""
 
     architecture: str
     cpu_model: str
@@ -45,19 +45,19 @@ class Machine:
     cores_physical: int
     sockets: int
     numa_nodes: int
-    memory_bytes: int  # what the kernel counts, a little less than what is built in
+    memory_bytes: int  # by the kernel, a little less than is installed
     kernel: str
     os_name: str
-    #: Processors' worth of time that a container may use; ``None``: no limit.
+    #: CPU quota of a container, in processors; ``None`` for no limit.
     cpu_quota: float | None = None
-    #: Empty on bare metal; else what is known of the virtual machine.
+    #: Description of the virtual machine; empty on bare metal.
     virtualization: str = ""
     gpus: tuple[Gpu, ...] = ()
     nics: tuple[_Nic, ...] = ()
     slurm: str = ""  # version of the Slurm client commands; empty where there are none
 
     def shape(self) -> dict[str, Any]:
-        """What makes two nodes the same kind: neither names, nor addresses, nor software."""
+        """Returns the hardware that nodes of one kind share, without names and addresses."""
         return {
             "architecture": self.architecture,
             "cpu_model": self.cpu_model,
@@ -74,7 +74,7 @@ class Machine:
         }
 
     def stack(self) -> dict[str, Any]:
-        """What of the software below MPI and NCCL can change a result."""
+        """Returns the software below MPI and NCCL that can change results."""
         return {
             "kernel": self.kernel,
             "os": self.os_name,
@@ -82,18 +82,18 @@ class Machine:
         }
 
     def fingerprint(self) -> str:
-        """Key of shape and stack: equal on another node of the same kind and installation."""
+        """Returns a hash of shape and stack, equal for nodes of the same kind and installation."""
         return content_key({"shape": self.shape(), "stack": self.stack()})
 
 
 @dataclass(frozen=True)
 class _Load:
     one_minute: float  # load average over the last minute
-    #: Threads that run or wait for a core at this moment, without our own.
+    #: Number of runnable threads at this moment, without our own.
     others_runnable: int
 
     def warning(self, cores: int, ranks: int) -> str:
-        """Why a measurement with so many ranks would be disturbed now; empty if it wouldn't."""
+        """Returns a warning if other threads would disturb this many ranks now; else empty."""
         if self.others_runnable + ranks <= cores:
             return ""
         return (
@@ -103,7 +103,7 @@ class _Load:
 
 
 def describe_machine(root: Path = Path("/")) -> Machine:
-    """Reads what this machine is; with another root, what a recorded tree says."""
+    """Describes this machine, or with another root that of a recorded tree."""
     cpuinfo = read_file(root / "proc/cpuinfo")
     total, physical, sockets = _topology(root / "sys/devices/system/cpu")
     usable = len(os.sched_getaffinity(0)) if root == Path("/") else total
@@ -127,19 +127,19 @@ def describe_machine(root: Path = Path("/")) -> Machine:
 
 
 def load_now() -> _Load:
-    """What else runs here at this moment. Doesn't see other guests of a virtual machine's host."""
+    """Returns the load of this machine; doesn't see other guests of a virtual machine's host."""
     return _parse_load(read_file(Path("/proc/loadavg")))
 
 
 def _parse_load(text: str) -> _Load:
-    """Reads /proc/loadavg; the thread that reads it is running, and is left out."""
+    """Reads /proc/loadavg, without the thread that reads it."""
     fields = text.split()
     runnable = int(fields[3].partition("/")[0])
     return _Load(float(fields[0]), max(0, runnable - 1))
 
 
 def _parse_cpu_model(cpuinfo: str) -> str:
-    """The processor's name from /proc/cpuinfo; Arm has numbers only."""
+    """Reads the processor's name from /proc/cpuinfo, which has only numbers on Arm."""
     fields = _fields(cpuinfo)
     if name := fields.get("model name") or fields.get("cpu"):
         return re.sub(r"\s+", " ", name)
@@ -149,32 +149,32 @@ def _parse_cpu_model(cpuinfo: str) -> str:
 
 
 def _parse_memory(meminfo: str) -> int:
-    """MemTotal of /proc/meminfo, bytes; 0 where it isn't said."""
+    """Reads MemTotal from /proc/meminfo, in bytes; 0 if it is missing."""
     match = re.search(r"^MemTotal:\s+(\d+) kB", meminfo, re.MULTILINE)
     return int(match[1]) * 1024 if match else 0
 
 
 def _parse_os_name(os_release: str) -> str:
-    """ID and version from /etc/os-release: ``debian 12``."""
+    """Reads ID and version from /etc/os-release: ``debian 12``."""
     pairs = dict(line.split("=", 1) for line in os_release.splitlines() if "=" in line)
     words = (pairs.get(name, "").strip("\"'") for name in ("ID", "VERSION_ID"))
     return " ".join(word for word in words if word) or "unknown"
 
 
 def _parse_quota(cpu_max: str) -> float | None:
-    """Processors' worth of time from cgroup v2's cpu.max: ``150000 100000`` is 1.5."""
+    """Reads a CPU quota in processors from cgroup v2's cpu.max: ``150000 100000`` is 1.5."""
     quota, _, period = cpu_max.strip().partition(" ")
     return int(quota) / int(period) if quota.isdigit() and period.isdigit() else None
 
 
 def _parse_slurm_version(text: str) -> str:
-    """The version in what ``sbatch --version`` prints: ``slurm-wlm 22.05.8`` (Debian's)."""
+    """Reads the version from ``sbatch --version``: ``slurm-wlm 22.05.8`` (Debian's)."""
     match = re.search(r"^slurm\S*\s+(\d\S*)", text, re.MULTILINE)
     return match[1] if match else ""
 
 
 def _coarse_gib(memory_bytes: int) -> int:
-    """Memory in GiB, to about an eighth: equal nodes differ by some megabytes."""
+    """Rounds memory to GiB within about an eighth, as equal nodes differ by some megabytes."""
     gib = memory_bytes / _GIB
     step = 1 << max(0, int(gib).bit_length() - 4)
     return round(gib / step) * step
@@ -205,14 +205,14 @@ def _rdma(root: Path) -> Iterator[_Nic]:
 
 
 def _parse_rate(text: str) -> int | None:
-    """Megabits per second from a port's rate: ``400 Gb/sec (4X NDR)``."""
+    """Reads a port's rate, ``400 Gb/sec (4X NDR)``, in megabits per second."""
     match = re.match(r"\s*([\d.]+) Gb/sec", text)
     return int(float(match[1]) * 1000) if match else None
 
 
 def _ethernet(root: Path) -> Iterator[_Nic]:
     for device in sorted((root / "sys/class/net").glob("*")):
-        # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
+        # Bridges, tunnels and the loopback have no device; type 1 is Ethernet.
         if exists(device / "device") and read_file(device / "type").strip() == "1":
             speed = read_file(device / "speed").strip()
             driver = (device / "device/driver").resolve().name
@@ -229,7 +229,7 @@ def _slurm() -> str:
 
 
 def _fields(text: str) -> Mapping[str, str]:
-    """The first value of every ``name : value`` line."""
+    """Returns the first value of each name in lines of ``name : value``."""
     found: dict[str, str] = {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")

@@ -1,6 +1,6 @@
-"""What this machine has for tuning, what is missing, and the command that mends it.
+"""Checks what this machine has for tuning, and names the commands that install what is missing.
 
-Only what every campaign needs can be ``missing``; what may be absent is ``ok`` and says so.
+Only what every campaign needs can be ``missing``; optional things that are absent are ``ok``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _TUNING = re.compile(
     r"(MPIR_CVAR|MPIR_PARAM|MPICH|OMPI_MCA|PRTE_MCA|PMIX_MCA|OPAL|I_MPI|MV2|MVP|PAMI"
     r"|NCCL|RCCL|OFI_NCCL|CCL|UCX|UCC|FI|HSA|NVSHMEM)_|GLIBC_TUNABLES$"
 )
-#: Locations and permissions, which say where a library is and not what it does.
+#: Variables with such prefixes that only locate a library, or are protected or for launchers.
 #: NCCL_VERSION is a label of NVIDIA's container images; NCCL doesn't read it.
 _HARMLESS = frozenset({
     "I_MPI_ROOT", "FI_PROVIDER_PATH", "NCCL_VERSION", "OPAL_PREFIX", "CCL_ROOT",
@@ -47,7 +47,7 @@ _HARMLESS = frozenset({
     "CCL_CONFIGURATION", *PROTECTED_NAMES, *LAUNCHER_NAMES,
 })  # fmt: skip
 
-#: What a package is called, by package manager.
+#: Names of packages by package manager.
 _PACKAGES = {
     "apt-get": {
         "compiler": "g++", "make": "make", "venv": "python3-venv", "pip": "python3-pip",
@@ -65,20 +65,20 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the doctor's report."""
+    """A line of the report by ``commtune doctor``."""
 
-    area: str  # what was looked at, one word
+    area: str  # what was checked, one word
     status: Status
-    what: str  # what was found, for a person
-    #: One command line that changes it; empty where none is needed or known.
+    what: str  # what was found, for people
+    #: A command line, or changes of variables, that would fix it; empty if none is known.
     mend: str | Changes = ""
 
 
 def collect_checks(area: str, look: Callable[[], Check | Iterable[Check]]) -> list[Check]:
-    """What one look finds; a place that is closed to us is a line of it, and ends nothing else.
+    """Runs a check; turns an ``OSError`` into a warning, so that further checks are made.
 
     Args:
-        area: of the line that says so.
+        area: of that warning.
         look: yields checks, or returns one.
     """
     found: list[Check] = []
@@ -97,11 +97,11 @@ def examine_machine(
     database: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> list[Check]:
-    """Looks at everything that a campaign on this machine needs or may use.
+    """Checks everything that a campaign on this machine needs or may use.
 
     Args:
-        database: file of the database; one in the user's data folder if not given.
-        environment: the variables to look through for settings; our own if not given.
+        database: file of the database; by default in the user's data folder.
+        environment: variables in which to look for settings; by default our own.
     """
     machine = describe_machine()
     variables = os.environ if environment is None else environment
@@ -133,7 +133,7 @@ def _check_python() -> Check:
 
 
 def _check_venv() -> Check:
-    """Whether environments with pip can be made; Debian cuts that part off."""
+    """Checks that environments with pip can be made; Debian has that in an extra package."""
     if importlib.util.find_spec("venv") and importlib.util.find_spec("ensurepip"):
         return Check("venv", Status.OK, "the venv module makes environments")
     return Check("venv", Status.MISSING, "no venv with pip", _install_package("venv"))
@@ -153,7 +153,7 @@ def _check_make() -> Check:
 
 
 def _check_mpi() -> Iterator[Check]:
-    """Every MPI that is found, with version; the wheels that could be had; or that none is."""
+    """Lists every MPI that is found, with its version, and the wheels that can be installed."""
     names = ("path", *(f"wheel:{name}" for name in WHEELS))
     attempts = {name: _attempt(partial(find_mpi, name)) for name in names}
     some = any(isinstance(found, MpiInstallation) for found in attempts.values())
@@ -176,7 +176,7 @@ def _check_mpi() -> Iterator[Check]:
 
 
 def _check_cores(machine: Machine) -> Check:
-    """How many ranks fit, and whether the cores are free."""
+    """Checks the number of cores, and that they are idle."""
     what = f"{machine.cpu_model}, {machine.cores_usable} cores to use"
     if machine.virtualization:
         what += f", {machine.virtualization}"
@@ -215,7 +215,7 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
     if not machine.slurm[0].isdigit():
         what = "sbatch is installed, but reports no version: it may have no cluster"
         return Check("slurm", Status.OK, what)
-    # Schedulers are imported where they are asked: who builds doesn't wait for them.
+    # Imported here, as ``commtune build`` needs no schedulers.
     from commtune.cluster.slurm.site import explain_silence
 
     what = f"Slurm {machine.slurm}"
@@ -225,7 +225,7 @@ def _check_slurm(machine: Machine, environment: Mapping[str, str]) -> Check:
 
 
 def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
-    """Checks PBS; says nothing where there is none."""
+    """Checks PBS; yields nothing if there is none."""
     from commtune.cluster.pbs.client import PbsError, PbsFault, PbsScheduler
 
     try:
@@ -245,7 +245,7 @@ def _check_pbs(environment: Mapping[str, str]) -> Iterable[Check]:
 
 
 def _check_database_file(file: Path, mountinfo: str) -> Check:
-    """Whether the database's file or folder can be written, has room, and is on a local disk."""
+    """Checks that the database's file or folder is writable, has room, and is on a local disk."""
     existing = _existing_part(file.parent)
     closed = existing if not os.access(existing, os.W_OK | os.X_OK) else None
     if closed is None and os.access(file, os.F_OK) and not os.access(file, os.W_OK):
@@ -268,19 +268,19 @@ def _own_database() -> Changes:
 
 
 def _own_folder() -> Path:
-    """A folder on a local disk that nobody can have laid there: its name can't be guessed."""
+    """Returns a folder on a local disk with a name that no other user can guess and create."""
     return Path("/var/tmp") / f"commtune-{secrets.token_hex(8)}"
 
 
 def _existing_part(folder: Path) -> Path:
-    """The folder, or the nearest one above it that is there for us."""
-    # os.access, as Path.exists raises in folders that are closed to us.
+    """Returns the folder, or its nearest parent that exists and is accessible."""
+    # os.access, as Path.exists raises in folders without permission.
     folder = folder.absolute()
     return next(f for f in (folder, *folder.parents) if os.access(f, os.F_OK))
 
 
 def _check_cache(folder: Path) -> Iterator[Check]:
-    """Whether the benchmark can be built; silent where it can."""
+    """Checks that the benchmark can be built; yields nothing if it can."""
     existing = _existing_part(folder)
     if not os.access(existing, os.W_OK | os.X_OK):
         what = f"can't write to {existing}: the benchmark is built below it"
@@ -289,7 +289,7 @@ def _check_cache(folder: Path) -> Iterator[Check]:
 
 
 def _check_environment_settings(variables: Mapping[str, str]) -> Check:
-    """Checks settings in the shell: campaigns start without them, other programs don't."""
+    """Warns of tuning variables in the shell: campaigns drop them, other programs don't."""
     names = _tuning_names(variables)
     if not names:
         return Check("environment", Status.OK, "no communication settings in the environment")
@@ -303,17 +303,17 @@ def _check_environment_settings(variables: Mapping[str, str]) -> Check:
 
 
 def _tuning_names(variables: Iterable[str]) -> list[str]:
-    """The variables that change how a communication library behaves, sorted."""
+    """Returns the variables that change how a communication library behaves, sorted."""
     return sorted(n for n in variables if _TUNING.match(n) and n not in _HARMLESS)
 
 
 def public_names(variables: Iterable[str]) -> set[str]:
-    """The variables whose values may be stored: communication libraries' own, never tokens."""
+    """Returns the variables whose values may be stored: libraries' own, never credentials."""
     return {n for n in variables if _TUNING.match(n) or n in PROTECTED_NAMES}
 
 
 def _check_settings_files(home: Path) -> Iterator[Check]:
-    """Settings files that libraries read by themselves, and that no environment keeps out."""
+    """Warns of settings files that libraries read whatever the environment is."""
     for name in (".openmpi/mca-params.conf", ".prte/mca-params.conf", ".nccl.conf", ".rccl.conf"):
         file = home / name
         if _says_something(file):
@@ -327,7 +327,7 @@ def _check_settings_files(home: Path) -> Iterator[Check]:
 
 
 def _install_package(what: str) -> str:
-    """The command that installs a package here; empty where the package manager is unknown."""
+    """Returns the command that installs a package; empty if the package manager is unknown."""
     for tool, names in _PACKAGES.items():
         if shutil.which(tool):
             sudo = "" if os.geteuid() == 0 else "sudo "

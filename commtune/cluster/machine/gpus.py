@@ -1,4 +1,4 @@
-"""GPUs of this machine: which there are, and which of them are ours."""
+"""Finds the GPUs of this machine, their memory and links, and those that we may use."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from commtune.systems.nominal.fabric import Fabric, fabric_of_ranks, normalise_a
 
 _LIMIT_S = 20.0
 _KFD = "sys/class/kfd/kfd/topology/nodes"
-#: What each vendor's runtime looks at, to see only some of the GPUs.
+#: Variables by which each vendor's runtime restricts the visible GPUs.
 _VISIBLE = {
     "nvidia": ("CUDA_VISIBLE_DEVICES",),
     "amd": ("ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"),
@@ -26,7 +26,7 @@ _VISIBLE = {
 
 @dataclass(frozen=True)
 class Gpu:
-    """A GPU. ``model`` as the driver names it: ``NVIDIA H200``, or ``gfx90a`` for AMD."""
+    """A GPU; ``model`` is the driver's name: ``NVIDIA H200``, or ``gfx90a`` for AMD."""
 
     vendor: str
     model: str
@@ -34,14 +34,14 @@ class Gpu:
 
 
 def list_gpus(root: Path) -> tuple[Gpu, ...]:
-    """The GPUs that drivers show below a root of /proc and /sys, NVIDIA's before AMD's."""
+    """Returns the GPUs in /proc and /sys below a root folder, NVIDIA's before AMD's."""
     driver = _parse_nvidia_driver(read_file(root / "proc/driver/nvidia/version"))
     found = [Gpu("nvidia", model, driver) for model in _nvidia_models(root)]
     driver = read_file(root / "sys/module/amdgpu/version").strip() or "in-kernel"
     targets = [_parse_kfd_node(read_file(f)) for f in sorted((root / _KFD).glob("*/properties"))]
     found += [Gpu("amd", target, driver) for target in targets if target]
     if not found and root == Path("/"):
-        # Containers may have GPUs and not show the driver's files.
+        # Containers may have GPUs without the driver's files.
         found = _parse_nvidia_smi(run_quietly(_ASK_NVIDIA))
     return tuple(found)
 
@@ -58,17 +58,17 @@ def _parse_nvidia_driver(text: str) -> str:
 
 
 def _parse_kfd_node(properties: str) -> str:
-    """The target name (``gfx90a``) of a KFD topology node; empty for a node that is a CPU."""
+    """Returns the target name (``gfx90a``) of a KFD topology node; empty for a CPU."""
     pairs = _pairs(properties)
     target = int(pairs.get("gfx_target_version", "0"))
     if int(pairs.get("simd_count", "0")) == 0 or target == 0:
         return ""
-    # Two decimal digits each for minor version and stepping, written as one hexadecimal digit.
+    # Minor version and stepping have two decimal digits each, and one hexadecimal in the name.
     return f"gfx{target // 10000}{target // 100 % 100:x}{target % 100:x}"
 
 
 def run_quietly(arguments: Sequence[str]) -> str:
-    """What a program prints; empty where there is none or it fails."""
+    """Returns a program's output; empty if it is missing or fails."""
     try:
         done = process.run_process(
             arguments, environment=os.environ, timeout_s=_LIMIT_S, whole_output=True
@@ -79,7 +79,7 @@ def run_quietly(arguments: Sequence[str]) -> str:
 
 
 def read_file(path: Path) -> str:
-    """A file's text; empty where there is none, or the kernel refuses (a device that is down)."""
+    """Reads a file; empty if it is missing, or the kernel refuses (a device that is down)."""
     try:
         return path.read_text(errors="replace")
     except OSError:
@@ -95,7 +95,7 @@ def _parse_nvidia_smi(text: str) -> list[Gpu]:
 
 
 def _count_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
-    """How many of these GPUs a program sees that is started in an environment."""
+    """Counts the GPUs that a program with this environment sees."""
     count = len(gpus)
     for name in _VISIBLE[gpus[0].vendor] if gpus else ():
         if name in environment:
@@ -104,18 +104,18 @@ def _count_visible(gpus: Sequence[Gpu], environment: Mapping[str, str]) -> int:
 
 
 def _named(listed: str) -> int:
-    """How many devices a list names; it ends at the first that is none (-1, NoDevFiles)."""
+    """Counts the devices in a list, which ends at the first invalid one (-1, NoDevFiles)."""
     words = [word.strip() for word in listed.split(",")]
     good = [word.isdigit() or word.startswith(("GPU-", "MIG-")) for word in words]
     return good.index(False) if False in good else len(good)
 
 
 def require_gpus(gpus: Sequence[Gpu], environment: Mapping[str, str], ranks: int) -> None:
-    """Makes sure that each rank has a GPU of its own.
+    """Checks that each rank has a GPU of its own.
 
     Raises:
-        MissingComponent: there is none.
-        UserError: there are fewer than ranks.
+        MissingComponent: there is no GPU.
+        UserError: there are fewer GPUs than ranks.
     """
     if not gpus:
         raise MissingComponent(
@@ -145,12 +145,12 @@ _TOPOLOGY = ("nvidia-smi", "topo", "-m")
 _STATUS = ("nvidia-smi", "nvlink", "--status")
 _REMOTE = ("nvidia-smi", "nvlink", "--remotelinkinfo")
 
-#: KFD's number for links between GPUs, and its weight of a direct one.
+#: KFD's type of links between GPUs, and the largest weight of a direct one.
 _XGMI, _DIRECT = "11", 15
-#: Kinds of memory banks that are on the GPU.
+#: Heap types of memory banks on the GPU.
 _FRAME_BUFFERS = ("1", "2")
 _NEAR_ENOUGH = 0.08
-#: What NVLinks are sold for, bytes per second in one direction.
+#: Nominal bandwidths of NVLinks, bytes per second in one direction.
 _NVLINKS = (20e9, 25e9, 50e9)
 
 
@@ -165,10 +165,10 @@ class _Part:
 
 
 def inspect_gpus(gpus: Sequence[Gpu], root: Path, ask: _Ask) -> SeenGpus | None:
-    """The GPUs of this node, with all that drivers say of them; ``None`` without GPUs.
+    """Returns the GPUs of this node with memory, NUMA nodes and links; ``None`` without GPUs.
 
     Args:
-        gpus: as ``list_gpus`` found them. Of several vendors, the first counts.
+        gpus: from ``list_gpus``. Of several vendors, the first counts.
         ask: runs nvidia-smi.
     """
     if not gpus:
@@ -176,7 +176,7 @@ def inspect_gpus(gpus: Sequence[Gpu], root: Path, ask: _Ask) -> SeenGpus | None:
     own = [gpu for gpu in gpus if gpu.vendor == gpus[0].vendor]
     parts, asked = _amd(root) if own[0].vendor == "amd" else _nvidia(root, ask)
     visible = len(parts) if 0 < len(parts) < len(own) else None
-    # Which of them a job's are is not known.
+    # If only some are visible, it is unknown which.
     numa = [part.numa for part in parts] if len(parts) == len(own) else []
     memory = {part.memory for part in parts}
     return SeenGpus(
@@ -200,13 +200,13 @@ def _fabric(parts: Sequence[_Part]) -> Fabric | None:
 
 
 def _numa(root: Path, pci: str) -> int | None:
-    """The NUMA node of a PCI device; ``None`` where the kernel doesn't know (-1)."""
+    """Returns the NUMA node of a PCI device; ``None`` if the kernel doesn't know it (-1)."""
     text = read_file(root / "sys/bus/pci/devices" / pci / "numa_node").strip()
     return int(text) if text.isdigit() else None
 
 
 def _nvidia(root: Path, ask: _Ask) -> tuple[list[_Part], tuple[str, ...]]:
-    """NVIDIA's GPUs, by nvidia-smi; without it, addresses from the driver's files."""
+    """Returns NVIDIA's GPUs by nvidia-smi, or else by the driver's files, addresses only."""
     listed = _parse_query(ask(_QUERY))
     if not listed:
         folders = sorted((root / "proc/driver/nvidia/gpus").glob("*/information"))
@@ -222,7 +222,7 @@ def _nvidia(root: Path, ask: _Ask) -> tuple[list[_Part], tuple[str, ...]]:
 
 
 def _parse_query(text: str) -> list[tuple[int | None, str]]:
-    """Memory (bytes) and PCI address of each GPU, from what ``QUERY`` prints."""
+    """Reads memory (bytes) and PCI address of each GPU from the output of ``_QUERY``."""
     found = []
     for line in text.splitlines():
         fields = [field.strip() for field in line.rsplit(",", 2)]
@@ -236,11 +236,11 @@ def _parse_query(text: str) -> list[tuple[int | None, str]]:
 def _find_nvlinks(
     addresses: Sequence[str], matrix: str, status: str, remote: str
 ) -> list[tuple[dict[str, Any], ...]]:
-    """The bundles of links of each GPU, from what nvidia-smi prints.
+    """Returns the bundles of links of each GPU, from the output of nvidia-smi.
 
     Args:
-        matrix: of ``topo -m``: links between each two, direct or by switches.
-        status, remote: of ``nvlink``: the speed of each link, and where each leads.
+        matrix: of ``topo -m``: links between any two, direct or by switches.
+        status, remote: of ``nvlink``: the speed, and the other end, of each link.
     """
     pairs = _parse_matrix(matrix)
     speeds, ends = _parse_status(status), _parse_remote(remote)
@@ -262,10 +262,10 @@ def _find_nvlinks(
 
 
 def _by_switch(own: Mapping[int, int], links: int, peers: Mapping[int | None, int]) -> int:
-    """Links of a GPU to switches, where all its peers are reached by them; else 0.
+    """Returns the number of a GPU's links to switches; 0 if it reaches its peers without.
 
-    Either the driver names ends that are none of the GPUs, or there are fewer links than the
-    pairs would need if each had its own.
+    Links lead to switches if their other ends aren't GPUs, or if there are fewer than direct
+    links to all peers would need.
     """
     if peers:
         return peers.get(None, 0) if set(peers) == {None} else 0
@@ -277,14 +277,14 @@ def _bundle(to: str, links: int, speed: float, pci: str = "") -> dict[str, Any]:
 
 
 def _nominal(speeds: Sequence[float]) -> float:
-    """What a link is sold for; drivers tell what the wires carry (26.6 GB/s for 25)."""
+    """Returns a link's nominal speed; drivers report the raw rate (26.6 GB/s for 25)."""
     slowest = min(speeds, default=0.0)
     fits = (sold for sold in _NVLINKS if 0 <= slowest - sold <= _NEAR_ENOUGH * sold)
     return next(fits, slowest)
 
 
 def _parse_matrix(text: str) -> dict[tuple[int, int], int]:
-    """NVLinks between each two GPUs, both ways, from what ``nvidia-smi topo -m`` prints."""
+    """Reads the number of NVLinks of each ordered pair of GPUs from ``nvidia-smi topo -m``."""
     lines = [line.split("\t") if "\t" in line else line.split() for line in text.splitlines()]
     is_gpu = re.compile(r"\s*GPU\d+\s*").fullmatch
     rows = {int(r[0].strip()[3:]): r[1:] for r in lines if r and is_gpu(r[0])}
@@ -297,7 +297,7 @@ def _parse_matrix(text: str) -> dict[tuple[int, int], int]:
 
 
 def _parse_status(text: str) -> dict[int, list[float]]:
-    """Bytes per second of each active link, by GPU, from ``nvidia-smi nvlink --status``."""
+    """Reads the bytes per second of active links, by GPU, from ``nvidia-smi nvlink --status``."""
     return {
         gpu: [float(speed) * 1e9 for speed in re.findall(r"Link \d+: ([\d.]+) GB/s", part)]
         for gpu, part in _by_gpu(text)
@@ -305,7 +305,7 @@ def _parse_status(text: str) -> dict[int, list[float]]:
 
 
 def _parse_remote(text: str) -> dict[int, list[str]]:
-    """PCI address of each link's other end, by GPU, from ``nvidia-smi nvlink -R``."""
+    """Reads the PCI addresses of the links' other ends, by GPU, from ``nvidia-smi nvlink -R``."""
     end = re.compile(r"Link \d+: Remote Device ([0-9A-Fa-f]+:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\w)")
     return {gpu: end.findall(part) for gpu, part in _by_gpu(text)}
 
@@ -344,7 +344,7 @@ def _bank_bytes(folder: Path) -> int | None:
 
 
 def _xgmi(folder: Path, where: Mapping[int, str]) -> list[dict[str, Any]]:
-    """Direct links to other GPUs: the most that they carry is a multiple of what one does."""
+    """Returns the direct links to other GPUs; maximal over minimal bandwidth is their number."""
     found = []
     for file in sorted(folder.glob("io_links/*/properties")):
         link = _pairs(read_file(file))

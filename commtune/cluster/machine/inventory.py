@@ -1,4 +1,4 @@
-"""Looks at this machine for `commtune systems detect` and `new`: all that it shows of itself."""
+"""Inspects this machine for `commtune systems detect` and `new`."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from commtune.paths import exists
 from commtune.systems.detection.recognition import adapter_name
 from commtune.systems.detection.seen import Clues, SeenMachine, SeenPort
 
-#: Programs by which other schedulers are known.
+#: Programs by which other schedulers are recognized.
 _SCHEDULERS = {"pbs": "qsub", "lsf": "bsub", "flux": "flux"}
 
 
 def collect_clues(environment: Mapping[str, str], cluster: str) -> Clues:
-    """By what this machine may be recognized; ``cluster`` is Slurm's name of it, if it has one."""
+    """Returns what may identify this machine; ``cluster`` is its name in Slurm, if any."""
     return Clues(_host(), cluster or environment.get("SLURM_CLUSTER_NAME", ""), environment)
 
 
 def _host() -> str:
-    """Our name, with the domain where it is known: resolvers also answer with other names."""
+    """Returns the host name, with its domain unless the resolver's answer is another name."""
     name, whole = socket.gethostname(), socket.getfqdn()
     return whole if whole.startswith(f"{name}.") else name
 
@@ -37,11 +37,11 @@ def inspect_machine(
     root: Path = Path("/"),
     ask: Callable[[Sequence[str]], str] | None = None,
 ) -> SeenMachine:
-    """All that this machine shows.
+    """Inspects hardware, network ports, scheduler and MPI.
 
     Args:
-        environment: our variables; also what Slurm's programs are called in.
-        root: with another one, a recorded tree is read, and neither schedulers nor MPI are asked.
+        environment: our variables, also for Slurm's commands.
+        root: another one reads a recorded tree, without scheduler and MPI.
         ask: runs nvidia-smi.
     """
     here = root == Path("/")
@@ -67,7 +67,7 @@ def inspect_machine(
 
 
 def _mpi() -> tuple[str, str] | None:
-    """The one on PATH; wheels of ours are not the system's."""
+    """Returns library and version of the MPI on PATH; our wheels don't belong to the system."""
     try:
         found = find_mpi("path")
     except CommtuneError:
@@ -76,7 +76,7 @@ def _mpi() -> tuple[str, str] | None:
 
 
 def _numa_nodes(root: Path) -> int:
-    """Those with processors: memory of GPUs and memory without a processor are nodes as well."""
+    """Counts NUMA nodes with processors; others are memory of GPUs, or memory alone."""
     nodes = (root / "sys/devices/system/node").glob("node[0-9]*/cpulist")
     return sum(1 for node in nodes if read_file(node).strip())
 
@@ -99,16 +99,16 @@ def _is_up(port: Path) -> bool:
 
 
 def _network(port: Path, rate: str) -> str:
-    """``InfiniBand NDR`` of a rate like ``400 Gb/sec (4X NDR)``, where it isn't over Ethernet."""
+    """Returns ``InfiniBand NDR`` for ``400 Gb/sec (4X NDR)``, or the link layer (``Ethernet``)."""
     layer = read_file(port / "link_layer").strip() or "InfiniBand"
     kind = re.search(r"\(\d+X (\w+)\)", rate)
     return f"InfiniBand {kind[1]}" if layer == "InfiniBand" and kind else layer
 
 
 def _ethernet(root: Path) -> Iterator[SeenPort]:
-    """Interfaces with hardware behind them that are up."""
+    """Yields hardware interfaces that are up."""
     for device in sorted((root / "sys/class/net").glob("*"), key=_in_order):
-        # Bridges, tunnels and the loopback have no hardware; type 1 is Ethernet.
+        # Bridges, tunnels and the loopback have no device; type 1 is Ethernet.
         if not exists(device / "device") or read_file(device / "type").strip() != "1":
             continue
         if read_file(device / "operstate").strip() == "down":
@@ -121,5 +121,5 @@ def _ethernet(root: Path) -> Iterator[SeenPort]:
 
 
 def _in_order(path: Path) -> list[str | int]:
-    """mlx5_10 comes after mlx5_9."""
+    """Returns a sort key with which mlx5_10 comes after mlx5_9."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", path.name)]

@@ -1,6 +1,7 @@
-"""Finding an MPI: which one is meant, what it is, and what it needs.
+"""Finds and identifies an MPI installation, and the variables that it needs.
 
-A compiler of one MPI with the launcher of another starts N times one rank: both are identified.
+Both the compiler wrapper and the launcher are identified: the launcher of another MPI would start
+N processes that are each the only rank.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ from commtune.model import MpiFlavour, MpiInstallation
 from commtune.paths import is_file
 from commtune.private_files import TRUSTED_VARIABLE, who_else_wrote
 
-#: Folders to look for installed wheels in, before all others; separated like PATH.
+#: Variable with the first folders in which to look for installed wheels; separated like PATH.
 _SEARCH_PATH_VARIABLE = "COMMTUNE_MPI_PATH"
 
 _COMPILERS = ("mpicxx", "mpic++", "mpiCC")
 _LAUNCHERS = ("mpiexec", "mpirun")
 _PROBE_LIMIT_S = 30.0
 _KNOWN = "supported: MPICH and its derivatives (hydra), Open MPI, Intel MPI, Cray MPICH, MVAPICH"
-#: Where Cray's modules say that Cray MPICH is; its compiler wrapper does not show it.
+#: Variable of Cray's modules with the prefix of Cray MPICH, which its wrapper doesn't show.
 _CRAY_PREFIX = "CRAY_MPICH_DIR"
 _CRAY_COMPILER = "CC"
 _WHEEL_FLAVOURS = {
@@ -39,7 +40,7 @@ _WHEEL_FLAVOURS = {
 }  # fmt: skip
 
 
-#: Its launcher is no launcher, but a program that every machine has in a folder of PATH.
+#: No MPI. Its launcher stands for none: a program that every machine has in a folder of PATH.
 _NO_MPI = MpiInstallation(
     MpiFlavour.NONE, "", Path("/usr"), Path("/usr/bin/mpicxx"), Path("/usr/bin/env"), origin="none"
 )
@@ -51,8 +52,8 @@ class _MpiIdentity:
     version: str
 
 
-#: What ``mpiexec --version`` prints. Seen: MPICH 4.0.2 and 5.0.2; Open MPI 4.1.4 ("OpenRTE") and
-#: 5.0.11 ("Open MPI"); Intel MPI 2021.18.1. Intel's launcher is a hydra too, so it comes first.
+#: Output of ``mpiexec --version``. Tested: MPICH 4.0.2 and 5.0.2; Open MPI 4.1.4 ("OpenRTE") and
+#: 5.0.11 ("Open MPI"); Intel MPI 2021.18.1. Intel's comes first, as it is a hydra, too.
 _LAUNCHER_PATTERNS = (
     (MpiFlavour.INTEL, re.compile(r"Intel\(R\) MPI Library.*?Version\s+(\S+)")),
     (MpiFlavour.OPENMPI, re.compile(r"\((?:OpenRTE|Open MPI|PRRTE|PRTE)\)\s+(\d\S*)")),
@@ -61,7 +62,7 @@ _LAUNCHER_PATTERNS = (
 
 
 def _parse_launcher(text: str) -> _MpiIdentity | None:
-    """Which MPI a launcher belongs to, from what ``mpiexec --version`` prints."""
+    """Identifies a launcher's MPI from the output of ``mpiexec --version``."""
     for flavour, pattern in _LAUNCHER_PATTERNS:
         if match := pattern.search(text):
             return _MpiIdentity(flavour, match[1])
@@ -70,7 +71,7 @@ def _parse_launcher(text: str) -> _MpiIdentity | None:
 
 def _parse_header(text: str) -> _MpiIdentity | None:
     macros = dict(re.findall(r'^#\s*define\s+(\w+)\s+"?([\w.+-]+)"?', text, re.MULTILINE))
-    # Headers of Intel, Cray and MVAPICH carry the MPICH version that they grew from as well.
+    # Headers of Intel, Cray and MVAPICH also have the version of MPICH that they derive from.
     if "I_MPI_VERSION" in macros:
         return _MpiIdentity(MpiFlavour.INTEL, macros["I_MPI_VERSION"])
     if "CRAY_MPICH_VERSION" in macros:
@@ -87,7 +88,7 @@ def _parse_header(text: str) -> _MpiIdentity | None:
 
 
 def _include_folders(show: str) -> list[Path]:
-    """The header folders named in what ``mpicxx -show`` prints; none if it isn't a command."""
+    """Returns the include folders in the output of ``mpicxx -show``; none for other output."""
     try:
         words = shlex.split(show)
     except ValueError:  # an error message with an apostrophe in it
@@ -96,7 +97,7 @@ def _include_folders(show: str) -> list[Path]:
 
 
 def find_mpi(named: str) -> MpiInstallation:
-    """Finds the MPI that is meant, and makes sure that compiler and launcher belong together.
+    """Finds an MPI whose compiler wrapper and launcher belong together.
 
     Args:
         named: ``auto`` (the one on PATH, else the first installed wheel), ``path``,
@@ -105,7 +106,7 @@ def find_mpi(named: str) -> MpiInstallation:
 
     Raises:
         UnknownName: ``named`` is none of these.
-        MissingComponent: it isn't there, isn't whole, or is an MPI that commtune doesn't know.
+        MissingComponent: it is missing, incomplete, or an MPI that commtune doesn't know.
     """
     kind, _, wheel = named.partition(":")
     if named == "auto":
@@ -124,7 +125,7 @@ def find_mpi(named: str) -> MpiInstallation:
 
 
 def find_launcher(named: str, *, ranks: int) -> MpiInstallation:
-    """The MPI that starts a user's own command, for which nothing has to be compiled.
+    """Finds an MPI to start a user's own command with; it needs no compiler wrapper.
 
     Args:
         named: as for ``find_mpi`` (which raises likewise), or ``none``.
@@ -148,7 +149,7 @@ def find_launcher(named: str, *, ranks: int) -> MpiInstallation:
 
 
 def _launcher_on_path() -> MpiInstallation | None:
-    """An MPI that was installed to run programs and not to compile them."""
+    """Returns the MPI of a launcher on PATH that was installed without a compiler wrapper."""
     for name in _LAUNCHERS:
         if found := shutil.which(name):
             launcher = Path(found).absolute()
@@ -162,7 +163,7 @@ def _launcher_on_path() -> MpiInstallation | None:
 
 
 def _identify_mpi(compiler: Path, origin: str) -> MpiInstallation:
-    """Says what the MPI of a C++ compiler wrapper is, and finds its launcher.
+    """Identifies the MPI of a C++ compiler wrapper, and finds its launcher.
 
     Raises:
         MissingComponent: no launcher belongs to it, or it is an MPI that commtune doesn't know.
@@ -188,13 +189,13 @@ def _installation(
 
 
 def install_wheel(name: str, root: Path) -> MpiInstallation:
-    """As ``install_prefix``; says which MPI it is."""
+    """As ``install_prefix``, but returns the identified MPI."""
     prefix = install_prefix(name, root)
     return _identify_mpi(prefix / "bin" / "mpicxx", f"wheel:{name}")
 
 
 def _wheel_roots() -> list[Path]:
-    """The folders that are searched for installed wheels, in order."""
+    """Returns the folders that are searched for installed wheels, in order."""
     named = os.environ.get(_SEARCH_PATH_VARIABLE, "").split(os.pathsep)
     return [*(Path(folder) for folder in named if folder), data_root()]
 
@@ -204,7 +205,7 @@ def data_root() -> Path:
 
 
 def _first_of_all() -> MpiInstallation:
-    """The MPI on PATH, or else the first installed wheel."""
+    """Returns the MPI on PATH, or else the first installed wheel."""
     reasons = []
     for attempt in (partial(_on_path, skip_own=True), *(partial(_wheel, w) for w in WHEELS)):
         try:
@@ -255,10 +256,10 @@ def _wheel(name: str) -> MpiInstallation:
 
 
 def _require_private(prefix: Path) -> None:
-    """Refuses an MPI that commtune found by itself, if others may have laid programs there.
+    """Refuses an MPI that the user didn't name, if other users may have put programs there.
 
     Raises:
-        EnvironmentFault: it is another user's, or others can write it.
+        EnvironmentFault: another user owns it, or others can write to it.
     """
     for file in (prefix, *(prefix / "bin").iterdir(), *prefix.glob("lib/*")):
         if why := who_else_wrote(file):
@@ -283,7 +284,7 @@ def _by_name(path: Path) -> MpiInstallation:
 
 
 def _header_identity(compiler: Path, environment: Mapping[str, str]) -> _MpiIdentity | None:
-    """From the mpi.h that the wrapper compiles with; ``None`` where the wrapper doesn't say."""
+    """Identifies the MPI by the wrapper's mpi.h; ``None`` if the wrapper doesn't show it."""
     for folder in _header_folders(compiler, environment):
         header = folder / "mpi.h"
         if is_file(header) and (found := _parse_header(header.read_text(errors="replace"))):
@@ -303,7 +304,7 @@ def _launcher_of(
 ) -> tuple[Path, _MpiIdentity]:
     if wanted is not None and wanted.flavour is MpiFlavour.CRAY:
         return _launcher_of_cray(wanted), wanted
-    # MVAPICH's hydra says that it is MPICH's.
+    # MVAPICH's hydra identifies itself as MPICH's.
     of_mvapich = wanted is not None and wanted.flavour is MpiFlavour.MVAPICH
     starter = MpiFlavour.MPICH if of_mvapich else wanted and wanted.flavour
     tried = []
@@ -323,7 +324,7 @@ def _launcher_of(
 
 
 def _launcher_of_cray(identity: _MpiIdentity) -> Path:
-    """Cray MPICH comes without a launcher: ranks are started by the batch system's."""
+    """Returns srun, as Cray MPICH has no launcher of its own."""
     if found := shutil.which("srun"):
         return Path(found).absolute()
     raise MissingComponent(
@@ -333,8 +334,8 @@ def _launcher_of_cray(identity: _MpiIdentity) -> Path:
 
 
 def _launcher_candidates(compiler: Path) -> list[Path]:
-    # Debian's alternatives: mpicxx.mpich goes with mpiexec.mpich, and plain mpicxx and mpiexec
-    # may point to two different MPIs.
+    # Debian's alternatives: mpicxx.mpich goes with mpiexec.mpich, while plain mpicxx and mpiexec
+    # may link to two different MPIs.
     suffix = compiler.suffix
     endings = dict.fromkeys([suffix, "", *(f".{flavour}" for flavour in MpiFlavour), ".hydra"])
     names = [compiler.with_name(name + end) for end in endings for name in _LAUNCHERS]
@@ -349,13 +350,13 @@ def _probe(arguments: Sequence[str | Path], environment: Mapping[str, str]) -> s
 
 def _probe_environment(compiler: Path) -> dict[str, str]:
     path = os.environ.get("PATH", os.defpath)
-    # Intel's wrapper prints nothing of use without its root; the others don't look at it.
+    # Intel's wrapper prints nothing useful without its root; the others ignore the variable.
     root = {"I_MPI_ROOT": str(_intel_root(compiler))}
     return {**os.environ, "PATH": f"{compiler.parent}{os.pathsep}{path}", **root}
 
 
 def _needed(flavour: MpiFlavour, compiler: Path, origin: str) -> dict[str, str]:
-    """What an installation needs in the environment, to compile and to run at all."""
+    """Returns the variables without which an installation can't compile or run."""
     if flavour is MpiFlavour.INTEL:
         return {"I_MPI_ROOT": str(_intel_root(compiler)), **_kept(origin, "FI_PROVIDER_PATH")}
     if flavour is MpiFlavour.OPENMPI:
@@ -367,7 +368,7 @@ def _needed(flavour: MpiFlavour, compiler: Path, origin: str) -> dict[str, str]:
 
 
 def _kept(origin: str, name: str) -> dict[str, str]:
-    """A location that the user's module set for a moved MPI; a wheel finds its own files."""
+    """Keeps a variable of the user's module that locates a relocated MPI; wheels need none."""
     inherited = {} if origin.startswith("wheel:") else os.environ
     return {name: inherited[name]} if name in inherited else {}
 

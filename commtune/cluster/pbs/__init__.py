@@ -1,1 +1,1 @@
-"""What PBS says: states of jobs, the queue, nodes, and what starts ranks in its jobs."""
+"""PBS as a scheduler: its jobs, queue and nodes, and launchers in its jobs."""

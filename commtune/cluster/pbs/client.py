@@ -47,7 +47,7 @@ class PbsError(StrEnum):
     OTHER = "PBS gave no answer"
 
 
-#: What a person can do.
+#: What the user can do about each error.
 _HINTS = {
     PbsError.SERVER_DOWN: "try 'qstat -B'; jobs that run go on meanwhile",
     PbsError.QUEUE_FULL: "let fewer jobs wait at a time: 'jobs' below 'pbs'",
@@ -58,10 +58,10 @@ _HINTS = {
     PbsError.OTHER: "type the command yourself to see all that it says",
 }
 _LASTING = (PbsError.REFUSED, PbsError.NOT_PERMITTED)
-#: Errors of qsub after which there is no job, though its answer was no number.
+#: Errors of qsub after which there surely is no job.
 _NEVER_ACCEPTED = (*_LASTING, PbsError.QUEUE_FULL, PbsError.CLOSED)
 
-#: Messages (src/lib/Liblog/pbs_messages.c and the programs' own), the more telling first.
+#: Messages (src/lib/Liblog/pbs_messages.c and the programs' own), the more specific first.
 _MESSAGES = (
     (r"cannot connect to server|Connection (refused|timed out|reset)", PbsError.SERVER_DOWN),
     (r"No free connections|connection table full|shutting down", PbsError.SERVER_DOWN),
@@ -76,21 +76,21 @@ _MESSAGES = (
     (r"cannot be used with|usage: qsub|script file|name is too long", PbsError.REFUSED),
     (r"Bad (UID|GID)|Access to queue|Unauthorized|not allowed", PbsError.NOT_PERMITTED),
 )
-#: The server was never reached.
+#: Messages of a program that never reached the server.
 _NOT_REACHED = re.compile(r"cannot connect to server|Connection refused")
-#: What qdel and qstat say of jobs that are not there any more.
+#: What qdel and qstat print about jobs that no longer exist.
 _GONE = re.compile(r"Unknown Job Id|Job has finished|Delete already in progress")
 _ACCEPTED = re.compile(r"^(\d{1,12})\.[\w.-]+$", re.ASCII | re.MULTILINE)
 
 _IDS_IN_A_CALL = 1_000
-#: Passwords, which jobs get otherwise.
+#: Variables with passwords, which jobs get by a private file.
 _SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
-#: What changes how a program prints, or what qsub takes for options.
+#: Variables that change a program's output, or that qsub reads as options.
 _SETTINGS = re.compile(r"PBS_DPREFIX|PBS_O_\w+|LC_ALL|TZ")
 
 
 class PbsFault(SchedulerFault):
-    """A program of PBS gave no answer, or qsub no number."""
+    """A PBS command that failed, or a qsub that printed no job id."""
 
     def __init__(self, message: str, error: PbsError) -> None:
         notices = (PbsError.QUEUE_FULL, PbsError.CLOSED)
@@ -105,7 +105,7 @@ class PbsFault(SchedulerFault):
 
 
 def _fault(program: str, done: process.Completed, output: str, timeout_s: float) -> PbsFault:
-    """The fault of a program that failed, in its own words; silence is the server's."""
+    """Returns the fault of a failed program, with its output; a timeout is SERVER_DOWN."""
     error = next((e for text, e in _MESSAGES if re.search(text, output)), PbsError.OTHER)
     said = " ".join(output.split())[-300:] or f"exit status {done.exit_code}"
     if done.timed_out:
@@ -123,15 +123,15 @@ def _full_id(job: str) -> str:
 
 @dataclass(frozen=True)
 class PbsScheduler:
-    """Implements ``cluster.scheduler.Scheduler``.
+    """PBS by its commands; implements ``cluster.scheduler.Scheduler``.
 
-    PBS's accounts are files of its server's, which users can't read: what it remembers of jobs
-    that are over (``job_history_enable``) is a part of ``poll``, and ``account`` tells nothing.
+    Users can't read PBS's accounting logs, so ``account`` returns nothing. ``poll`` includes
+    finished jobs as long as the server keeps their history (``job_history_enable``).
     """
 
-    #: What to call PBS's programs in. Jobs inherit nothing of it.
+    #: Environment of PBS's commands. Jobs inherit nothing of it.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    #: Name of the user whose jobs these are; empty: who runs this.
+    #: Name of the user whose jobs these are; empty for the user of this process.
     user: str = ""
     timeout_s: float = 60.0  # seconds that a call may take
     keeps_accounts: bool = field(default=False, init=False)
@@ -142,7 +142,7 @@ class PbsScheduler:
 
     def submit(self, script: Path, *, folder: Path, after: str = "") -> str:
         waiting = ["-W", f"depend=afterany:{_full_id(after)}"] if after else []
-        # -f: a process that it leaves in the background would be ended as a stray of ours.
+        # -f: else qsub leaves a background process, which would be ended as one of our strays.
         done = self._run(["qsub", "-f", *waiting, str(script.absolute())], folder)
         if numbers := _ACCEPTED.findall(done.output):
             return str(numbers[-1])
@@ -159,7 +159,7 @@ class PbsScheduler:
             self._ask(["qdel", *ids], ignored=_GONE)
 
     def let_requeue(self, job: str, allowed: bool) -> None:
-        """Not on PBS, where only operators may requeue: it has no word for node-hours before."""
+        """Raises ``PbsFault``: only operators may requeue, and earlier node-hours are lost."""
         del allowed
         self.requeue(job)
 
@@ -167,10 +167,10 @@ class PbsScheduler:
         raise PbsFault(f"job {job}: only operators may requeue", PbsError.NOT_PERMITTED)
 
     def find_allocation(self, job: str) -> Allocation:
-        """The job that we run in: its nodes and times.
+        """Returns the job that we run in, with its nodes and times.
 
         Raises:
-            PbsFault: PBS doesn't tell them.
+            PbsFault: PBS doesn't say them.
         """
         printed = self._ask(["qstat", "-f", "-F", "dsv", "-D", FIELD, _full_id(job)])
         if found := read_allocation(printed):
@@ -178,9 +178,9 @@ class PbsScheduler:
         raise PbsFault(f"qstat doesn't say where and since when job {job} runs", PbsError.OTHER)
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
-        """Jobs that are over are in it for as long as PBS keeps their history."""
+        """As the port says; finished jobs are included while PBS keeps their history."""
         if jobs is None:
-            # All of the user's; qstat itself has no such choice in a form for programs.
+            # qstat can't select a user's jobs in its machine-readable format; qselect can.
             jobs = self._ask(["qselect", "-x", "-u", self.user or _own_name()]).split()
         found: list[QueuedJob] = []
         complete = True
@@ -206,11 +206,11 @@ class PbsScheduler:
         return f"qrls {job}"
 
     def describe_site(self) -> Site:
-        """What PBS says of where we are.
+        """Describes the PBS server.
 
         Raises:
             MissingComponent: there is no PBS here.
-            PbsFault: it gives no answer.
+            PbsFault: the server gives no answer.
         """
         printed = self._ask(["qstat", "-B", "-f", "-F", "dsv", "-D", FIELD])
         name, said = next(read_records(printed), ("", {}))
@@ -223,12 +223,12 @@ class PbsScheduler:
         )
 
     def _ask(self, arguments: Sequence[str], ignored: re.Pattern[str] | None = None) -> str:
-        """What a program prints; lines with what is to be ignored are no fault, and left out."""
+        """Returns a program's output; drops lines that match ``ignored``, which are no errors."""
         done = self._run(arguments)
         lines = done.output.splitlines()
         kept = [line for line in lines if not (ignored and ignored.search(line))]
         said = [line for line in kept if line.startswith(f"{arguments[0]}: ")]
-        # A part of the answer is printed even where it fails for one of several jobs.
+        # Programs that fail for one of several jobs still print the others.
         if done.timed_out or said or (not done.ok and len(kept) == len(lines)):
             raise _fault(arguments[0], done, "\n".join(kept), self.timeout_s)
         return "\n".join(kept)
@@ -251,9 +251,9 @@ def _own_name() -> str:
 
 
 def _job_began_at() -> float:
-    """When the job's script that we run below began, by this node's clock: seconds since 1970.
+    """Returns when the script of our own job began, by this node's clock, seconds since 1970.
 
-    PBS counts a job's time on its node, and has no program that says what time its server has.
+    PBS has no command that prints its server's time, from which to tell the clocks' difference.
     """
     script = psutil.Process(os.getsid(0))  # PBS makes it the leader of a session
     began_s = script.create_time() - psutil.boot_time()
@@ -261,7 +261,7 @@ def _job_began_at() -> float:
 
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The given environment without passwords and settings; times are printed in UTC."""
+    """Returns the environment of PBS's commands: no passwords or settings, times in UTC."""
     dropped = (_SECRET, _SETTINGS)
     kept = {n: v for n, v in inherited.items() if not any(kind.fullmatch(n) for kind in dropped)}
     return {**kept, "LC_ALL": "C", "TZ": "UTC0"}
@@ -271,9 +271,9 @@ def _in_calls(ids: Sequence[str]) -> Iterable[Sequence[str]]:
     return (ids[start : start + _IDS_IN_A_CALL] for start in range(0, len(ids), _IDS_IN_A_CALL))
 
 
-#: Words of hydra and of PBS where nothing could be started on a node.
+#: Messages of hydra and of PBS when a node could not be reached to start ranks.
 _NOT_LAUNCHED = re.compile(r"(.*(?:pbs_tmrsh|tm_\w+): .*|.*(?:Launch proxy|launch proxy).*)")
-#: Words of hydra and of Open MPI for a node whose helper is gone; a rank's own end has others.
+#: Messages of hydra and of Open MPI when the connection to a node's proxy or daemon is lost.
 _NODE_FAILED = re.compile(
     r"(.*assert \(!closed\) failed|.*lost communication with a remote daemon.*)"
 )
@@ -281,14 +281,14 @@ _NODE_FAILED = re.compile(
 
 @dataclass(frozen=True)
 class MpiLauncher(StepLauncher):
-    """PBS knows no steps, and says itself which nodes are lost, but not where they stand."""
+    """An MPI's own launcher in a PBS job, which has no job steps (``scheduler.StepLauncher``)."""
 
     ends_steps: ClassVar[bool] = False
 
     def judge_failure(
         self, output: str, began: bool, timed_out: bool
     ) -> tuple[Outcome, str] | None:
-        # A launcher that was ended calls its own helpers lost.
+        # A launcher that was killed reports that its own proxies are lost.
         if not timed_out and (said := _NODE_FAILED.search(output)):
             return Outcome.NODE_FAILURE, f"the launcher lost a node: {said[1].strip()}"
         if not began and (said := _NOT_LAUNCHED.search(output)):

@@ -1,7 +1,7 @@
-"""What qstat and pbsnodes print, and what PBS's letters and numbers mean in our terms.
+"""Reads the output of qstat and pbsnodes: PBS's job states, exit statuses and comments.
 
-By the sources and the answers of OpenPBS 23.06; a letter that isn't here stays unknown, and is
-never the end of a job.
+From the sources and the output of OpenPBS 23.06. A state that isn't listed here is UNKNOWN, and
+never counts as the end of a job.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Iterator, Mapping
 from commtune.cluster.job_states import JobState, ObservedState, PendingReason
 from commtune.cluster.scheduler import Allocation, QueuedJob
 
-#: Between attributes; qstat shows such a sign in a value as ``^_``.
+#: Separates attributes; qstat prints this character in a value as ``^_``.
 FIELD = "\x1f"
-#: ``7``, array job ``7[]`` or one of it ``7[3]``, with or without the server's name.
+#: ``7``, array job ``7[]`` or subjob ``7[3]``, with or without the server's name.
 JOB_ID = re.compile(r"((\d{1,12})(?:\[\d{0,10}\])?)(?:\.[\w.-]+)?", re.ASCII)
 
 _STATES = {
-    "B": JobState.RUNNING,  # an array of which something began
+    "B": JobState.RUNNING,  # an array with at least one subjob started
     "E": JobState.COMPLETING,
     "H": JobState.PENDING,  # see `_is_held`
     "M": JobState.UNKNOWN,  # moved to another server
@@ -33,17 +33,17 @@ _STATES = {
 }
 _OVER = ("F", "X")
 
-#: Substates of a job that is over: somebody deleted it.
+#: The substate of a finished job that was deleted.
 _TERMINATED = "91"
-#: Exit statuses below zero are PBS's own (src/include/job.h). By these, it ended the job for what
-#: it used, or lost one of its nodes; by others it could not run the job, or took its nodes.
+#: Exit statuses below zero are PBS's own (src/include/job.h). These stand for a limit that the job
+#: exceeded, or for a lost node; others for a job that PBS could not run, or preempted.
 _TIME = -29
 _MEMORY = (-26, -27)
 _NODE = (-4, -5, -6, -20, -30)
 
-#: In front of whose holds a job has: u, o or s.
+#: Prefix of a held job's reason; the hold types follow: u, o or s.
 _HOLDS = "Hold_Types="
-#: What the scheduler says of a job that waits, in the order in which it is looked for.
+#: Patterns of the scheduler's comment on a queued job; the first match counts.
 _REASONS = (
     (r"Can Never Run", PendingReason.IMPOSSIBLE),
     (rf"{_HOLDS}|held", PendingReason.HELD),
@@ -54,7 +54,7 @@ _REASONS = (
 
 
 def read_records(printed: str) -> Iterator[tuple[str, dict[str, str]]]:
-    """Names and attributes of what ``qstat -f -F dsv`` printed, separated by `FIELD`."""
+    """Yields names and attributes from the output of ``qstat -f -F dsv``, split at `FIELD`."""
     for line in printed.split("\n"):
         head, *fields = line.split(FIELD)
         kind, _, name = head.partition(": ")
@@ -64,7 +64,7 @@ def read_records(printed: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 
 def read_jobs(printed: str) -> tuple[tuple[QueuedJob, ...], bool]:
-    """The jobs that qstat printed, and whether all of them could be read."""
+    """Returns the jobs in qstat's output, and whether all of them could be read."""
     records = list(read_records(printed))
     jobs = [_read_job(name, said) for name, said in records]
     found = tuple(job for job in jobs if job is not None)
@@ -91,7 +91,7 @@ def _read_job(name: str, said: Mapping[str, str]) -> QueuedJob | None:
 
 
 def read_allocation(printed: str) -> Allocation | None:
-    """The job that qstat printed, as one that we run in; ``None`` if it doesn't run."""
+    """Returns the job in qstat's output as our allocation; ``None`` if it doesn't run."""
     for name, said in read_records(printed):
         found, nodes = JOB_ID.fullmatch(name), _nodes(said.get("exec_host", ""))
         began_at = _read_time(said.get("stime", ""))
@@ -103,7 +103,7 @@ def read_allocation(printed: str) -> Allocation | None:
 
 
 def _nodes(exec_host: str) -> list[str]:
-    """Names in ``n1/0*2+n2/0``: once each, in their order."""
+    """Returns the distinct node names in ``n1/0*2+n2/0``, in their order."""
     return list(dict.fromkeys(part.partition("/")[0] for part in exec_host.split("+") if part))
 
 
@@ -112,7 +112,7 @@ def _read_number(text: str) -> int | None:
 
 
 def _read_time(text: str) -> float | None:
-    """Seconds since 1970 of ``Tue Nov 24 10:31:00 2026`` in UTC; ``None`` for all else."""
+    """Returns ``Tue Nov 24 10:31:00 2026`` (UTC) in seconds since 1970; ``None`` for all else."""
     try:
         return float(timegm(time.strptime(text.strip(), "%a %b %d %H:%M:%S %Y")))
     except ValueError:
@@ -120,7 +120,7 @@ def _read_time(text: str) -> float | None:
 
 
 def _read_span(text: str) -> float | None:
-    """Seconds of ``100:30:00``; ``None`` for all else."""
+    """Returns ``100:30:00`` in seconds; ``None`` for all else."""
     found = re.fullmatch(r"(\d+):(\d\d):(\d\d)", text, re.ASCII)
     if not found:
         return None
@@ -129,7 +129,7 @@ def _read_span(text: str) -> float | None:
 
 
 def _ended_at(said: Mapping[str, str], started_at: float | None) -> float | None:
-    """When it gave its nodes back; older servers only tell how long it ran."""
+    """Returns when a job released its nodes; older servers only say how long it ran."""
     if obituary := _read_time(said.get("obittime", "")):
         return obituary
     used_s = _read_span(said.get("resources_used.walltime", ""))
@@ -139,14 +139,14 @@ def _ended_at(said: Mapping[str, str], started_at: float | None) -> float | None
 
 
 def _read_state(said: Mapping[str, str], started_at: float | None) -> ObservedState:
-    """Our state for PBS's; never raises, whatever it says."""
+    """Converts PBS's state of a job; never raises, whatever the attributes are."""
     letter, comment = said["job_state"], said.get("comment", "")
     if letter in _OVER:
         return ObservedState(_how_ended(said), letter, _why_ended(said), None, started_at)
     state = _STATES.get(letter, JobState.UNKNOWN)
     if state is not JobState.PENDING:
         return ObservedState(state, letter, comment, None, started_at)
-    # Nothing else says why it is held.
+    # The comment doesn't say why a job is held.
     reason = f"{_HOLDS}{said.get('Hold_Types', '')}" if _is_held(said) else comment
     pending = classify_reason(reason)
     state = JobState.NEVER_STARTED if pending.is_hopeless else state
@@ -154,13 +154,13 @@ def _read_state(said: Mapping[str, str], started_at: float | None) -> ObservedSt
 
 
 def _is_held(said: Mapping[str, str]) -> bool:
-    """Whether a person has to release it; the server's own hold may be for another job's end."""
+    """Whether somebody must release the job; a system hold may only be a dependency."""
     waits_for_another = "depend" in said and said.get("Hold_Types") == "s"
     return said["job_state"] == "H" and not waits_for_another
 
 
 def classify_reason(reason: str) -> PendingReason:
-    """What the scheduler's comment on a waiting job means, or whose holds it has."""
+    """Classifies the scheduler's comment on a queued job, or its hold types."""
     for pattern, kind in _REASONS:
         if re.search(pattern, reason):
             return kind
@@ -183,14 +183,14 @@ def _how_ended(said: Mapping[str, str]) -> JobState:
 
 
 def _why_ended(said: Mapping[str, str]) -> str:
-    """``exceeded resource walltime``, of ``Job run at ... on ... and exceeded ...``."""
+    """Returns the end of a comment: ``exceeded ...`` of ``Job run at ... and exceeded ...``."""
     _, begun, words = said.get("comment", "").rpartition(" and ")
     status = said.get("Exit_status", "")
     return words if begun else f"exit status {status}" if status else ""
 
 
 def read_failed_nodes(printed: str) -> frozenset[str]:
-    """Nodes that take no jobs, by what ``pbsnodes`` printed."""
+    """Returns the names of nodes that accept no jobs, from the output of ``pbsnodes``."""
     failed: set[str] = set()
     name = ""
     for line in printed.splitlines():

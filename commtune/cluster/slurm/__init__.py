@@ -1,1 +1,1 @@
-"""What Slurm says: states of jobs, the queue, accounting, and where a job's nodes stand."""
+"""Slurm as a scheduler: its jobs, queue, accounting, and nodes' places in the network."""

@@ -1,4 +1,4 @@
-"""The allocation that we run in: its times, its steps, and where its nodes are in the network."""
+"""Describes our own Slurm allocation: its times, its steps, its nodes' places in the network."""
 
 from __future__ import annotations
 
@@ -18,14 +18,18 @@ from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Outcome
 from commtune.paths import exists
 
-#: What sdiag begins with: the time by slurmctld's clock, seconds since 1970.
+#: The first line of sdiag's output, with slurmctld's time in seconds since 1970.
 _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.MULTILINE)
 
 
 def find_allocation(
     environment: Mapping[str, str], clock: Callable[[], float]
 ) -> Allocation | None:
-    """The allocation that we run in, if any; an ``EnvironmentFault`` if it makes no sense."""
+    """Returns the allocation that we run in, if any.
+
+    Raises:
+        EnvironmentFault: its variables are incomplete.
+    """
     number = environment.get("SLURM_JOB_ID", "")
     if not number:
         return None
@@ -45,7 +49,7 @@ def find_allocation(
 
 
 def _ask_times(number: str) -> tuple[float | None, float | None]:
-    """When a job began and will be over, for an older Slurm, which doesn't tell the job itself."""
+    """Returns when a job began and will end, for an older Slurm without variables for these."""
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
     try:
         began, _, ends = ask_slurm(question, dict(os.environ), _TIMEOUT_S).partition(" ")
@@ -55,9 +59,9 @@ def _ask_times(number: str) -> tuple[float | None, float | None]:
 
 
 def _clock_ahead_s(clock: Callable[[], float]) -> float:
-    """Seconds that this node's clock is ahead of slurmctld's; 0 where nobody can tell.
+    """Returns the seconds that this node's clock is ahead of slurmctld's; 0 if unknown.
 
-    Programs that print the time left (squeue, scontrol) count by the clock of their own node.
+    Only sdiag prints slurmctld's time; squeue's time left is by the clock of its own node.
     """
     try:
         said = _SLURMS_TIME.search(ask_slurm(["sdiag"], dict(os.environ), 60.0))
@@ -67,7 +71,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
 
 
 def topology_of(allocation: Allocation, known: Topology) -> Topology:
-    """Where the allocation's nodes stand: as is ``known``, or as they say themselves."""
+    """Returns the positions of the allocation's nodes: as ``known``, or else by asking them."""
     pattern = os.environ.get("SLURM_TOPOLOGY_ADDR_PATTERN", "")
     if known.positions or not ("." in pattern or exists(Path(_XNAME_FILE))):
         return known
@@ -79,8 +83,8 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
 
 
 _TIMEOUT_S = 60.0
-#: Its words for a step that never came about, or not before its time was over, whatever was to
-#: run in it; and for one whose node was lost under it.
+#: Messages of srun for a step that was not created or launched, whatever its program; and for a
+#: node that failed during a step.
 _NOT_LAUNCHED = re.compile(
     r"srun: (?:error: )?((?:Unable to (?:confirm allocation|create step)|Task launch for|"
     r"Application launch failed|Slurm job \S+ has expired|"
@@ -88,25 +92,25 @@ _NOT_LAUNCHED = re.compile(
     r".*step creation delayed).*)"
 )
 _NODE_FAILED = re.compile(r"srun: error: (Node failure on .*)")
-#: It ended a step, and a node did not say that it is gone there.
+#: Its message when it ended a step, and a node doesn't confirm that.
 _NO_END = "srun: error: Timed out waiting for job step to complete"
-#: Its words for nodes that it lost, or could not reach.
+#: Its messages with the names of nodes that it lost, or could not reach.
 _LOST_NODES = re.compile(r"(?:Node failure on|failed on node) ([^\s:]+)")
 
 
 @dataclass(frozen=True)
 class Srun:
-    """Implements ``cluster.scheduler.StepLauncher``."""
+    """srun in a Slurm job; implements ``cluster.scheduler.StepLauncher``."""
 
     ends_steps: ClassVar[bool] = True
 
-    #: What Slurm's programs are called in.
+    #: Environment of Slurm's commands.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
 
     def judge_failure(
         self, output: str, began: bool, timed_out: bool
     ) -> tuple[Outcome, str] | None:
-        """What Slurm did to a run: no configuration can be blamed for that."""
+        """Returns what Slurm did to a run, for which no configuration is to blame."""
         del timed_out
         if said := _NODE_FAILED.search(output):
             return Outcome.NODE_FAILURE, said[1]
@@ -123,11 +127,11 @@ class Srun:
     def steps(self, job: str) -> list[str]:
         question = ["squeue", "--noheader", "--steps", "--format=%i", f"--jobs={job}"]
         listed = ask_slurm(question, self.environment, _TIMEOUT_S).split()
-        # The script's own step is called 7.batch.
+        # Leaves out the step of the script itself, 7.batch.
         return [step for step in listed if step.rpartition(".")[2].isdigit()]
 
     def end_steps(self, job: str) -> None:
-        """An srun that was killed leaves its steps."""
+        """Cancels all numbered steps, such as those that a killed srun leaves."""
         if steps := self.steps(job):
             ask_slurm(["scancel", *steps], self.environment, _TIMEOUT_S)
 
@@ -140,9 +144,9 @@ class Srun:
 
 
 def _position_from_address(address: str, pattern: str) -> Position | None:
-    """A node's position from SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN of a task on it.
+    """Returns a node's position from SLURM_TOPOLOGY_ADDR and SLURM_TOPOLOGY_ADDR_PATTERN.
 
-    ``s0.s[4-5].tux1`` with ``switch.switch.node``. ``None`` where the two don't fit.
+    For example ``s0.s[4-5].tux1`` with ``switch.switch.node``. ``None`` if the two don't match.
     """
     kinds = pattern.split(".")
     parts = address.split(".", len(kinds) - 1)
@@ -187,7 +191,7 @@ def _topology(
     for switch, names in nodes.items():
         for node in names:
             homes.setdefault(node, set()).add(switch)
-    # Nodes of one switch share what is above it: a large machine has few such sets.
+    # Computed once for all nodes of a switch, as a large machine has far fewer switches.
     above = {frozenset(home): _levels(frozenset(home), parents) for home in homes.values()}
     return Topology({node: Position(node, above[frozenset(home)]) for node, home in homes.items()})
 
@@ -201,7 +205,7 @@ def _levels(
     while level:
         levels.insert(0, level)
         seen |= level
-        # Without what was seen, so that a file that goes round in circles comes to an end.
+        # Without switches seen before: a wrong file may contain a cycle.
         level = frozenset(p for switch in level for p in parents.get(switch, ())) - seen
     return tuple(levels)
 
@@ -215,10 +219,10 @@ _SAY_PLACE = (
 
 
 def read_places(text: str) -> Topology:
-    """Reads lines of node, its topology address, the address's pattern, and its xname.
+    """Reads lines of a node's name, topology address, address pattern, and xname.
 
-    What isn't known is a dash; nodes of which neither tells anything are left out, and so are
-    lines of anything else.
+    A dash stands for an unknown one. Nodes without a usable address or xname are left out, and
+    so are all other lines.
     """
     positions: dict[str, Position] = {}
     for line in text.splitlines():
@@ -238,10 +242,10 @@ _XNAME = re.compile(r"(x\d{1,6})(c\d{1,2})s\d{1,2}b\d{1,2}n\d{1,2}", re.ASCII)
 
 
 def _position_from_xname(node: str, xname: str) -> Position | None:
-    """A node's position from its place in a Cray EX machine: x1000c3s5b0n1.
+    """Returns a node's position from its xname in a Cray EX machine: x1000c3s5b0n1.
 
-    The cabinet (x1000) is taken for the group and the chassis (c3) for the switch, which is as
-    near as the name tells: a chassis may hold a few switches. ``None`` for other names.
+    The cabinet (x1000) counts as the group and the chassis (c3) as the switch, an approximation:
+    a chassis may have a few switches. ``None`` for other names.
     """
     found = _XNAME.fullmatch(xname.strip())
     if not found:

@@ -31,36 +31,36 @@ from commtune.cluster.slurm.faults import (
 from commtune.cluster.slurm.shared_answer import SharedAnswer
 from commtune.errors import MissingComponent, UserError
 
-#: Of sacct, whose question went astray.
+#: What sacct prints, with exit status 0, when slurmdbd doesn't answer its query.
 _NO_RECORDS = re.compile(r"DBD_GET_JOBS_COND failure: .*")
-#: Linux takes 131,072 bytes in one argument.
+#: Less than Linux's limit for one argument, 131,072 bytes.
 _ARGUMENT_BYTES = 100_000
 _IDS_IN_A_CALL = 5_000
-#: What scancel says of jobs that have ended.
+#: What scancel prints about jobs that have ended.
 _GONE = re.compile(r"Invalid job id specified|already completing or completed")
 _ACCEPTED = re.compile(r"^([1-9]\d{0,9})(?:;[^\s;]+)?$", re.ASCII | re.MULTILINE)
 
-#: Variables by which a user changes what Slurm's programs print or whom they ask.
+#: Variables that change the output of Slurm's commands, or the cluster that they query.
 _SETTINGS = re.compile(r"(SQUEUE|SACCT|SINFO)_\w+|SLURM_(CLUSTERS|BITSTR_LEN|TIME_FORMAT)|LC_ALL")
-#: What Slurm's programs read, and jobs inherit: options by variable, and what is true of the job
-#: that the caller runs in.
+#: Variables that Slurm's commands read as options, and output variables of the caller's own job:
+#: the next job would inherit both.
 _SLURMS = re.compile(r"(SBATCH|SLURMD?|SCANCEL|SALLOC|SRUN|SQUEUE|SACCT|SINFO)_\w+")
-#: How to reach the cluster, and prove who one is.
+#: Those of them that are needed to reach the cluster and to authenticate.
 _KEPT = re.compile(r"SLURM_(CONF|CONF_SERVER|JWT|SACK_\w+)")
-#: Passwords, which Slurm would keep with the job: jobs get them otherwise.
+#: Variables with passwords, which Slurm would store with the job. Jobs get them by a private file.
 _SECRET = re.compile(r"COMMTUNE_DB|PGPASSWORD")
-#: What uenv knows its sessions by; sbatch refuses to be called from one (uenv 10).
+#: Variables of a uenv session: uenv's plugin (version 10) makes sbatch fail in one.
 _SESSION = re.compile(r"UENV_(MOUNT_LIST|VIEW)")
 
 
 def _asking_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment to ask in: the given one without settings of what is printed and how."""
+    """Returns the environment for queries: without settings that change what is printed."""
     kept = {name: value for name, value in inherited.items() if not _SETTINGS.fullmatch(name)}
     return {**kept, "LC_ALL": "C", "SLURM_TIME_FORMAT": "%s"}
 
 
 def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_s: float) -> str:
-    """What a program of Slurm prints, standard output and error together.
+    """Runs a Slurm command; returns its standard output and error together.
 
     Raises:
         SlurmFault: it failed, or gave no answer within ``timeout_s`` seconds.
@@ -78,10 +78,10 @@ def ask_slurm(arguments: Sequence[str], environment: Mapping[str, str], timeout_
 
 
 def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
-    """The environment to submit in: without passwords, Slurm's variables and a uenv's session.
+    """Returns the environment for sbatch: without passwords, Slurm's variables and uenv sessions.
 
-    Those to reach it by are kept. A controller that itself runs inside of a job would else give
-    its own job's size to the next.
+    Without this, a controller inside a job would pass its own job's size to the next one. The
+    variables that are needed to reach Slurm are kept.
     """
     return {
         name: value
@@ -92,7 +92,7 @@ def clean_environment(inherited: Mapping[str, str]) -> dict[str, str]:
 
 
 def _leader_of(job: str) -> str:
-    """The number that an array task (``7_3``) or part of a job (``7+1``) is under."""
+    """Returns the leading number of an array task (``7_3``) or heterogeneous job (``7+1``)."""
     found = JOB_ID.fullmatch(job)
     if not found:
         raise _no_job_id(job)
@@ -100,7 +100,7 @@ def _leader_of(job: str) -> str:
 
 
 def _period(since: float) -> tuple[str, str]:
-    # sacct ends at this machine's time, which may be before Slurm's.
+    # By default, sacct's period ends now by this machine's clock, which may be behind Slurm's.
     return f"--starttime=uts{int(since)}", "--endtime=now+1day"
 
 
@@ -109,7 +109,7 @@ def _no_job_id(job: str) -> UserError:
 
 
 def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
-    """The jobs' leaders in comma-separated lists, as few as fit into an argument each."""
+    """Yields the jobs' numbers in comma-separated lists, each short enough for an argument."""
     waiting = sorted({_leader_of(job) for job in jobs}, key=int)
     room = _ARGUMENT_BYTES // (max((len(job) for job in waiting), default=0) + 1)
     for start in range(0, len(waiting), room):
@@ -118,15 +118,16 @@ def _id_lists(jobs: Iterable[str]) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class SlurmScheduler:
-    """Implements ``cluster.scheduler.Scheduler``."""
+    """Slurm by its commands; implements ``cluster.scheduler.Scheduler``."""
 
-    #: What to call Slurm's programs in; see ``clean_environment``. Jobs inherit the rest of it
+    #: Environment of Slurm's commands. Jobs inherit it, without what ``clean_environment`` drops,
     #: unless their scripts say ``--export=NONE``.
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
-    keeps_accounts: bool = True  # whether there are accounts to ask; see ``has_accounts``
-    #: Number of the user whose jobs these are, so that the controller sends no others.
+    keeps_accounts: bool = True  # whether the site has accounting; see ``has_accounts``
+    #: Id of the user whose jobs these are: slurmctld sends no others.
     user: int = field(default_factory=os.getuid)
-    #: Answers for all jobs of the user, instead of questions of one's own about named jobs.
+    #: shared_queue, shared_accounts: answers about all jobs of the user, which controllers share
+    #: instead of each asking about its own jobs.
     shared_queue: SharedAnswer | None = None
     shared_accounts: SharedAnswer | None = None
     timeout_s: float = 60.0  # seconds that a call may take
@@ -138,7 +139,7 @@ class SlurmScheduler:
     def submit(
         self, script: Path, *, folder: Path, after: str = "", options: Sequence[str] = ()
     ) -> str:
-        """As the port says; ``options`` of sbatch go before those in the script."""
+        """As the port says; ``options`` of sbatch override those in the script."""
         waiting = [f"--dependency=afterany:{after}"] if after else []
         done = self._run_sbatch(["--parsable", *waiting, *options], script, folder)
         numbers: list[str] = _ACCEPTED.findall(done.output)
@@ -150,7 +151,7 @@ class SlurmScheduler:
         process_trees.end_running("sbatch", str(script.absolute()))
 
     def test_only(self, script: Path, *, folder: Path, options: Sequence[str] = ()) -> str:
-        """What Slurm says, asked whether it would take the job; a ``SlurmFault`` if not."""
+        """Returns the output of ``sbatch --test-only``; a ``SlurmFault`` if it refuses the job."""
         done = self._run_sbatch(["--test-only", *options], script, folder)
         if not done.ok:
             error = classify_submission_error(done.output)
@@ -160,7 +161,7 @@ class SlurmScheduler:
 
     def cancel(self, jobs: Collection[str]) -> None:
         for job in jobs:
-            # Slurm itself takes 0 for all jobs.
+            # Slurm understands job id 0 as all jobs.
             if _leader_of(job).startswith("0"):
                 raise _no_job_id(job)
         ordered = sorted(set(jobs))
@@ -174,7 +175,7 @@ class SlurmScheduler:
         self._ask_scontrol("requeue", job)
 
     def poll(self, jobs: Collection[str] | None = None) -> QueueSnapshot:
-        """One call, or one for every 9,000 jobs; ended jobs are seen for minutes (MinJobAge)."""
+        """As the port says: one squeue for up to 9,000 jobs; ended ones stay for MinJobAge."""
         if jobs is None:
             return self._ask_queue([])
         ask = self._question_queue
@@ -187,14 +188,14 @@ class SlurmScheduler:
         return QueueSnapshot(tuple(found), all(answer.complete for answer in answers))
 
     def account(self, jobs: Collection[str] | None, since: float) -> tuple[AccountedJob, ...]:
-        """All attempts of these jobs, or of all jobs of the user.
+        """Returns all attempts of these jobs, or of all jobs of the user.
 
-        Of all, without jobs that were never free to start (held, say), and, for some seconds
-        after its submission, with a job's name not yet known.
+        If asked for all jobs, sacct leaves out those that were never eligible to start (held
+        ones, say), and lacks a job's name for some seconds after its submission.
 
         Raises:
-            SlurmFault: ACCOUNTING_OFF where there are no accounts, ACCOUNTING_DOWN where they
-                don't answer now, OTHER where the next shared answer is to be waited for.
+            SlurmFault: ACCOUNTING_OFF if the site has none, ACCOUNTING_DOWN if slurmdbd doesn't
+                answer, OTHER if only the next shared answer will reach back far enough.
         """
         if not self.keeps_accounts:
             return ()
@@ -211,7 +212,7 @@ class SlurmScheduler:
         return tuple(found)
 
     def has_accounts(self) -> bool:
-        """Whether there are accounts that answer us, now or later, on this machine."""
+        """Whether this machine can query accounting, now or once a transient fault is over."""
         try:
             self._ask_accounts(["--starttime=now", "--jobs=1"])
         except MissingComponent:
@@ -240,7 +241,7 @@ class SlurmScheduler:
         try:
             return read_queue(self._question_queue(which))
         except SlurmFault as fault:
-            # Asked for one job only, squeue calls its absence an error; for several it doesn't.
+            # squeue calls the absence of a job an error only if it is asked for a single one.
             if fault.error is SlurmError.NO_SUCH_JOB:
                 return QueueSnapshot()
             raise
@@ -255,7 +256,7 @@ class SlurmScheduler:
         question = ["sacct", "--allocations", "--duplicates", "--noheader", "--parsable2"]
         question += [f"--delimiter={FIELD}", f"--format={','.join(ACCOUNT_FIELDS)}", *which]
         said = ask_slurm(question, self.environment, self.timeout_s)
-        if failed := _NO_RECORDS.search(said):  # with status 0: it would say that jobs are gone
+        if failed := _NO_RECORDS.search(said):  # else the empty answer would mean "no such jobs"
             error = SlurmError.ACCOUNTING_DOWN
             raise SlurmFault(f"sacct: {error.value}: {failed[0]}", error)
         return said
@@ -269,7 +270,7 @@ class SlurmScheduler:
         )
         lines = done.output.splitlines()
         said = "\n".join(line for line in lines if not _GONE.search(line))
-        # Its exit status is an error number's last byte: zero proves nothing, other things little.
+        # scancel's exit status is the last byte of an error number: 0 may be an error, too.
         if done.timed_out or "Kill job error" in said or not (done.ok or (lines and not said)):
             raise fault_of_program("scancel", done, classify_error(said), self.timeout_s)
 

@@ -1,4 +1,4 @@
-"""What squeue, sacct and sinfo print, in a form that no setting of the user's changes."""
+"""Reads the output of squeue, sacct and sinfo, in formats that no user setting changes."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from commtune.cluster.scheduler import AccountedJob, QueuedJob, QueueSnapshot
 #: ASCII's own separators, which no name of a job or node holds.
 RECORD, FIELD = "\x1e", "\x1f"
 
-#: A job's number; with an array task's, or that of a part of a heterogeneous job.
+#: A job id, also of an array task (``7_3``) or of a heterogeneous job's component (``7+1``).
 JOB_ID = re.compile(r"(\d{1,10})([_+]\d{1,10})?", re.ASCII)
 
-#: squeue's letters: id, number, state, reason, start, end, nodes, node list, name.
-#: The name comes last: it may hold anything.
+#: squeue's fields: id, number, state, reason, start, end, nodes, node list, name.
+#: The name comes last, as it may contain anything.
 _QUEUE_COLUMNS = ("%i", "%A", "%T", "%r", "%S", "%e", "%D", "%N", "%j")
 QUEUE_FORMAT = RECORD + FIELD.join(_QUEUE_COLUMNS) + FIELD
 
 
 def read_queue(output: str) -> QueueSnapshot:
-    """Reads what ``squeue`` printed; warnings and headings between records are passed over."""
+    """Reads the output of ``squeue``; skips warnings and headings between records."""
     records = [_read_record(text) for text in output.split(RECORD)[1:]]
     return QueueSnapshot(tuple(job for job in records if job), all(records))
 
 
 def _read_record(text: str) -> QueuedJob | None:
-    # Behind the last separator come the end of the line and what was printed in between.
+    # After the last separator come the end of the line, and perhaps warnings.
     fields = text.split(FIELD)[:-1]
     if len(fields) < len(_QUEUE_COLUMNS) or not (found := JOB_ID.fullmatch(fields[0])):
         return None
     id_, number, word, reason, start, end, nodes, node_list, *name = fields
-    # Without nodes, it is when Slurm expects it to start, or when it was cancelled in the queue.
+    # Of a job without nodes, it is the expected start, or when the job was cancelled.
     started = read_time(start) if _given(node_list) else None
     observed = _read_state(word, reason=_given(reason), started_at=started)
     return QueuedJob(
@@ -56,17 +56,17 @@ def _given(text: str) -> str:
 
 
 def read_time(text: str) -> float | None:
-    """Seconds since 1970; ``None`` for Slurm's Unknown, None and N/A, and all else."""
+    """Reads seconds since 1970; ``None`` for Slurm's Unknown, None and N/A, and all else."""
     return float(text) if re.fullmatch(r"[1-9]\d{0,11}", text.strip(), re.ASCII) else None
 
 
 def read_count(text: str) -> int:
-    """A number of nodes or seconds; 0 for what is no number. A range gives its lower end."""
+    """Reads a number of nodes or seconds; 0 for anything else. A range gives its lower end."""
     found = re.match(r"\d{1,12}", text.strip(), re.ASCII)
     return int(found[0]) if found else 0
 
 
-#: Of sacct. The name comes last: it may hold anything.
+#: sacct's fields. The name comes last, as it may contain anything.
 ACCOUNT_FIELDS = (
     *("JobID", "JobIDRaw", "State", "Reason", "Start", "End", "ElapsedRaw"),
     *("AllocNodes", "NodeList", "JobName"),
@@ -74,7 +74,7 @@ ACCOUNT_FIELDS = (
 
 
 def read_accounts(output: str) -> tuple[AccountedJob, ...]:
-    """Reads what ``sacct`` printed; lines that are no records of jobs are passed over."""
+    """Reads the output of ``sacct``; skips lines that aren't records of jobs."""
     records = (_read_account(line) for line in output.split("\n"))
     return tuple(record for record in records if record)
 
@@ -105,12 +105,12 @@ NODE_FORMAT = f"{RECORD}%N{FIELD}%T{FIELD}"
 
 
 def read_failed_nodes(output: str) -> frozenset[str]:
-    """Reads what ``sinfo`` printed of nodes and their states."""
+    """Reads the names of unusable nodes from the output of ``sinfo``."""
     failed: set[str] = set()
     for text in output.split(RECORD)[1:]:
         name, _, state = text.partition(FIELD)
         word = state.partition(FIELD)[0].strip().lower()
-        # A star behind the state says that the node does not respond.
+        # A star after the state means that the node doesn't respond.
         if "*" in word or re.match(r"(down|drain|fail|inval|error)", word):
             failed.update(expand_hosts(name))
     return frozenset(failed)
@@ -118,34 +118,34 @@ def read_failed_nodes(output: str) -> frozenset[str]:
 
 @cache
 def slurm_words() -> Any:
-    """Slurm's words and messages: ``words.yaml``."""
+    """Returns the contents of ``words.yaml``: Slurm's states, reasons and messages."""
     import yaml
 
     text = (files(__package__) / "words.yaml").read_text(encoding="utf-8")
     return yaml.load(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
 
 
-#: Flags that say nothing about where a job stands.
+#: State flags that don't change a job's state.
 _NO_MATTER = frozenset({"UPDATE_DB"})
-#: Flags that are marks of what went wrong; they count once the job is over.
+#: Flags that record an error; they count once the job is over.
 _MARKS = frozenset({"LAUNCH_FAILED", "RECONFIG_FAIL"})
-#: Flags that mean something only while the job lives.
+#: Flags that count only until the job is over.
 _WHILE_ALIVE = frozenset({"CONFIGURING", "POWER_UP_NODE", "RESIZING", "SIGNALING", "STOPPED"})
 _BASE_OF, _FLAG_OF = (
     {code: JobState(state) for *codes, state in slurm_words()[kind] for code in codes if code}
     for kind in ("states", "flags")
 )
-#: Every word and short code that is known, with our state for it alone.
+#: The state for each known word and short code, if it comes alone.
 _WORDS: Mapping[str, JobState] = {**_BASE_OF, **_FLAG_OF}
 
 _CANCELLED_BY = re.compile(r"CANCELLED\s+by\s+(\d{1,10})", re.ASCII)
 
 
 def _read_state(text: str, *, reason: str = "", started_at: float | None = None) -> ObservedState:
-    """Our state for what Slurm printed: a word, a short code, or several joined by commas.
+    """Converts Slurm's state: a word, a short code, or several joined by commas.
 
-    ``CANCELLED by 1000`` keeps who did it. A pending job whose reason says that it doesn't start
-    by itself is NEVER_STARTED. Never raises, whatever the text.
+    Keeps the user id of ``CANCELLED by 1000``. A pending job is NEVER_STARTED if its reason says
+    that it won't start by itself. Never raises, whatever the text.
     """
     word = text.strip()
     by = _CANCELLED_BY.fullmatch(word)
@@ -159,7 +159,7 @@ def _read_state(text: str, *, reason: str = "", started_at: float | None = None)
 
 
 def _state_of(words: Iterable[str]) -> JobState:
-    """One state for all the words that hold for a job together."""
+    """Returns the state that a base state and its flags make together."""
     given = {word.strip() for word in words} - _NO_MATTER
     if not given or not given <= _WORDS.keys():
         return JobState.UNKNOWN
@@ -171,8 +171,8 @@ def _state_of(words: Iterable[str]) -> JobState:
 
 
 def _counts(flag: str, base: JobState | None) -> bool:
-    """Whether a flag beside this base state says more than the base state does."""
-    if flag in _MARKS:  # must not hide that the job waits or runs again after a failed launch
+    """Whether a flag overrides this base state."""
+    if flag in _MARKS:  # must not hide that a requeued job is pending or running again
         return base in (None, JobState.FAILED)
     return not (flag in _WHILE_ALIVE and base is not None and base.is_over)
 
@@ -185,7 +185,7 @@ _KIND_OF = {
 
 
 def classify_reason(reason: str) -> PendingReason:
-    """What a pending job's reason means; Slurm may add details after a comma or in brackets."""
+    """Classifies a pending job's reason; Slurm may add details after a comma or in parentheses."""
     word = re.split(r"[\s,(]", reason.strip().strip("()"), maxsplit=1)[0]
     if re.search(r"requeued[ _].*(held|special exit)", reason.replace("_", " ")):
         return PendingReason.HELD

@@ -1,4 +1,4 @@
-"""Why a program of Slurm gave no answer, or sbatch no number."""
+"""Classifies the errors of Slurm's commands, by their messages."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class SlurmError(StrEnum):
 
     @property
     def is_transient(self) -> bool:
-        """Whether the same question may be answered later."""
+        """Whether the same command may succeed later."""
         return self.name not in slurm_words()["lasting"]
 
 
-#: Errors that are worth a word to who waits, without what Slurm printed.
+#: Short messages for a user who waits, without Slurm's own output.
 _NOTICES = {
     SlurmError.QUEUE_FULL: "Slurm accepts no more jobs from you for now",
     SlurmError.CLOSED: "Slurm starts no jobs there for now",
@@ -39,11 +39,7 @@ _NOTICES = {
 
 
 class SlurmFault(SchedulerFault):
-    """A program of Slurm gave no answer, or sbatch no number.
-
-    Args:
-        error: why, in our terms.
-    """
+    """A Slurm command that failed, or an sbatch that printed no job id."""
 
     def __init__(self, message: str, error: SlurmError) -> None:
         super().__init__(
@@ -60,7 +56,7 @@ def classify_error(output: str) -> SlurmError:
     return _first_match("messages", output) or SlurmError.OTHER
 
 
-#: How sbatch begins what the controller refuses, and what it refuses itself.
+#: How messages of sbatch begin if slurmctld refuses a job, and if sbatch itself does.
 _FAILED = r"(submission failed|allocation failure): "
 _ALONE = r"sbatch: (error|fatal): (?!.*fail(ed|ure): ).*\b"
 
@@ -73,10 +69,10 @@ def _first_match(kind: str, output: str) -> SlurmError | None:
     return None
 
 
-#: A limit, by the name of the reason for which a job would wait: one line of what sbatch says.
+#: A limit in the output of sbatch, by the reason for which a job would be pending.
 _LIMIT = re.compile(r"^sbatch: error: ((?:Assoc|QOS|Max)\w+)$", re.ASCII | re.MULTILINE)
 
-#: The controller was never reached.
+#: Messages of a command that never reached slurmctld.
 _NOT_REACHED = re.compile(
     r"\(connect failure\)|Connection refused|No route to host|standby mode|can't be reached now"
 )
@@ -86,7 +82,7 @@ def classify_submission_error(output: str) -> SlurmError:
     limits = [classify_reason(word) for word in _LIMIT.findall(output)]
     if any(limit in (PendingReason.IMPOSSIBLE, PendingReason.SPENT) for limit in limits):
         return SlurmError.REFUSED
-    # Without a name it may be any limit; the one on waiting jobs is what a campaign meets.
+    # Unnamed, it may be any limit; campaigns most likely reach that on submitted jobs.
     if limits or "Job violates accounting/QOS policy" in output:
         return SlurmError.QUEUE_FULL
     return _first_match("submission_messages", output) or classify_error(output)
@@ -95,7 +91,7 @@ def classify_submission_error(output: str) -> SlurmError:
 def fault_of_program(
     program: str, completed: process.Completed, error: SlurmError, timeout_s: float
 ) -> SlurmFault:
-    """The fault of a program that failed, in its own words; silence is CONTROLLER_DOWN."""
+    """Returns the fault of a failed program, with its output; a timeout is CONTROLLER_DOWN."""
     said = " ".join(completed.output.split())[-300:]
     if completed.timed_out:
         silence = f"no answer within {timeout_s:g} s" + (f": {said}" if said else "")
@@ -106,9 +102,9 @@ def fault_of_program(
 
 
 def fault_of_submission(completed: process.Completed, timeout_s: float) -> SlurmFault:
-    """The fault of an sbatch that gave no number, and whether there may be a job all the same.
+    """Returns the fault of an sbatch without a job id; sets whether there may be a job.
 
-    sbatch may accept a job and its answer be lost; only the job's name or comment tells then.
+    Slurm may accept a job and the answer be lost; then only the job's name identifies it.
     """
     error = classify_submission_error(completed.output)
     fault = fault_of_program("sbatch", completed, error, timeout_s)

@@ -1,4 +1,4 @@
-"""Partitions with nodes of several kinds: a job gets one of them, or its user is told."""
+"""Chooses nodes of one kind in heterogeneous partitions, or warns that a job's nodes differ."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from commtune.cluster.slurm.faults import SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
 
 _COLUMNS = ("%P", "%X", "%Y", "%G", "%N")
-#: Otherwise sinfo puts nodes of 2 and of 4 cores together, as 2+.
+#: Without --exact, sinfo merges nodes of 2 and of 4 cores into one line, as 2+.
 _QUESTION = ("sinfo", "--exact", "--noheader", f"--format={FIELD.join(_COLUMNS)}")
 _TIMEOUT_S = 60.0
 
 
 @dataclass
 class _Kind:
-    words: str  # sockets and cores, and GPUs and the like
-    lists: list[str] = field(default_factory=list)  # of names, in short form
+    words: str  # sockets, cores and generic resources such as GPUs
+    lists: list[str] = field(default_factory=list)  # node lists in short form
     names: set[str] = field(default_factory=set)
 
     def __str__(self) -> str:
@@ -31,8 +31,8 @@ class _Kind:
 
 @dataclass(frozen=True)
 class NodeChoice:
-    exclude: tuple[str, ...] = ()  # lists of names that jobs do without
-    remark: str = ""  # for a person; empty where all nodes are alike
+    exclude: tuple[str, ...] = ()  # node lists for --exclude
+    remark: str = ""  # for the user; empty if all nodes are of one kind
 
 
 def choose_nodes(
@@ -44,16 +44,14 @@ def choose_nodes(
     allocated: Collection[str] = (),
     folder: Path | None = None,
 ) -> NodeChoice:
-    """Chooses nodes of one kind: of the kind that the partition has most of.
-
-    Where Slurm does not answer, all are taken.
+    """Chooses the most frequent kind of node in a partition; all kinds if Slurm doesn't answer.
 
     Args:
-        partition: empty for the default.
-        count: nodes of a job.
-        exclude: nodes that the user leaves out.
-        allocated: the nodes that a job has already.
-        folder: for files of all campaigns; ``None`` asks anew.
+        partition: its name; empty for the default partition.
+        count: number of nodes of a job.
+        exclude: node lists that the user excludes.
+        allocated: names of the nodes that the job has already, if it runs.
+        folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     try:
         ask = partial(ask_slurm, _QUESTION, environment, _TIMEOUT_S)
@@ -64,7 +62,7 @@ def choose_nodes(
 
 
 def _read_kinds(listed: str, partition: str, exclude: Collection[str]) -> list[_Kind]:
-    """Kinds of a partition's nodes, the most frequent first."""
+    """Returns the kinds of a partition's nodes, the most frequent first."""
     left_out = {name for one in exclude for name in expand_readable_hosts(one)}
     found: dict[str, _Kind] = {}
     for line in listed.splitlines():

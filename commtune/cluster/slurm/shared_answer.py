@@ -1,4 +1,4 @@
-"""What Slurm answered one process, for all of a user's on this machine for a while."""
+"""Shares Slurm's answers between a user's controllers on a machine, to spare slurmctld."""
 
 from __future__ import annotations
 
@@ -17,33 +17,33 @@ from commtune.cluster.slurm.faults import SlurmError, SlurmFault
 from commtune.model import content_key
 from commtune.private_files import make_private_folder
 
-#: How long the next questions reach back as far as somebody once needed, seconds.
+#: Seconds for which queries start as early as the earliest time that a process asked for.
 _WISH_KEPT_S = 600.0
-#: How long what Slurm says of the site will do, seconds.
+#: Seconds for which an answer about the site is valid.
 _SITE_KEPT_S = 120.0
-#: How long it will do that there was none, seconds.
+#: Seconds for which an error is valid.
 _FAULT_KEPT_S = 5.0
 
 
 @dataclass(frozen=True)
 class _Kept:
-    """An answer, and what the next question is to be. Times are in seconds since 1970."""
+    """An answer, and the start of the next query's period. Times are in seconds since 1970."""
 
     asked_at: float = 0.0
     answered_at: float = 0.0
-    since: float = 0.0  # what was before that is not in it
-    wanted_since: float = 0.0  # the earliest that somebody needed
-    wanted_at: float = 0.0  # when that was said
+    since: float = 0.0  # start of the answer's period
+    wanted_since: float = 0.0  # the earliest start that a process asked for
+    wanted_at: float = 0.0  # when it asked
     answer: str = ""
-    error: str = ""  # name of the error, where there was no answer but this message
+    error: str = ""  # name of the error whose message ``answer`` is; empty for none
 
     def is_new(self, period_s: float) -> bool:
-        """Whether it will do: who waited for it does not ask again, however long it took."""
+        """Whether the answer is valid; its age counts from its arrival, however long it took."""
         kept_s = min(period_s, _FAULT_KEPT_S) if self.error else period_s
         return 0 <= time.time() - self.answered_at < kept_s
 
     def renewed(self, ask: Callable[[float], str]) -> _Kept:
-        """What Slurm answers now, or why it doesn't."""
+        """Asks Slurm again; keeps its answer, or its error."""
         began, reach = time.time(), self.wanted_since
         try:
             answer, error = ask(reach), ""
@@ -54,7 +54,7 @@ class _Kept:
         )
 
     def want(self, since: float, now: float) -> _Kept:
-        """What the next question is to reach, where this is earlier than all that was needed."""
+        """Lets the next query start at ``since``, if no process asked for an earlier start."""
         if since < self.wanted_since or not 0 <= now - self.wanted_at < _WISH_KEPT_S:
             return replace(self, wanted_since=since, wanted_at=now)
         return self
@@ -62,31 +62,31 @@ class _Kept:
 
 @dataclass(frozen=True)
 class SharedAnswer:
-    """Of one user, machine, cluster and question, in a file."""
+    """The last answer to one query, for one user, machine and cluster, in a file."""
 
     file: Path
-    period_s: float  # how long an answer will do, seconds
+    period_s: float  # seconds for which an answer is valid
 
     @classmethod
     def of(cls, program: str, folder: Path, cluster: str, period_s: float) -> SharedAnswer:
-        """A program's answer for this user's jobs; ``folder`` is for files of all campaigns."""
+        """Returns the answer of a program for this user; all campaigns share ``folder``."""
         found = shutil.which(program) or ""
         which = content_key({"of": [os.environ.get("SLURM_CONF", ""), cluster, found]})[:8]
         name = f"{program}-{socket.gethostname()}-{os.getuid()}-{which}"
         return cls(folder / "slurm" / name, period_s)
 
     def get(self, ask: Callable[[float], str], since: float = 0.0) -> tuple[str, float] | None:
-        """The answer, and when it was asked for, seconds since 1970.
+        """Returns a valid answer, and when it was asked for, in seconds since 1970.
 
-        One process asks, the others wait for it. ``None`` where the last answer is new and does
-        not reach back far enough: the next one will. Where nothing can be written, everybody asks.
+        One process asks while the others wait. ``None`` if the valid answer starts too late for
+        this caller; the next one won't. If the file can't be written, each process asks itself.
 
         Args:
-            ask: is told how far back the answer must reach, seconds since 1970.
-            since: how far back this caller needs it.
+            ask: queries Slurm, from this time on (seconds since 1970).
+            since: start of the period that this caller needs, seconds since 1970.
 
         Raises:
-            SlurmFault: Slurm did not answer whoever asked.
+            SlurmFault: Slurm did not answer the process that asked.
         """
         try:
             make_private_folder(self.file.parent)
@@ -120,11 +120,11 @@ class SharedAnswer:
 
 
 def ask_of_site(ask: Callable[[], str], program: str, folder: Path | None) -> str:
-    """What Slurm says of the site, asked once for campaigns of a user that begin together.
+    """Returns Slurm's answer about the site; campaigns that begin together ask only once.
 
     Args:
-        ask: asks it, by this program.
-        folder: for files of all campaigns; ``None`` asks anew.
+        ask: queries Slurm by this program.
+        folder: where campaigns share Slurm's answers; ``None`` asks again.
     """
     if folder is None:
         return ask()

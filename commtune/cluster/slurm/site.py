@@ -1,4 +1,4 @@
-"""What Slurm says of the site: the cluster's name, its network, accounts and partitions."""
+"""Asks Slurm about the site: the cluster's name, topology, accounting and partitions."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.systems.detection.seen import SeenPartition, SeenSlurm
 
 _TIMEOUT_S = 60.0
-#: A person waits.
+#: Time limit, seconds, where a user waits for the answer.
 _PATIENCE_S = 10.0
 _CONFIG = ("scontrol", "show", "config")
-#: Name, longest time, nodes of a job, sharing, nodes, sockets, cores of one, memory, generic
-#: resources, names of nodes. One line for every shape of nodes.
+#: Partition, time limit, nodes per job, oversubscription, nodes, sockets, cores per socket,
+#: memory, generic resources, node list. sinfo prints a line for each kind of node.
 _COLUMNS = ("%P", "%l", "%s", "%h", "%D", "%X", "%Y", "%m", "%G", "%N")
 _PARTITION_FORMAT = RECORD + FIELD.join(_COLUMNS) + FIELD
 _GPU_COUNT = re.compile(r"(?:^|,)gpu(?::[\w.+-]+?)?:(\d+)(?=[,(]|$)")
-#: Kinds of --mpi that descriptions know.
+#: Types of srun's --mpi that descriptions of systems have.
 _MPI_KINDS = ("none", "pmi2", "pmix", "cray_shasta")
 
 
 def describe_site(environment: Mapping[str, str], folder: Path | None = None) -> Site:
-    """Asks Slurm, or takes what another campaign of the user was told minutes ago.
+    """Describes the site by Slurm, or by a recent answer to another campaign of the user.
 
     Args:
-        folder: for files of all campaigns; ``None`` asks anew.
+        folder: where campaigns share Slurm's answers; ``None`` asks again.
 
     Raises:
         MissingComponent: there is no Slurm here.
@@ -64,7 +64,7 @@ def describe_site(environment: Mapping[str, str], folder: Path | None = None) ->
 
 
 def _ask_site(environment: Mapping[str, str]) -> str:
-    """What ``describe_site`` reads, as JSON; sites may have described no network."""
+    """Returns as JSON what ``describe_site`` reads; a site may have no topology configured."""
     config = ask_slurm(_CONFIG, environment, _TIMEOUT_S)
     try:
         network = ask_slurm(("scontrol", "show", "topology"), environment, _TIMEOUT_S)
@@ -75,14 +75,14 @@ def _ask_site(environment: Mapping[str, str]) -> str:
 
 
 def cluster_name(environment: Mapping[str, str]) -> str:
-    """The name of the cluster that this machine belongs to; empty where nobody says."""
+    """Returns the name of the cluster that this machine belongs to; empty if unknown."""
     if inside := environment.get("SLURM_CLUSTER_NAME"):
         return inside
     return _read_config(_ask_for_person(_CONFIG, environment)).get("ClusterName", "")
 
 
 def explain_silence(environment: Mapping[str, str]) -> str:
-    """Who gives no answer, and what that means; empty where all that are there answer."""
+    """Explains which of Slurm's daemons doesn't answer, and what follows; empty if all do."""
     if not _ask_for_person(_CONFIG, environment):
         return "slurmctld does not answer ('scontrol ping'): it takes no jobs now"
     silent = explain_silent_accounts(environment)
@@ -90,7 +90,7 @@ def explain_silence(environment: Mapping[str, str]) -> str:
 
 
 def explain_silent_accounts(environment: Mapping[str, str]) -> str:
-    """Why accounts that are there give no answer, in words; else empty."""
+    """Explains why slurmdbd doesn't answer; empty if it does, or if there is no accounting."""
     try:
         SlurmScheduler(environment, timeout_s=_PATIENCE_S).account(["1"], time.time())
     except MissingComponent:
@@ -98,7 +98,7 @@ def explain_silent_accounts(environment: Mapping[str, str]) -> str:
     except SlurmFault as fault:
         if fault.error is SlurmError.ACCOUNTING_OFF:
             return ""
-        # No answer at all is slurmdbd's, too: nobody else is asked.
+        # A timeout of sacct is slurmdbd's, too: sacct asks no other daemon.
         if fault.error in (SlurmError.ACCOUNTING_DOWN, SlurmError.CONTROLLER_DOWN):
             return "slurmdbd does not answer"
         return f"slurmdbd gives no answer: {fault.error.value}"
@@ -106,7 +106,7 @@ def explain_silent_accounts(environment: Mapping[str, str]) -> str:
 
 
 def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | None:
-    """Asks Slurm, as ``host``; ``None`` where there is none or it doesn't answer."""
+    """Describes Slurm as seen from ``host``; ``None`` if there is none or it doesn't answer."""
     config = _ask_for_person(_CONFIG, environment)
     if not config:
         return None
@@ -116,7 +116,7 @@ def describe_slurm(environment: Mapping[str, str], host: str) -> SeenSlurm | Non
 
 
 def _ask_for_person(question: Sequence[str], environment: Mapping[str, str]) -> str:
-    """What a program prints; nothing where the answer would only be nice to have."""
+    """Returns a program's output, or nothing if it fails: the answer is optional."""
     try:
         return ask_slurm(question, environment, _PATIENCE_S)
     except (SlurmFault, MissingComponent):
@@ -139,7 +139,7 @@ def _read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
         cluster=said.get("ClusterName", ""),
         version=said.get("SLURM_VERSION", ""),
         partitions=tuple(replace(p, whole_nodes=True) if whole else p for p in partitions),
-        # A list of more names than any machine has can't be read.
+        # A node list that can't be read counts as one without this host.
         is_node=any(
             host.partition(".")[0] in expand_readable_hosts(fields[-1])
             for fields in _records(listed)
@@ -152,7 +152,7 @@ def _read_slurm(config: str, listed: str, kinds: str, host: str) -> SeenSlurm:
 
 
 def _read_partitions(listed: str) -> tuple[SeenPartition, ...]:
-    """Reads what ``sinfo`` printed; a partition has the shape that most of its nodes have."""
+    """Reads the output of ``sinfo``; a partition is described by its most frequent nodes."""
     found: dict[str, list[SeenPartition]] = {}
     for fields in _records(listed):
         partition = _read_partition(fields)
@@ -176,7 +176,7 @@ def _read_partition(fields: list[str]) -> SeenPartition:
         name=name.rstrip("*"),
         is_default=name.endswith("*"),
         nodes=read_count(nodes),
-        # "1-64", "2-infinite"; a partition for one size of job says just that.
+        # "1-64", "2-infinite", or one number if all jobs must have that size.
         most_nodes=read_count(job.rpartition("-")[2]) or None,
         longest=_read_limit(longest),
         whole_nodes=sharing == "EXCLUSIVE",
@@ -188,7 +188,7 @@ def _read_partition(fields: list[str]) -> SeenPartition:
 
 
 def _read_limit(text: str) -> float | None:
-    """Seconds of ``2-00:00:00``, ``1:00:00`` or ``30:00``; ``None`` for ``infinite``."""
+    """Reads ``2-00:00:00``, ``1:00:00`` or ``30:00`` in seconds; ``None`` for ``infinite``."""
     found = re.fullmatch(r"(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+)", text.strip(), re.ASCII)
     if not found:
         return None

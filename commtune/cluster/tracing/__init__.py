@@ -1,1 +1,1 @@
-"""Tracing: what a library says of what it did, per library; nothing is run here."""
+"""Reads from a library's own output what it did in an untimed run; starts no processes."""

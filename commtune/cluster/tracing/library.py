@@ -1,4 +1,4 @@
-"""What tracing needs to know of a library, and the verdict from what a trace showed."""
+"""Judges from the trace of a run which variables a library applied."""
 
 from __future__ import annotations
 
@@ -14,60 +14,63 @@ from commtune.tuner.effective.settings import Setting, Told
 
 @dataclass(frozen=True)
 class TraceEvidence:
+    """The data of a traced run from which variables are judged."""
+
     configuration: Configuration
     operation: Operation
-    #: All variables of interest, those of the configuration among them.
+    #: Names of all variables to judge, including those of the configuration.
     names: tuple[str, ...]
-    #: Environment of each rank, as far as ``names`` go.
+    #: The environment of each rank, reduced to ``names``.
     seen: tuple[Mapping[str, str], ...] = ()
-    #: By variable, what rank 0's library holds of it: ``None`` where it has no such control
-    #: variable. Variables that no control variable belongs to are left out.
+    #: Control variables (MPI_T) of rank 0 by environment variable; ``None`` where the library has
+    #: no such control variable. Environment variables that set none are left out.
     controls: Mapping[str, Mapping[str, Any] | None] = field(default_factory=dict)
-    differing: frozenset[str] = frozenset()  # variables that ranks hold different values of
-    output: str = ""  # what the run printed, library and benchmark together
-    #: By size in bytes, how often the operation was done.
+    differing: frozenset[str] = frozenset()  # variables whose values differ between ranks
+    output: str = ""  # of the run, library and benchmark together
+    #: The number of operations by size (bytes).
     operations: Mapping[int, int] = field(default_factory=dict)
     files: tuple[Path, ...] = ()  # paths of the loaded communication libraries
 
 
 @dataclass(frozen=True)
 class TraceVerdict:
-    """What a library's own words say beyond its control variables."""
+    """The information in a library's output, beyond its control variables."""
 
-    #: What became of variables, where the library itself says all that is known.
+    #: Variables that are judged by the output alone.
     settings: Mapping[str, Setting] = field(default_factory=dict)
-    #: Variables that are held but make no difference, and why.
+    #: Variables that the library read and that have no effect, with the reason.
     unused: Mapping[str, str] = field(default_factory=dict)
-    #: Variables in whose place something else was used: what, and why.
+    #: Variables that the library overrode: the value it used, and the reason.
     replaced: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    did: tuple[str, ...] = ()  # what the library did, for comparing configurations
-    notes: tuple[str, ...] = ()  # what else is worth saying
+    did: tuple[str, ...] = ()  # what the library did, to compare configurations by
+    notes: tuple[str, ...] = ()  # further remarks
 
 
 @dataclass(frozen=True)
 class TracedLibrary:
-    #: Variables that make the library say what it does. They are set in traces only, never where a
-    #: user or a space sets them, and are no part of a configuration.
+    """How to trace one library; the defaults are for one that says nothing."""
+
+    #: Variables that make the library log what it does. They are set in traces only, and not if a
+    #: user or a space sets them; they are no part of a configuration.
     diagnosing: Mapping[str, str] = field(default_factory=dict)
-    #: Those of them that would break a run with these variables.
+    #: Returns those of them that would break a run with these variables.
     too_risky: Callable[[Mapping[str, str]], frozenset[str]] = lambda _: frozenset()
-    #: The control variable (MPI_T) that a variable sets; ``None`` if it sets none.
+    #: Returns the control variable (MPI_T) that a variable sets; ``None`` if it sets none.
     control_of: Callable[[str], str | None] = lambda _: None
-    further: tuple[str, ...] = ()  # further control variables that ``listen`` wants to know
-    #: Whether a variable without a control variable is surely unknown to the library.
+    further: tuple[str, ...] = ()  # further control variables that ``listen`` needs
+    #: Whether a variable without a control variable is certainly unknown to the library.
     is_missing: Callable[[str, TraceEvidence], bool] = lambda _name, _evidence: False
-    #: What its output and its controls say.
+    #: Reads the library's output and control variables.
     listen: Callable[[TraceEvidence], TraceVerdict] = lambda _: TraceVerdict()
     suffixes: bool = False  # whether it reads 4k as 4096
-    #: Whether it ends the run at a word that it doesn't know, so that a word that passed was
-    #: understood.
+    #: Whether it aborts at an unknown word, so that a run that succeeded understood its words.
     refuses_words: bool = False
 
 
 def judge_settings(
     library: TracedLibrary, evidence: TraceEvidence
 ) -> tuple[list[Setting], TraceVerdict]:
-    """What became of each variable, and what the library said."""
+    """Judges each variable; also returns what the library said."""
     verdict = library.listen(evidence)
     return [_setting(library, evidence, verdict, name) for name in evidence.names], verdict
 
@@ -136,10 +139,10 @@ _SUFFIXES = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
 def holds_value(asked: str, control: Mapping[str, Any], *, suffixes: bool = False) -> bool | None:
-    """Whether a control variable holds what was asked for; ``None`` where that can't be told.
+    """Whether a control variable has the value that was asked for; ``None`` if that is unclear.
 
     Args:
-        control: kind, value, word and words of the benchmark's trace.
+        control: kind, value, word and words, from the benchmark's trace.
         suffixes: whether the library reads 4k as 4096.
     """
     kind, value = control["kind"], str(control["value"])
@@ -180,7 +183,7 @@ def _same_number(asked: str, value: str, *, suffixes: bool) -> bool | None:
         return None
     if math.isclose(wanted, held, rel_tol=1e-9):
         return True
-    # Libraries put the value that they chose in the place of 0 or -1, which mean "choose".
+    # Libraries replace 0 and -1, which often mean "automatic", by the value that they chose.
     return False if wanted > 0 else None
 
 

@@ -1,8 +1,7 @@
-"""MPICH (seen with 5.0.2): control variables have the names of the environment's.
+"""Traces of MPICH (tested with 5.0.2), whose control variables are named like the environment's.
 
-It ends the run at values that it can't read, ignores names that it doesn't know, and silently
-uses another algorithm where the chosen one can't be used, unless
-MPIR_CVAR_COLLECTIVE_FALLBACK=print makes it say so.
+MPICH aborts at values that it can't parse, ignores unknown names, and silently uses another
+algorithm where the chosen one is not usable; MPIR_CVAR_COLLECTIVE_FALLBACK=print reports that.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ from commtune.cluster.tracing.library import TracedLibrary, TraceEvidence, Trace
 from commtune.formatting import format_size
 
 _PREFIX = "MPIR_CVAR_"
-#: Further beginnings under which MPICH looks for the same variable.
+#: Further prefixes under which MPICH looks up the same variable.
 _ALIASES = ("MPICH_", "MPIR_PARAM_")
 _FALLBACK = "MPIR_CVAR_COLLECTIVE_FALLBACK"
 _NOT_USABLE = "User set collective algorithm is not usable for the provided arguments"
@@ -33,10 +32,10 @@ def _control_of(name: str) -> str | None:
 
 
 def _is_missing(name: str, evidence: TraceEvidence) -> bool:
-    """Whether neither a control variable nor any text of the library has this name.
+    """Whether the library doesn't contain the name of a variable that has no control variable.
 
-    Some variables have a second name, which is no control variable (MPIR_CVAR_ODD_EVEN_CLIQUES
-    and MPIR_CVAR_EVEN_ODD_CLIQUES); but the library must hold the text to look it up.
+    Some variables have a second name that is no control variable (MPIR_CVAR_ODD_EVEN_CLIQUES and
+    MPIR_CVAR_EVEN_ODD_CLIQUES). The library's binary contains every name that it looks up.
     """
     files = [file for file in evidence.files if file.name.startswith("libmpi")]
     return (
@@ -50,11 +49,11 @@ def _mentions(file: Path, name: str) -> bool:
     try:
         return name.encode() + b"\0" in file.read_bytes()
     except OSError:
-        return True  # not known, so not accused
+        return True  # unknown: don't report it as missing
 
 
 def _listen(evidence: TraceEvidence) -> TraceVerdict:
-    """Which chosen algorithms could not be used, and at which sizes."""
+    """Finds the chosen algorithms that could not be used, and at which sizes."""
     fallen: dict[str, set[int]] = {}
     for size, lines in _by_size(evidence.output).items():
         counts: dict[str, int] = {}
@@ -76,14 +75,14 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
 
 
 def _complaints(lines: list[str]) -> Iterator[set[str]]:
-    """The words of each line that says which algorithm of which collective is not usable."""
+    """Yields the words of each line that names an algorithm that is not usable."""
     for line, following in itertools.pairwise(lines):
         if line.strip() == _NOT_USABLE:
             yield set(following.lower().rstrip(".").split())
 
 
 def _blamed(evidence: TraceEvidence, words: set[str]) -> Iterator[str]:
-    """Variables that chose this algorithm for the operation that is traced."""
+    """Yields the variables that chose this algorithm for the traced operation."""
     collective = evidence.operation.mpi_name
     if collective not in words:
         return
@@ -110,7 +109,7 @@ _SIZE = re.compile(r"(?:.*\s)?commtune-bench: size (\d+)")
 
 
 def _by_size(output: str) -> dict[int, list[str]]:
-    """The lines that were printed at each size, bytes; what came before the first is left out."""
+    """Returns the lines printed at each size (bytes), without those before the first size."""
     sections: dict[int, list[str]] = {}
     current: list[str] = []
     for line in output.splitlines():

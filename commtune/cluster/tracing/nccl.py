@@ -1,4 +1,4 @@
-"""NCCL's log, and RCCL's: what was read, chose and connected (seen with NCCL 2.28.9)."""
+"""Reads the logs of NCCL and RCCL: variables, algorithms, transports (tested with NCCL 2.28.9)."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from commtune.cluster.tracing.library import (
 from commtune.model import Execution, Operation
 from commtune.tuner.effective.settings import DID, Setting, Told
 
-# The forms of what was chosen for a call, by src/enqueue.cc at all tags from 2.12.7 to 2.30.7:
-# nothing before 2.20; numbers from 2.20.3 to 2.23.4 (RCCL 2.20.5 and 2.21.5 too), with the
-# function's name in 2.23.4; words from 2.24.3. Only rank 0 prints them. Copies by engines and
-# kernels on symmetric memory have other forms.
+# Log lines with the algorithm of a call, from src/enqueue.cc at all tags from 2.12.7 to 2.30.7:
+# none before 2.20; numbers from 2.20.3 to 2.23.4 (also RCCL 2.20.5 and 2.21.5), with the function
+# in 2.23.4; names from 2.24.3. Only rank 0 prints them. Copy-engine collectives and kernels on
+# symmetric memory have other lines.
 _BY_NAME = re.compile(
     r"(\w+): (\d+) Bytes -> Algo (\w+) proto (\w+) channel\{Lo\.\.Hi\}=\{(\d+)\.\.(\d+)\}(?: .*)?"
 )
@@ -30,7 +30,7 @@ _RELEASE = re.compile(r"(\d+\.\d+)(?!\d).*")
 
 _PROTOCOLS = ("LL", "LL128", "SIMPLE")
 _ALGORITHMS = ("TREE", "RING", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS", "NVLS_TREE")
-#: What the numbers of algorithms mean, from 0, in the releases that print numbers.
+#: The algorithms by number, from 0, in the releases that print numbers.
 _NUMBERED = {
     "2.20": _ALGORITHMS,
     "2.21": _ALGORITHMS,
@@ -41,36 +41,37 @@ _NUMBERED = {
 
 @dataclass(frozen=True)
 class _LogOrigin:
-    """Which library a log is of; empty where it doesn't say."""
+    """The library that wrote a log; empty where the log doesn't say."""
 
     library: str = ""  # ``NCCL`` or ``RCCL``
     version: str = ""  # like ``2.28.9+cuda13.0``
 
     @property
     def algorithms(self) -> tuple[str, ...]:
-        """By number. Without a version those that have one meaning in all that print numbers."""
+        """The algorithms by number; for an unknown version, those common to all releases."""
         found = _RELEASE.fullmatch(self.version)
         return _ALGORITHMS if found is None else _NUMBERED.get(found[1], ())
 
     @property
     def protocols(self) -> tuple[str, ...]:
-        """The protocols by number, likewise."""
+        """The protocols by number."""
         return _PROTOCOLS if self.algorithms else ()
 
 
 @dataclass(frozen=True)
 class _NcclChoice:
-    function: str  # NCCL's name of the operation (``AllReduce``); empty where it isn't said
-    #: As NCCL counts them: for all-gather and reduce-scatter of a rank's part from 2.24 on, of all
-    #: ranks together before.
+    """The algorithm and protocol that NCCL chose for a call."""
+
+    function: str  # NCCL's name of the operation (``AllReduce``); empty if not logged
+    #: As NCCL counts them: for all-gather and reduce-scatter one rank's part since 2.24, those of
+    #: all ranks together before.
     bytes: int
-    #: algorithm, protocol: NCCL's words (``RING``, ``SIMPLE``); a number whose meaning isn't known
-    #: as it is.
+    #: algorithm, protocol: NCCL's names (``RING``, ``SIMPLE``), or numbers of unknown meaning.
     algorithm: str = ""
     protocol: str = ""
-    channels: int | None = None  # how many took part; ``None`` where it isn't said
-    words: str = ""  # what is said instead of all these, in a form that isn't known
-    #: Whether the library may take another algorithm afterwards, without a word.
+    channels: int | None = None  # number of channels; ``None`` if not logged
+    words: str = ""  # the logged text instead of all these, if its form is unknown
+    #: Whether the library may use another algorithm without logging it.
     replaceable: bool = False
 
     def line(self) -> str:
@@ -88,13 +89,13 @@ def _is_name(word: str) -> bool:
 
 
 def _choices_in(lines: Iterable[tuple[str, str]], origin: _LogOrigin) -> Iterator[_NcclChoice]:
-    """What was chosen, call by call.
+    """Yields the choices, call by call.
 
-    A choice that doesn't name its function is that of the calls of its thread just before it,
-    where these are of one function.
+    A choice without a function belongs to the calls that its thread logged just before, if these
+    are all of one function.
 
     Args:
-        lines: thread (``host:process:thread``) and what it said.
+        lines: thread (``host:process:thread``) and text.
     """
     calls: dict[str, set[str]] = {}
     chosen: set[str] = set()
@@ -125,8 +126,8 @@ def _choice(text: str, origin: _LogOrigin) -> _NcclChoice | None:
             int(size),
             _named(algorithm, origin.algorithms),
             _named(protocol, origin.protocols),
-            # RCCL 2.20.5 and 2.21.5 take the tree for all-reduces after they printed another
-            # algorithm, where the machine is one that they have a tree for.
+            # On machines for which RCCL 2.20.5 and 2.21.5 have a tree, they use it for all-reduces
+            # even after they logged another algorithm.
             replaceable=origin.library != "NCCL",
         )
     if found := _OTHERWISE.fullmatch(text):
@@ -140,18 +141,17 @@ def _named(number: str, names: tuple[str, ...]) -> str:
 
 _T = TypeVar("_T")
 
-#: Makes NCCL say all that ``parse_log`` reads, in untimed runs. With NCCL_DEBUG_FILE set
-#: to a path with %h and %p in it each process writes a file of its own.
+#: Variables that make NCCL log all that ``_parse_log`` reads.
 _DIAGNOSING: Mapping[str, str] = {
     "NCCL_DEBUG": "INFO",
     "NCCL_DEBUG_SUBSYS": "INIT,ENV,TUNING,COLL,GRAPH,NET,P2P",
 }
 
 _LINE = re.compile(r"(?:\[[^\]]*\] )?(\S+?:\d+:\d+) \[-?\d+\] (?:\S+ ){0,2}?NCCL (INFO|WARN) (.*)")
-# A line of its own before 2.22; RCCL adds the state of its sources, some releases a colon.
+# A separate line before 2.22; RCCL appends its commit, and some releases a colon.
 _VERSION = re.compile(r"(NCCL|RCCL) version (?:: )?(\d\S*)(?: .*)?")
-# The value is as NCCL understood it: 4M becomes 4. Many variables are read only when they are
-# needed, and a few are never logged, so that silence about a name says nothing.
+# The value is as NCCL parsed it: 4M becomes 4. NCCL reads many variables only when it needs them,
+# and never logs a few, so the absence of a name proves nothing.
 _READ = re.compile(r"((?:NCCL|RCCL)_\w+) set by environment to (.*?)\.?")
 _TRANSPORT = re.compile(
     r"Channel \S+ : \d+\[\w+\] -> \d+\[\w+\](?: \[\w+\])? via "
@@ -177,34 +177,34 @@ _FUNCTIONS = {
 
 @dataclass(frozen=True)
 class _NcclLog:
-    #: library, version: as it names itself; empty where it doesn't.
+    #: library, version: as logged; empty if not logged.
     library: str = ""
     version: str = ""
-    #: Variables that NCCL read, with the values as it understood them.
+    #: Variables that NCCL read, with the values as it parsed them.
     read: Mapping[str, str] = field(default_factory=dict)
-    #: Variables whose value it changed, with the value that it took.
+    #: Variables whose value it limited, with the value that it used.
     limited: Mapping[str, str] = field(default_factory=dict)
-    #: Variables whose value it did not take, with its words.
+    #: Variables whose value it rejected, with its message.
     invalid: Mapping[str, str] = field(default_factory=dict)
     choices: tuple[_NcclChoice, ...] = ()
-    #: Ways between ranks, in the order of first use (``P2P/CUMEM``).
+    #: Transports between ranks, in the order of first use (``P2P/CUMEM``).
     transports: tuple[str, ...] = ()
-    #: Channels for collectives, as set up; ``None`` where it isn't said.
+    #: Number of channels for collectives; ``None`` if not logged.
     channels: int | None = None
-    #: Likewise, for sends and receives between two ranks.
+    #: Number of channels for sends and receives to each peer; ``None`` if not logged.
     channels_per_peer: int | None = None
-    #: What commtune's tuner plugin said, or else the name of another one.
+    #: Messages of commtune's tuner plugin, or else the name of another one.
     tuner: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()  # what NCCL calls a warning; most of them end the run
+    warnings: tuple[str, ...] = ()  # lines of level WARN; most of these errors end the run
 
 
 def _parse_log(text: str) -> _NcclLog:
-    """Reads a log, of one process or of several; lines that say nothing of use are passed over."""
+    """Reads a log of one or several processes; skips all other lines."""
     rows = [row.rstrip() for row in text.splitlines()]
     lines = _matches(_LINE, rows)
     informed = [(line[1], line[3].strip()) for line in lines if line[2] == "INFO"]
     said = [words for _, words in informed]
-    # Information in some releases, warnings in others.
+    # Of level INFO in some releases, WARN in others.
     told = [line[3].strip() for line in lines]
     versions = _matches(_VERSION, [*rows, *said])
     origin = _LogOrigin(versions[0][1], versions[0][2]) if versions else _LogOrigin()
@@ -225,7 +225,7 @@ def _parse_log(text: str) -> _NcclLog:
 
 
 def _matches(pattern: re.Pattern[str], lines: Iterable[str]) -> list[re.Match[str]]:
-    """The lines that are of this form, whole."""
+    """Returns the matches of whole lines."""
     return [found for line in lines if (found := pattern.fullmatch(line))]
 
 
@@ -238,12 +238,12 @@ def _unique(items: Iterable[_T]) -> tuple[_T, ...]:
 
 
 def _executed_by_size(operation: Operation, log: _NcclLog) -> tuple[str, ...]:
-    """What NCCL did: algorithm, protocol and channels by size, and how it connected the ranks."""
+    """Describes what NCCL did: algorithm, protocol and channels by size, and transports."""
     calls = [choice.line() for choice in log.choices]
     calls += [f"transport {transport}" for transport in log.transports]
     calls += [f"tuner: {words}" for words in log.tuner]
     if not operation.is_collective or operation is Operation.ALLTOALL:
-        # Made of sends and receives, of which the log says no more than this.
+        # These consist of sends and receives, about which NCCL logs no more than this.
         each = log.channels_per_peer
         calls += [] if each is None else [f"{each} channels for each peer set up"]
     elif log.channels is not None:
@@ -292,9 +292,9 @@ def _leading_number(text: str) -> str:
 
 
 def _words_of_what_ran(name: str, operation: Operation, log: _NcclLog) -> set[str]:
-    """Algorithms or protocols of the operation's calls.
+    """Returns the algorithms or protocols of the operation's calls.
 
-    Empty where none is told of; with a word that names none where some call's isn't told.
+    An empty set if no call was logged; with an empty word if that of some call is unknown.
     """
     function = _FUNCTIONS.get(operation)
     mine = [c for c in log.choices if c.function == function]
@@ -304,12 +304,12 @@ def _words_of_what_ran(name: str, operation: Operation, log: _NcclLog) -> set[st
 
 
 def _is_judged(asked: str) -> bool:
-    """Whether this is a list for all functions; one with a function's name is not looked into."""
+    """Whether this is a list for all functions; lists by function aren't judged."""
     return re.fullmatch(r"\^?[\w,]+", asked) is not None
 
 
 def _others(asked: str, ran: set[str]) -> str:
-    """What ran although it was not allowed; empty where nothing is known to have."""
+    """Returns what ran although it was excluded; empty if nothing is known to have."""
     if not _is_judged(asked):
         return ""
     listed = {_plain(word) for word in asked.removeprefix("^").split(",")}
@@ -326,11 +326,11 @@ _SAID_CHOICE = re.compile(r"(\w+) (\d+) bytes: (\w+ \w+)(?:, \d+ channels)?")
 
 
 def choices_by_size(execution: Execution, ranks: int) -> dict[int, str]:
-    """Algorithm and protocol (``RING LL``) of the operation's calls, by size (bytes).
+    """Returns algorithm and protocol (``RING LL``) of the operation's calls, by size (bytes).
 
     Args:
-        ranks: of the communicator; NCCL from 2.24 on counts a rank's part of an all-gather or a
-            reduce-scatter.
+        ranks: of the communicator: for all-gather and reduce-scatter, NCCL logs the size of one
+            rank's part since 2.24.
     """
     operation = Operation(execution.operation)
     factor = ranks if operation in (Operation.ALLGATHER, Operation.REDUCE_SCATTER) else 1
@@ -343,10 +343,10 @@ def choices_by_size(execution: Execution, ranks: int) -> dict[int, str]:
 
 
 def lines_taken(execution: Execution) -> frozenset[int]:
-    """Lines of the file of rules that commtune's tuner plugin said it took."""
+    """Returns the line numbers of those rules that commtune's tuner plugin logged as used."""
     said = [line.removeprefix(DID) for line in execution.said]
     return frozenset(int(found[1]) for found in _matches(_RULE_TAKEN, said))
 
 
-#: From 2.24 on a run ends at a word that NCCL doesn't know, for its algorithms and protocols.
+#: Since 2.24 NCCL fails at unknown names of algorithms and protocols.
 NCCL = TracedLibrary(diagnosing=_DIAGNOSING, listen=_listen)

@@ -1,4 +1,4 @@
-"""Calls of NCCL and RCCL in their logs: how many of which operation, ranks and size."""
+"""Counts the calls in logs of NCCL and RCCL, by operation, number of ranks and size."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def logging_calls(folder: Path) -> Mapping[str, str]:
-    """Makes each process write its calls, and nothing else, to a file of its own."""
+    """Returns variables that make each process log its calls to a file of its own."""
     return {
         "NCCL_DEBUG": "INFO",
         "NCCL_DEBUG_SUBSYS": "COLL",
@@ -20,9 +20,9 @@ def logging_calls(folder: Path) -> Mapping[str, str]:
 _CALL = re.compile(
     r" NCCL INFO (\w+): opCount \w+ .* count (\d+) datatype (\d+) .*\[nranks=(\d+)\]"
 )
-#: By the numbers of ncclDataType_t, which only grow: int8, uint8, int32 ... float8e5m2.
+#: Bytes of an element by ncclDataType_t: int8, uint8, int32 ... float8e5m2. NCCL only adds types.
 _ELEMENT_BYTES = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
-#: NCCL's names; and whether a count is of one rank's part of what all have together.
+#: Operations by NCCL's names, and whether the logged count is one rank's part of the total.
 _OPERATIONS = {
     "AllReduce": ("allreduce", False),
     "Broadcast": ("broadcast", False),
@@ -35,7 +35,7 @@ _OPERATIONS = {
 
 
 def count_calls(lines: Iterable[str]) -> dict[tuple[str, int], Counter[int]]:
-    """Calls by operation and ranks, by size in bytes, in the logs of all ranks together."""
+    """Counts calls by operation and ranks, then by size (bytes), in the logs of all ranks."""
     said: Counter[tuple[str, int, int]] = Counter()
     for line in lines:
         found = _CALL.search(line)
@@ -47,6 +47,6 @@ def count_calls(lines: Iterable[str]) -> dict[tuple[str, int], Counter[int]]:
         said[operation, ranks, size] += 1
     calls: dict[tuple[str, int], Counter[int]] = {}
     for (operation, ranks, size), number in sorted(said.items()):
-        # Every rank of a communicator says the call.
+        # Every rank of a communicator logs the call.
         calls.setdefault((operation, ranks), Counter())[size] = max(1, round(number / ranks))
     return calls

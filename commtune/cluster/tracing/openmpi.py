@@ -1,9 +1,9 @@
-"""Open MPI (seen with 5.0.11): OMPI_MCA_x sets the control variable x.
+"""Traces of Open MPI (tested with 5.0.11), where OMPI_MCA_x sets the control variable x.
 
-It ignores names that it doesn't know. Only components that were loaded have control variables,
-so that pml_ucx_* is gone where pml is ob1. What coll/tuned is told to use counts only under
-coll_tuned_use_dynamic_rules; no release says which algorithm ran. What shows it is who sent how
-much to whom, which pml/monitoring counts (5.0.11; the 4.1.4 of Debian has no such counters).
+Open MPI ignores unknown names. Only loaded components have control variables: no pml_ucx_* with
+pml ob1. Algorithms of coll/tuned are used only with coll_tuned_use_dynamic_rules, and no release
+reports which algorithm ran. It shows in the traffic between ranks, which pml/monitoring counts
+(5.0.11; Debian's 4.1.4 has no such counters).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _listen(evidence: TraceEvidence) -> TraceVerdict:
 
 
 def _enabled(lines: list[str]) -> frozenset[str]:
-    """Collective components in use on any communicator but MPI_COMM_SELF."""
+    """Returns the coll components in use on any communicator but MPI_COMM_SELF."""
     enabled: set[str] = set()
     communicator = ""
     for line in lines:
@@ -68,8 +68,8 @@ def _enabled(lines: list[str]) -> frozenset[str]:
             communicator = found[1]
         elif (found := _MODULE.fullmatch(line)) and communicator != "MPI_COMM_SELF":
             enabled.update({found[1]} if found[2] == "Enabled" else ())
-    # The lines of several ranks may mix: self serves communicators of one rank only. Monitoring
-    # is there for the trace, and hands all calls on.
+    # Lines of several ranks may be interleaved, so coll/self, for communicators of one rank, may
+    # be among them. coll/monitoring is there for the trace, and passes all calls on.
     return frozenset(enabled - {"self", "monitoring"})
 
 
@@ -83,7 +83,7 @@ def _without_rules(name: str, evidence: TraceEvidence) -> str:
 
 
 def _not_selected(name: str, pml: set[str], coll: frozenset[str]) -> str:
-    """Why a component's variable makes no difference; priorities decide which one is selected."""
+    """Returns why a component's variable has no effect; priorities always have one."""
     framework, _, rest = name.removeprefix(_PREFIX).partition("_")
     component, _, variable = rest.partition("_")
     selected: Mapping[str, frozenset[str]] = {"coll": coll, "pml": frozenset(pml)}
@@ -94,7 +94,7 @@ def _not_selected(name: str, pml: set[str], coll: frozenset[str]) -> str:
     return f"the component {component} is not in use: {framework} is {', '.join(sorted(used))}"
 
 
-#: Components whose variables act on what they do themselves.
+#: Components whose variables have no effect unless they are selected.
 _COMPONENTS = {
     "coll": frozenset({"adapt", "basic", "han", "libnbc", "sm", "tuned", "ucc", "hcoll"}),
     "pml": frozenset({"cm", "ob1", "ucx"}),
@@ -109,7 +109,7 @@ def _other_pml(evidence: TraceEvidence, pml: set[str]) -> dict[str, tuple[str, s
 
 
 def _too_risky(environment: Mapping[str, str]) -> frozenset[str]:
-    """What not to set: pml/monitoring crashes in MPI_Finalize without coll/monitoring (5.0.11)."""
+    """Avoids pml/monitoring without coll/monitoring: it crashes in MPI_Finalize (5.0.11)."""
     asked = environment.get(_PREFIX + "coll", "^")
     excluded, words = asked.startswith("^"), asked.removeprefix("^").split(",")
     return frozenset({_COUNTING} if ("monitoring" in words) is excluded else ())

@@ -1,4 +1,4 @@
-"""Untimed runs in which a library says what it does: what starts them, and what was executed."""
+"""Prepares untimed runs with tracing, and reads from them what the library did."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from commtune.model import Backend, Execution, MpiFlavour, RunRequest
 from commtune.tuner.effective.settings import judge_execution
 from commtune.tuner.ports import Program, Records
 
-#: Control variables of Intel MPI and Cray MPICH don't have the names of the environment variables,
-#: so that nothing can be told there beyond fingerprints.
+#: The control variables of Intel MPI and Cray MPICH are not named like environment variables, so
+#: that traces of these have fingerprints only.
 _LIBRARIES = {MpiFlavour.MPICH: MPICH, MpiFlavour.OPENMPI: OPENMPI}
 
 
 def _library_of(flavour: MpiFlavour, backend: str = Backend.MPI_HOST) -> TracedLibrary:
-    """How what a backend communicates by is traced: an MPI family, or NCCL and its kin."""
+    """Returns how to trace the library of a backend: an MPI, or NCCL or RCCL."""
     return NCCL if backend == Backend.XCCL else _LIBRARIES.get(flavour, TracedLibrary())
 
 
 @runtime_checkable
 class _TracingProgram(Program, Protocol):
-    """A benchmark program that can also be run untimed, to see what the library does."""
+    """A benchmark program that can also make traced runs."""
 
     def trace_arguments(
         self, request: RunRequest, records: Path, controls: Sequence[str]
     ) -> list[str]:
-        """The command line of one rank; ``controls`` are names of MPI_T control variables."""
+        """Returns a rank's command line; ``controls`` are names of MPI_T control variables."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Tracer:
     flavour: MpiFlavour
     environment: Mapping[str, str]  # variables of every run
     watched: Sequence[str]  # names of all variables of the space
-    #: Where record files of traces go, apart from those of runs: a trace is no run.
+    #: Folder of the traces' record files, apart from those of timed runs.
     folder: Path
 
     @property
@@ -55,23 +55,23 @@ class Tracer:
         return isinstance(self.program, _TracingProgram)
 
     def prepare(self, request: RunRequest) -> tuple[list[str], dict[str, str]]:
-        """The command line of a rank, and the variables that make the library talk."""
+        """Returns the command line of a rank, and the variables that make the library log."""
         assert isinstance(self.program, _TracingProgram)
         library = _library_of(self.flavour, request.workload.backend)
         names = self._names(request)
         own = [control for name in names if (control := library.control_of(name))]
         controls = list(dict.fromkeys([*own, *library.further]))
-        # Not those that anybody else sets or searches.
+        # Leave out those that the space or the environment sets.
         taken = {*names, *self.environment}
         taken |= library.too_risky({**self.environment, **request.configuration})
         logging = {n: value for n, value in library.diagnosing.items() if n not in taken}
         return self.program.trace_arguments(request, self._records(request), controls), logging
 
     def read(self, request: RunRequest, output: str) -> Execution | None:
-        """What the library did; ``None`` where the run was cut short or its records are unsound.
+        """Returns what the library did; ``None`` if the run's records are incomplete or invalid.
 
         Args:
-            output: what the run printed.
+            output: of the run.
         """
         found = self.records(request)
         if found.header is None or found.footer is None or found.problems:
@@ -91,7 +91,7 @@ class Tracer:
         )
 
     def records(self, request: RunRequest) -> Records:
-        """What the run wrote."""
+        """Reads the record file of a traced run."""
         assert isinstance(self.program, _TracingProgram)
         return self.program.read(self._records(request), request)
 
@@ -128,7 +128,7 @@ def _evidence(
 def _by_variable(
     library: TracedLibrary, names: Sequence[str], rank: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Control variables of a rank by the variable that sets them; further ones by their own."""
+    """Returns a rank's control variables by environment variable, further ones by their names."""
     controls = rank.get("controls", {})
     owners = {name: library.control_of(name) or "" for name in names}
     owners |= {control: control for control in library.further}
