@@ -8,7 +8,7 @@ from command_line import CommandLine
 
 _FLAGS = (
     "tune", "--mpi", "wheel:mpich", "--ranks", "2", "--sizes", "8", "--name", "kept",
-    "--search", "1s", "--ablate", "100ms", "--confirm", "1s", "--trials", "1",
+    "--search", "1s", "--ablate", "100ms", "--trials", "1", "--confirm",
 )  # fmt: skip
 
 
@@ -16,15 +16,15 @@ def test_a_campaign_of_flags_goes_on_with_its_space(executable: Path, tmp_path: 
     assert executable.exists()
     commtune = CommandLine(tmp_path)
     # As if "mpich" had been what fits when it was begun.
-    begun = commtune(*_FLAGS, "--space", "mpich")
+    begun = commtune(*_FLAGS, "1s", "--space", "mpich")
     assert begun.code == 0, begun.err
-    again = commtune(*_FLAGS)
+    again = commtune(*_FLAGS, "2s")
     assert again.code == 0, again.err
     assert (
         "note: kept continues with space mpich, which it was started with; "
         "a new campaign would use mpich-host-allreduce"
     ) in again.err
     assert commtune.query("SELECT name FROM campaigns") == [("kept",)]
-    other = commtune(*_FLAGS, "--space", "mpich-host")
+    other = commtune(*_FLAGS, "2s", "--space", "mpich-host")
     assert other.code == 2
     assert "mpich-host" in other.err
