@@ -24,6 +24,7 @@ from commtune.report.figures.style import Picture
 from commtune.report.points import SizePoint
 from commtune.report.record import CampaignRecord
 from commtune.systems.nominal.collectives import Nominal
+from commtune.tuner.outcome.detectability import UNINFORMATIVE_GAIN
 from commtune.tuner.statistics.importance import Importance, variable_importance
 from commtune.tuner.statistics.machine_states import ALL
 
@@ -229,8 +230,8 @@ def _grouped(shares: Mapping[int, float]) -> list[tuple[str, str, float]]:
 
 
 def _capped(share: float) -> str:
-    said = formatting.format_percent(min(share, recommendations.HOPELESS))
-    return said if share < recommendations.HOPELESS else f"over {said}"
+    said = formatting.format_percent(min(share, UNINFORMATIVE_GAIN))
+    return said if share < UNINFORMATIVE_GAIN else f"over {said}"
 
 
 def _time(seconds: float) -> str:

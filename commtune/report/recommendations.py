@@ -18,9 +18,6 @@ from commtune.report.record import CampaignRecord
 from commtune.tuner.execution.runner import is_searched
 from commtune.tuner.statistics.machine_states import ALL
 
-#: A minimum detectable effect from which on nothing is known about gains.
-HOPELESS = 9.0
-
 
 @dataclass(frozen=True)
 class _AnswerCard:

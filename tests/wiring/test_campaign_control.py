@@ -42,14 +42,9 @@ def test_what_will_be_measured_is_said_only_where_something_will_be(tmp_path: Pa
     (finished,) = said(first)
     assert finished.startswith("shm is finished: nothing is measured; ")
     assert said(given.campaign(settings={"budget": {"wall_s": 120}})) == ["budget"]
-    tell = _Listener()
-    with (
-        pytest.raises(CampaignChanged),
-        controlled_campaign(
-            database, given.campaign(what={"operation": "ring"}), tell, take_over=False,
-            remarks=["budget"],
-        ),
-    ):  # fmt: skip
+    tell, other = _Listener(), given.campaign(what={"operation": "ring"})
+    refused = controlled_campaign(database, other, tell, ["budget"], take_over=False)
+    with pytest.raises(CampaignChanged), refused:
         pass
     assert tell.said == []
     database.close()

@@ -18,6 +18,8 @@ from commtune.errors import EnvironmentFault, MissingComponent
 from commtune.model import Outcome
 from commtune.paths import exists
 
+#: Seconds that Slurm's commands may take to answer.
+_TIMEOUT_S = 60.0
 #: The first line of sdiag's output, with slurmctld's time in seconds since 1970.
 _SLURMS_TIME = re.compile(r"^sdiag output at .*\((\d{10,11})\)$", re.ASCII | re.MULTILINE)
 
@@ -64,7 +66,7 @@ def _clock_ahead_s(clock: Callable[[], float]) -> float:
     Only sdiag prints slurmctld's time; squeue's time left is by the clock of its own node.
     """
     try:
-        said = _SLURMS_TIME.search(ask_slurm(["sdiag"], dict(os.environ), 60.0))
+        said = _SLURMS_TIME.search(ask_slurm(["sdiag"], dict(os.environ), _TIMEOUT_S))
     except (SlurmFault, MissingComponent):
         return 0.0
     return clock() - float(said[1]) if said else 0.0
@@ -77,12 +79,11 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
         return known
     try:
         question = Srun().place_command(len(allocation.nodes))
-        return read_places(ask_slurm(question, dict(os.environ), 60.0))
+        return read_places(ask_slurm(question, dict(os.environ), _TIMEOUT_S))
     except SlurmFault:
         return known
 
 
-_TIMEOUT_S = 60.0
 #: Messages of srun for a step that was not created or launched, whatever its program; and for a
 #: node that failed during a step.
 _NOT_LAUNCHED = re.compile(

@@ -90,7 +90,7 @@ def best_command(
             print_json(not_measured(nothing))
         if bytes_ is None:
             raise
-        hint = nothing.hint + _measuring(operation, bytes_, filters, db)
+        hint = nothing.hint + _command_to_measure(operation, bytes_, filters, db)
         raise NoAnswer(nothing.message, hint=hint) from nothing
     if json_output:
         print_json([one.plain() for one in answers])
@@ -100,7 +100,9 @@ def best_command(
         print("\n" + _others(others))
 
 
-def _measuring(op: Operation, size: str, filters: Mapping[str, Any], db: str | None) -> str:
+def _command_to_measure(
+    op: Operation, size: str, filters: Mapping[str, Any], db: str | None
+) -> str:
     """The command that measures it; empty where flags or this machine can't."""
     asked = {name: value for name, value in filters.items() if value is not None}
     unfit = op.is_own or op is Operation.MATRIX or is_service(database_url(db))

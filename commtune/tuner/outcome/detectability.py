@@ -11,8 +11,8 @@ from commtune import formatting
 from commtune.model import PointEvidence
 from commtune.tuner.outcome.displayed_points import overall_points, slower_state
 
-#: An interval that allows a gain of 900 % says nothing.
-_HOPELESS = 9.0
+#: A gain so large (900 %) that not to exclude it, or not to detect less, says nothing.
+UNINFORMATIVE_GAIN = 9.0
 
 
 def describe_detectability(
@@ -65,7 +65,7 @@ def _describe_rest(
     where = at or "here"
     if gain < minimum_gain:
         return f"a speedup of {formatting.format_percent(minimum_gain)} is ruled out {where}"
-    if gain > _HOPELESS:
+    if gain > UNINFORMATIVE_GAIN:
         return (
             f"nothing is known at {formatting.format_size(most)}: too noisy; make more runs, on "
             "a quieter machine"
