@@ -6,7 +6,7 @@
 The second only prints the tables of what is there. Whole campaigns (search, ablation,
 confirmation, profiles; the default budget) run over recorded noise and over made-up noise, in a
 space of ten variables of which none, or one, does something. honesty_table.py says what is
-printed.
+printed. Without ``--runs``, campaigns have the budget of a campaign that names none.
 
 Campaigns over recorded noise share one recording of 1,604 runs: they are less independent than
 their number says. No run is made again because others used the cores: that rule is not put to
@@ -42,6 +42,7 @@ from honesty_table import Result, notes, table
 from simulated import SimulatedBenchmark
 from unseen_noise import Congestion, Interruptions
 
+from commtune.campaign.plan import Budget
 from commtune.model import (
     FEWEST_PAIRS,
     Configuration,
@@ -60,6 +61,7 @@ from commtune.tuner.campaign import CampaignResult
 from commtune.tuner.confirmation.comparison import Rules, compare_candidate
 from commtune.tuner.statistics.blocks import block_order
 from commtune.tuner.statistics.machine_states import ALL, fit_states
+from commtune.wiring.cost_fitting import fit_budget
 
 GRIDS = Path(__file__).parent / "grids"
 RECORDED = {"recorded": "mpich-allreduce-default.jsonl.gz"}
@@ -97,13 +99,25 @@ class Case:
     gain: float
     seed: int
     run_s: float
+    runs: int
+
+    @property
+    def budget(self) -> Budget:
+        """Time for so many runs; for none, what a campaign gets that names no budget."""
+        if not self.runs:
+            return fit_budget(self.run_s)
+        usual = Budget()
+        factor = self.runs * self.run_s / usual.whole_s
+        parts = (usual.search_s, usual.ablation_s, usual.confirmation_s)
+        return Budget(*(part * factor for part in parts))
 
 
 def run(case: Case) -> Result:
     """One campaign, judged."""
     started = time.process_time()
     effect = simulated.Planted(case.gain) if case.gain else simulated.null
-    campaign = simulated.make_campaign(_benchmark(case, effect, "campaign"), case.seed)
+    benchmark = _benchmark(case, effect, "campaign")
+    campaign = simulated.make_campaign(benchmark, case.seed, case.budget)
     report = campaign.run()
     oracle = bool(
         case.gain and _found(case, effect, report.runs // 2, _ORACLE.interval_level, "oracle")
@@ -211,6 +225,7 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
         case.gain,
         case.seed,
         case.run_s,
+        case.runs,
         claims=bool(tuned),
         found=any(_gains(effect, profile) for profile in tuned),
         wrong=any(_is_wrong(effect, profile) for profile in tuned),
@@ -218,7 +233,7 @@ def _judged(case: Case, effect: simulated.Effect, report: CampaignResult) -> Res
         together=held,
         single=single,
         single_held=single_held,
-        runs=report.runs,
+        made=report.runs,
         seconds=0.0,
         pairs=round(median(pairs)) if pairs else 0,
         silent=any("slow runs" not in p.note for p in tuned),
@@ -251,20 +266,21 @@ def main() -> None:
     parser.add_argument(
         "--run-s", nargs="+", type=float, default=[0.165], help="of a run, not of a recording"
     )
+    parser.add_argument("--runs", nargs="+", type=int, default=[0], help="that a budget holds")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--seconds", type=float, default=math.inf, help="stop after so many")
     parser.add_argument("--output", type=Path, help="JSON Lines; what is there isn't run again")
     options = parser.parse_args()
     known = _read(options.output)
-    done = {(r.noise, r.gain, r.seed, r.run_s) for r in known}
+    done = {Case(r.noise, r.gain, r.seed, r.run_s, r.runs) for r in known}
     cases = [
-        Case(noise, gain, seed, run_s)
-        for run_s, seed, gain, noise in product(
-            options.run_s, range(options.campaigns), options.gains, options.noise
+        Case(noise, gain, seed, run_s, runs)
+        for run_s, runs, seed, gain, noise in product(
+            options.run_s, options.runs, range(options.campaigns), options.gains, options.noise
         )
         if gain or noise != "slow-with-gain"
     ]
-    cases = [case for case in cases if (case.noise, case.gain, case.seed, case.run_s) not in done]
+    cases = [case for case in cases if case not in done]
     end = time.monotonic() + options.seconds
     with (
         (options.output or Path(os.devnull)).open("a") as file,
@@ -273,11 +289,13 @@ def main() -> None:
         for result in _until(end, pool.imap_unordered(run, cases)):
             known.append(result)
             print(json.dumps(asdict(result), separators=(",", ":")), file=file, flush=True)
-    for run_s, gain in product(
-        dict.fromkeys(r.run_s for r in known), sorted({r.gain for r in known if r.gain}) or [0.0]
+    for (run_s, runs), gain in product(
+        dict.fromkeys((r.run_s, r.runs) for r in known),
+        sorted({r.gain for r in known if r.gain}) or [0.0],
     ):
-        of = [r for r in known if r.run_s == run_s and r.gain in (0.0, gain)]
-        print(f"\nRuns of {run_s:g} s, planted: {gain:.0%}\n\n{table(of)}\n\n{notes(of)}")
+        of = [r for r in known if (r.run_s, r.runs) == (run_s, runs) and r.gain in (0.0, gain)]
+        title = f"{runs or 'As many as by default,'} runs of {run_s:g} s, planted: {gain:.0%}"
+        print(f"\n{title}\n\n{table(of)}\n\n{notes(of)}")
 
 
 def _until(end: float, results: IMapIterator[Result]) -> Iterator[Result]:

@@ -33,12 +33,18 @@ from scipy.stats import t as student
 
 @dataclass(frozen=True)
 class Result:
-    """What one campaign came to, held against the truth."""
+    """What one campaign came to, held against the truth.
+
+    Attributes:
+        runs: that its budget holds; 0 for a campaign that names no budget.
+        made: runs that it made.
+    """
 
     noise: str
     gain: float
     seed: int
     run_s: float
+    runs: int
     claims: bool
     found: bool
     wrong: bool
@@ -46,7 +52,7 @@ class Result:
     together: bool
     single: int
     single_held: int
-    runs: int
+    made: int
     seconds: float
     #: Pairs of a size, in the middle; and a recommendation that is silent about slow runs.
     pairs: int = 0

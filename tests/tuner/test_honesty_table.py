@@ -25,7 +25,7 @@ def test_intervals_of_one_campaign_count_as_one(
     assert clustered(campaigns) == said
 
 
-FINE = Result("normal", 0.0, 0, 1.5, False, False, False, False, True, 0, 0, 48, 0.1)
+FINE = Result("normal", 0.0, 0, 1.5, 0, False, False, False, False, True, 0, 0, 48, 0.1)
 GAINING = replace(FINE, gain=0.1, claims=True, found=True, oracle=True)
 #: Campaigns of a hundred that miss a goal, with the most that the goal allows.
 MISSES = [

@@ -11,7 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from functools import lru_cache
-from statistics import NormalDist, fmean
+from statistics import fmean
 
 from commtune.tuner.statistics.intervals import (
     SITTING_ALLOWANCE,
@@ -20,7 +20,6 @@ from commtune.tuner.statistics.intervals import (
     combine_strata,
     estimate_ratio,
     t_quantile,
-    trimmed_pairs,
 )
 from commtune.tuner.statistics.pairs import Pairs, clip_outliers
 
@@ -63,9 +62,8 @@ def detectable_gain(
         )
         most = least + unknown * (lacking[math.ceil(_POWER * _DRAWS) - 1] - least)
     else:
-        error = final.error * _trimming_loss(final.pairs) / _trimming_loss(found.pairs)
-        within = math.hypot(quantile * error, found.rounding)
-        most = _least_mean(within, least + (reach - quantile) * error)
+        within = math.hypot(quantile * final.error, found.rounding)
+        most = _least_mean(within, least + (reach - quantile) * final.error)
     return math.exp(min(most, 700)) - 1
 
 
@@ -145,19 +143,3 @@ def _errors_needed(quantile: float, known: float, then: float, chance: float) ->
         is_found = np.mean(ndtr(middle * now[:, None] - quantile * later)) >= chance
         low, high = (low, middle) if is_found else (middle, high)
     return high
-
-
-@lru_cache(maxsize=4096)
-def _trimming_loss(pairs: int) -> float:
-    """Returns the factor by which trimming increases the error of a mean of normal pairs.
-
-    The limit for many pairs, at most 1.07 (Tukey & McLaughlin); for 10 pairs it is 1 % less.
-    """
-    share = trimmed_pairs(pairs) / pairs
-    if not share:
-        return 1.0
-    normal = NormalDist()
-    end = normal.inv_cdf(1 - share)
-    # The variance of normal values that are winsorized at both ends.
-    squares = 1 - 2 * share - 2 * end * normal.pdf(end) + 2 * share * end**2
-    return math.sqrt(squares) / (1 - 2 * share)

@@ -50,13 +50,29 @@ def test_a_fifth_of_the_pairs_may_be_wild() -> None:
 
 
 def test_trimmed_interval_of_known_numbers() -> None:
-    # 14 log ratios, two cut on each side: trimmed mean 6.5, winsorized values 2 2 2 3 ... 10 11 11
-    # 11, squared deviations 163.5; SE = sqrt(163.5 / (10 * 9)); t(0.975, 14 - 1 - 5) = 2.306004.
-    logs = [x / 100 for x in range(14)]
+    # Of 14 log ratios, two are cut on each side: trimmed mean 6.5, winsorized values 2 2 2 3 ...
+    # 10 11 11 11, squared deviations 163.5; SE = sqrt(163.5 / (10 * 9)), and the quantile of
+    # Student's t(0.975) with 14 - 1 - 5 degrees of freedom is 2.306004.
+    logs = [-2.0, *[x / 100 for x in range(1, 13)], 3.0]
     found = ratio_interval([math.exp(x) for x in logs], [1.0] * 14, 0.95)
     half = math.hypot(2.306004 * math.sqrt(163.5 / 90) / 100, 1.96 * SITTING_SPREAD * 0.065)
     assert math.log(found.ratio) == pytest.approx(0.065)
     assert math.log(found.high) - 0.065 == pytest.approx(half, rel=1e-5)
+
+
+def test_pairs_without_outliers_are_not_trimmed() -> None:
+    # Squared deviations 0.1; a degree of freedom is for the choice. Trimmed, the error is 0.042.
+    found = estimate_ratio([0.0, 0.2] * 5)
+    assert found is not None
+    assert (found.mean, found.freedom) == (pytest.approx(0.1), 8)
+    assert found.error == pytest.approx(math.sqrt(0.1 / (10 * 9) * 9 / 8))
+
+
+def test_a_few_pairs_that_differ_from_most_are_trimmed_though_the_error_is_no_smaller() -> None:
+    # Cut are four on each side; of the other twelve, one differs.
+    found = estimate_ratio([0.0] * 15 + [1.0] * 5)
+    assert found is not None
+    assert found.mean == pytest.approx(1 / 12)
 
 
 def test_a_gain_is_allowed_to_move_between_sittings_and_nothing_is_not() -> None:
