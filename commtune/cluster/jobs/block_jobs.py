@@ -85,6 +85,7 @@ class BlockJobs:
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
         wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
+        wanted_s += self.scripts.aggressor_s(len(requests))
         # A job that hangs must not use more than the node-hours that are left.
         time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
         tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)

@@ -58,7 +58,7 @@ class Scripts:
 
         Args:
             limit_s: seconds that each run may take.
-            time_s: time limit of the job, seconds, without the aggressor's part.
+            time_s: time limit of the job, seconds.
 
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.
@@ -72,8 +72,11 @@ class Scripts:
             timed = zip(steps, requests, strict=True)
             steps = [self.aggressor.joined(step, request.run_id) for step, request in timed]
             job_request = request_with_aggressor(job_request, self.aggressor.aggressor)
-            time_s += len(requests) * self.aggressor.around_a_run_s
         return self._render(folder, job_request, tuple(steps), time_s, exclude)
+
+    def aggressor_s(self, runs: int) -> float:
+        """Returns the seconds by which an aggressor lengthens a job of this many runs."""
+        return 0.0 if self.aggressor is None else runs * self.aggressor.around_a_run_s
 
     def trace(
         self,
