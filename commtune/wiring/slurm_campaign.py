@@ -290,8 +290,10 @@ class SlurmCampaign:
         ]
         limit_s = plan.time_limit_s or first_limit(plan.workload, plan.timing)
         folder = JobFolder(self.folder / "jobs" / ("0" * 16))
+        scripts = self.scripts()
         time_s = time_limit_of_job(len(requests), None, limit_s)
-        return self.scripts().block(folder, requests, limit_s, time_s)
+        time_s += scripts.aggressor_s(len(requests))
+        return scripts.block(folder, requests, limit_s, time_s)
 
     def test_script(self, script: str) -> str:
         """Returns what ``sbatch --test-only`` prints for a script.

@@ -16,7 +16,7 @@ from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.placement import expand_hosts
+from commtune.cluster.placement import Topology, expand_hosts
 from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, SchedulerFault, Site
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
@@ -59,12 +59,14 @@ def prepare_slurm_campaign(
     say: Callable[[str], None],
     *,
     again: bool = False,
+    is_example: bool = False,
 ) -> SlurmCampaign:
     """Prepares a campaign from this login node or allocation; builds its benchmark.
 
     Args:
         again: whether stored results are only measured again; then hints to change the campaign
             file are left out.
+        is_example: whether its scripts are only shown, so that no scheduler needs to answer.
 
     Raises:
         UserError: its file has no 'slurm'.
@@ -78,12 +80,19 @@ def prepare_slurm_campaign(
             hint="add `slurm: {}`, with what your site requires: account, partition",
         )
     is_slurm = spec.slurm.scheduler is JobScheduler.SLURM
+    try:
+        site = _describe_site(spec, again=again)
+    except EnvironmentFault as fault:
+        if not is_example:
+            raise
+        say(f"note: the script is not checked for kinds of nodes and topology: {fault.message}")
+        site = Site("", "", Topology({}), keeps_accounts=False)
     on = SlurmCampaign(
         spec=spec,
         request=spec.slurm,
         mpi=mpi,
         program=program,
-        site=_describe_site(spec, again=again),
+        site=site,
         folder=Folders.of_user().runs(spec.plan.name).parent,
         allocation=allocation_here(spec.slurm.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),

@@ -188,8 +188,13 @@ def _whereabouts(on: SlurmCampaign) -> str:
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 
-def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> SlurmCampaign:
+def prepare_on_slurm(
+    spec: CampaignSpec, db: str | None, reporter: Reporter, *, is_example: bool = False
+) -> SlurmCampaign:
     """Prepares a campaign on a scheduler, and builds its benchmark if needed.
+
+    Args:
+        is_example: as for ``prepare_slurm_campaign``.
 
     Raises:
         CampaignError: the file is invalid, or has no section for a scheduler.
@@ -197,7 +202,7 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
         reporter.say(remark)
-    return prepare_slurm_campaign(spec, mpi, reporter.say)
+    return prepare_slurm_campaign(spec, mpi, reporter.say, is_example=is_example)
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
