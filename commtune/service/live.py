@@ -10,7 +10,6 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Receive, Scope, Send
 
 from commtune import formatting as text
 from commtune.app.campaigns.listing import RunLine
@@ -139,46 +138,36 @@ class Viewers:
         first = await look()
         if first.status == 404:
             return Response(first.body, first.status, first.all_headers())
-        # Nothing is awaited from here until the response counts itself.
         if self.count >= _MOST:
             busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
             refused = busy.reply()
             return Response(refused.body, refused.status, refused.all_headers())
+        events = self._events(request, look)
+        await anext(events)  # counts it at once: other requests run only where this one waits
         headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}
         del headers["content-length"], headers["etag"], headers["content-type"]
-        events = self._events(request, look)
-        return _Counted(self, events, media_type="text/event-stream", headers=headers)
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _events(
         self, request: Request, look: Callable[[], Awaitable[Reply]]
     ) -> AsyncIterator[bytes]:
-        last, said_at, began = b"", time.monotonic(), time.monotonic()
-        yield b"retry: 3000\n\n"
-        while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
-            if await request.is_disconnected():
-                break
-            now = (await look()).body
-            if now != last:
-                # The JSON has no line breaks, so that it is a single line of data.
-                yield b"data: " + now + b"\n\n"
-            elif time.monotonic() - said_at > _SIGN_S:
-                yield b": still here\n\n"
-            if now != last or time.monotonic() - said_at > _SIGN_S:
-                last, said_at = now, time.monotonic()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._end.wait(), _LOOK_S)
-
-
-class _Counted(StreamingResponse):
-    """An event stream, counted from its start to its end, even if it is never read."""
-
-    def __init__(self, viewers: Viewers, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._viewers = viewers
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._viewers.count += 1
+        self.count += 1
         try:
-            await super().__call__(scope, receive, send)
+            last, said_at, began = b"", time.monotonic(), time.monotonic()
+            yield b""
+            yield b"retry: 3000\n\n"
+            while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
+                if await request.is_disconnected():
+                    break
+                now = (await look()).body
+                if now != last:
+                    # The JSON has no line breaks, so that it is a single line of data.
+                    yield b"data: " + now + b"\n\n"
+                elif time.monotonic() - said_at > _SIGN_S:
+                    yield b": still here\n\n"
+                if now != last or time.monotonic() - said_at > _SIGN_S:
+                    last, said_at = now, time.monotonic()
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._end.wait(), _LOOK_S)
         finally:
-            self._viewers.count -= 1
+            self.count -= 1

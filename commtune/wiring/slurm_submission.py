@@ -80,19 +80,12 @@ def prepare_slurm_campaign(
             hint="add `slurm: {}`, with what your site requires: account, partition",
         )
     is_slurm = spec.slurm.scheduler is JobScheduler.SLURM
-    try:
-        site = _describe_site(spec, again=again)
-    except EnvironmentFault as fault:
-        if not is_example:
-            raise
-        say(f"note: the script is not checked for kinds of nodes and topology: {fault.message}")
-        site = Site("", "", Topology({}), keeps_accounts=False)
     on = SlurmCampaign(
         spec=spec,
         request=spec.slurm,
         mpi=mpi,
         program=program,
-        site=site,
+        site=_describe_site(spec, say, again=again, is_example=is_example),
         folder=Folders.of_user().runs(spec.plan.name).parent,
         allocation=allocation_here(spec.slurm.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
@@ -161,12 +154,19 @@ def _say_which_system_it_is(on: SlurmCampaign) -> None:
         on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
 
 
-def _describe_site(spec: CampaignSpec, *, again: bool) -> Site:
+def _describe_site(
+    spec: CampaignSpec, say: Callable[[str], None], *, again: bool, is_example: bool
+) -> Site:
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
     kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
         return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
+        if is_example:
+            say(
+                f"note: not checked for kinds of nodes and the network's topology: {error.message}"
+            )
+            return Site("", "", Topology({}), keeps_accounts=False)
         is_there = isinstance(error, SchedulerFault)
         if spec.system is None and (is_there or not again):
             raise

@@ -265,7 +265,7 @@ def test_runs_are_counted_by_index_alone(
     assert step.startswith(f"{how} runs USING COVERING INDEX ix_runs_campaign_state")
 
 
-@pytest.mark.parametrize("table", ["trials", "profiles", "jobs", "locks"])
+@pytest.mark.parametrize("table", ["trials", "profiles", "jobs"])
 def test_the_summary_of_a_campaign_reads_no_others(
     filled_file: str, monkeypatch: pytest.MonkeyPatch, table: str
 ) -> None:

@@ -38,12 +38,9 @@ FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome
 _ARE_NUMBERS = "(started_at < 1e300 AND (wall_s IS NULL OR wall_s < 1e300))"
 _DAMAGED_RUNS = f"SELECT id, started_at, wall_s FROM runs WHERE NOT {_ARE_NUMBERS} AND {{wanted}}"
 
-_LOCKS = "SELECT * FROM locks WHERE {wanted}"
-
-_BY_CAMPAIGN = "WHERE {wanted} GROUP BY campaign_id"
-_TRIALS = f"SELECT campaign_id, COUNT(*) AS found FROM trials {_BY_CAMPAIGN}"
-_PROFILES = f"SELECT campaign_id, COUNT(*) AS found FROM profiles {_BY_CAMPAIGN}"
-_NODE_HOURS = f"SELECT campaign_id, SUM(node_hours) AS found FROM jobs {_BY_CAMPAIGN}"
+_COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {} WHERE {{wanted}} GROUP BY campaign_id"
+_TRIALS, _PROFILES = _COUNT.format("trials"), _COUNT.format("profiles")
+_NODE_HOURS = _COUNT.format("jobs").replace("COUNT(*)", "SUM(node_hours)")
 
 #: The condition must be spelled like that of the partial index of open jobs, to use it.
 _OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY prepared_at, key"
@@ -70,7 +67,7 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
     with open_for_reading(url) as rows:
         totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
         jobs = _open_jobs(rows, campaign_id)
-        held = living_holders(_read(rows, _LOCKS, "campaign_id", campaign_id))
+        held = living_holders(rows("SELECT * FROM locks", {}))
         trials, profiles, node_hours = (
             _by_campaign(rows, statement, campaign_id)
             for statement in (_TRIALS, _PROFILES, _NODE_HOURS)
