@@ -163,9 +163,7 @@ def _describe_site(
         return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
         if is_example:
-            say(
-                f"note: not checked for kinds of nodes and the network's topology: {error.message}"
-            )
+            say(f"note: kinds of nodes and topology are not checked: {error.message}")
             return Site("", "", Topology({}), keeps_accounts=False)
         is_there = isinstance(error, SchedulerFault)
         if spec.system is None and (is_there or not again):

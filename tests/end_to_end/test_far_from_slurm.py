@@ -91,5 +91,5 @@ def test_a_script_is_shown_without_a_scheduler(
     for block in ((), ("--block",)):
         said = quick("submit", "--dry-run", *block, "far.yaml")
         assert (said.code, said.out.partition("\n")[0]) == (0, "#!/bin/bash"), said.err
-        assert "note: the script is not checked for kinds of nodes and topology: " in said.err
+        assert "note: kinds of nodes and topology are not checked: " in said.err
     assert "there is no " in refused(quick("submit", "far.yaml"), code=3)

@@ -193,9 +193,6 @@ def prepare_on_slurm(
 ) -> SlurmCampaign:
     """Prepares a campaign on a scheduler, and builds its benchmark if needed.
 
-    Args:
-        is_example: as for ``prepare_slurm_campaign``.
-
     Raises:
         CampaignError: the file is invalid, or has no section for a scheduler.
     """

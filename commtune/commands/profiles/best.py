@@ -66,8 +66,7 @@ def best_command(
         int | None, typer.Option(min=1, help="confirmed on so many different nodes, at least")
     ] = None,
     accept: Annotated[
-        Literal["proven", "likely"],
-        typer.Option(help="'likely': also a profile whose speedup is not proven"),
+        Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
     ] = "proven",
     db: DbOption = None,
     json_output: JsonOption = False,
