@@ -155,6 +155,7 @@ class Store:
         min_days: int | None = None,
         min_sessions: int | None = None,
         min_nodes: int | None = None,
+        accept_likely: bool = False,
     ) -> Profile:
         """Returns the best known profile for an operation and a message size.
 
@@ -169,6 +170,8 @@ class Store:
             min_pairs: fewest pairs of runs for the speedup at each of the profile's sizes.
             min_days, min_sessions, min_nodes: fewest different days (UTC), sessions and nodes of
                 the confirmation of its configuration.
+            accept_likely: return a profile with verdict ``likely``, which is not proven, if there
+                is one and the default would stay only for lack of evidence.
 
         Raises:
             NoAnswer: nothing suitable was measured; the hint says what was.
@@ -183,8 +186,9 @@ class Store:
         size = _bytes(bytes)
         known = find_operation(operation) or operation
         (found,), _ = best_answers(known, size, filters, self.url)
+        likely = found.likely if accept_likely else None
         return replace(
-            self.profile(found.row.id),
+            self.profile(likely.profile if likely else found.row.id),
             support=str(found.support),
             neighbours={one.bytes: self.profile(one.row.id) for one in found.neighbours},
         )

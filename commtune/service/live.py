@@ -135,18 +135,18 @@ class Viewers:
 
     async def follow(self, request: Request, look: Callable[[], Awaitable[Reply]]) -> Response:
         """Returns an event stream with the current state, and with each change of it."""
+        first = await look()
+        if first.status == 404:
+            return Response(first.body, first.status, first.all_headers())
         if self.count >= _MOST:
             busy = make_problem(503, f"{_MOST} pages are followed already", "reload it by hand")
             refused = busy.reply()
             return Response(refused.body, refused.status, refused.all_headers())
-        first = await look()
-        if first.status == 404:
-            return Response(first.body, first.status, first.all_headers())
+        events = self._events(request, look)
+        await anext(events)  # counts it at once: other requests run only where this one waits
         headers = {**json_reply({}).all_headers(), "x-accel-buffering": "no"}
         del headers["content-length"], headers["etag"], headers["content-type"]
-        return StreamingResponse(
-            self._events(request, look), media_type="text/event-stream", headers=headers
-        )
+        return StreamingResponse(events, media_type="text/event-stream", headers=headers)
 
     async def _events(
         self, request: Request, look: Callable[[], Awaitable[Reply]]
@@ -154,6 +154,7 @@ class Viewers:
         self.count += 1
         try:
             last, said_at, began = b"", time.monotonic(), time.monotonic()
+            yield b""
             yield b"retry: 3000\n\n"
             while not self._end.is_set() and time.monotonic() - began < _STREAM_S:
                 if await request.is_disconnected():

@@ -59,9 +59,10 @@ class Reply:
 
     def all_headers(self) -> dict[str, str]:
         """Returns its headers, with those of every reply."""
-        own = {"content-type": self.kind, "content-length": str(len(self.body))}
+        # A length in a 304 would be that of the body that the client has.
+        size = {} if self.status == 304 else {"content-length": str(len(self.body))}
         tag = {"etag": self.etag} if self.status == 200 else {}
-        return {**_HEADERS, **own, **tag, **self.headers}
+        return {**_HEADERS, "content-type": self.kind, **size, **tag, **self.headers}
 
     def unless_known(self, if_none_match: str) -> Reply:
         """Returns this reply, or an empty 304 if the client has this body already."""

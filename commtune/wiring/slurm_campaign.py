@@ -24,7 +24,7 @@ from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import ResultReader
-from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
+from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.jobs.steps import Steps, step_launcher
 from commtune.cluster.jobs.submission import Submitter
 from commtune.cluster.local.benchmark import LocalBenchmark
@@ -290,8 +290,9 @@ class SlurmCampaign:
         ]
         limit_s = plan.time_limit_s or first_limit(plan.workload, plan.timing)
         folder = JobFolder(self.folder / "jobs" / ("0" * 16))
-        time_s = time_limit_of_job(len(requests), None, limit_s)
-        return self.scripts().block(folder, requests, limit_s, time_s)
+        scripts = self.scripts()
+        time_s = scripts.time_limit(len(requests), None, limit_s)
+        return scripts.block(folder, requests, limit_s, time_s)
 
     def test_script(self, script: str) -> str:
         """Returns what ``sbatch --test-only`` prints for a script.

@@ -16,7 +16,7 @@ from commtune.cluster.jobs.job_folder import read_start
 from commtune.cluster.jobs.monitor import refresh_jobs
 from commtune.cluster.jobs.steps import Steps
 from commtune.cluster.machine.inventory import collect_clues
-from commtune.cluster.placement import expand_hosts
+from commtune.cluster.placement import Topology, expand_hosts
 from commtune.cluster.scheduler import AFTER_VARIABLE, KEY_VARIABLE, SchedulerFault, Site
 from commtune.cluster.slurm.client import clean_environment
 from commtune.cluster.slurm.node_kinds import choose_nodes
@@ -59,12 +59,14 @@ def prepare_slurm_campaign(
     say: Callable[[str], None],
     *,
     again: bool = False,
+    is_example: bool = False,
 ) -> SlurmCampaign:
     """Prepares a campaign from this login node or allocation; builds its benchmark.
 
     Args:
         again: whether stored results are only measured again; then hints to change the campaign
             file are left out.
+        is_example: whether its scripts are only shown, so that no scheduler needs to answer.
 
     Raises:
         UserError: its file has no 'slurm'.
@@ -83,7 +85,7 @@ def prepare_slurm_campaign(
         request=spec.slurm,
         mpi=mpi,
         program=program,
-        site=_describe_site(spec, again=again),
+        site=_describe_site(spec, say, again=again, is_example=is_example),
         folder=Folders.of_user().runs(spec.plan.name).parent,
         allocation=allocation_here(spec.slurm.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
@@ -152,12 +154,17 @@ def _say_which_system_it_is(on: SlurmCampaign) -> None:
         on.say(f"note: this is {name} ({why}); 'system: {name}' requests what fits it")
 
 
-def _describe_site(spec: CampaignSpec, *, again: bool) -> Site:
+def _describe_site(
+    spec: CampaignSpec, say: Callable[[str], None], *, again: bool, is_example: bool
+) -> Site:
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
     kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
     try:
         return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
+        if is_example:
+            say(f"note: kinds of nodes and topology are not checked: {error.message}")
+            return Site("", "", Topology({}), keeps_accounts=False)
         is_there = isinstance(error, SchedulerFault)
         if spec.system is None and (is_there or not again):
             raise

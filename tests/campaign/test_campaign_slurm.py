@@ -319,6 +319,11 @@ REFUSED = {
         "night.yaml:6: cpu_bind is an option of srun, but mpirun starts the ranks",
         "leave it out; launcher_options are given to mpirun as they are",
     ),
+    "a uenv without srun": (
+        "slurm:\n  launcher: mpirun\n  uenv: 'a/1:v2'\n  view: default\n",
+        "night.yaml:6: uenv is an option of srun, but mpirun starts the ranks",
+        "leave it out; launcher_options are given to mpirun as they are",
+    ),
     "a view alone": (
         "slurm:\n  view: default\n",
         "night.yaml:5: a view without a uenv", "add `uenv: NAME/VERSION:TAG`",

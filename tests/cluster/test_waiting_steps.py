@@ -15,6 +15,7 @@ from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import Launcher
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.allocation import Srun
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import AllocationOver
 from commtune.model import (
     DEFAULT,
@@ -99,6 +100,13 @@ def test_time_without_a_scheduler_is_no_time_of_the_search(tmp_path: Path) -> No
     assert night.now - began > 5 * 4, "it waited"
     assert steps.used_s() == pytest.approx(began, abs=4.0)
     assert night.said == ["no answer; waiting for it", "the scheduler in memory answers again"]
+
+
+def test_a_failed_run_counts_on_nodes_without_commands_of_slurm(tmp_path: Path) -> None:
+    steps = _steps(tmp_path, _Night(MemoryScheduler(time.time), waits=0))
+    steps.scheduler = SlurmScheduler({"PATH": str(tmp_path)})
+    steps.launcher = Srun({"PATH": str(tmp_path)})
+    assert steps.measure(_REQUEST, 8.0).outcome is Outcome.NEVER_STARTED
 
 
 def test_the_wait_ends_with_the_allocation(tmp_path: Path) -> None:

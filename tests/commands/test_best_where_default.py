@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 
 import database_values as given
 import pytest
 
+import commtune as ct
 from commtune.commands.profiles import best
 from commtune.db.storage.store import Store
 from commtune.model import DEFAULT, Interval, PointEvidence, Verdict
@@ -62,7 +64,7 @@ def test_the_nearest_measured_size_has_its_own_numbers(
     assert heading(url, size, capsys).endswith(said)
 
 
-def test_what_is_likely_stands_below_and_never_in_its_place(
+def test_what_is_likely_stands_below_unless_it_is_accepted(
     store: Store, url: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     campaign_id = store.open_campaign(given.campaign()).id
@@ -91,6 +93,25 @@ def test_what_is_likely_stands_below_and_never_in_its_place(
     assert (row["verdict"], row["configuration"]) == ("undecided", {})
     assert row["likely"]["profile"] == "shm/small-likely"
     assert row["likely"]["configuration"] == dict(likely.configuration)
+    assert row["environment"] == {}
+
+    asked = partial(best.best_command, "allreduce", accept="likely", db=url)
+    setting = "\n".join(f"{name}={value}" for name, value in likely.configuration.items())
+    asked("1KiB")
+    said = capsys.readouterr().out
+    assert said.splitlines()[0].endswith(": shm/small-likely (likely, not proven)")
+    assert f"\n\n{setting}\nlikely, not proven: 1.20x" in said
+    asked(None)
+    said = capsys.readouterr().out
+    assert "shm/small-likely (likely, not proven)" in said
+    assert setting in said.replace("\n  ", "\n")
+    asked("1KiB", json_output=True)
+    (row,) = json.loads(capsys.readouterr().out)
+    assert (row["answer"], row["environment"]) == ("likely", dict(likely.configuration))
+    with ct.open_store(url) as opened:
+        assert opened.best("allreduce", "1KiB").verdict == Verdict.UNDECIDED
+        found = opened.best("allreduce", "1KiB", accept_likely=True)
+        assert (found.reference, found.verdict) == ("shm/small-likely", Verdict.LIKELY)
 
 
 def test_the_same_in_json(store: Store, url: str, capsys: pytest.CaptureFixture[str]) -> None:

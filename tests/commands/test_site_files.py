@@ -67,6 +67,23 @@ def test_a_file_of_somebody_else_is_not_replaced(site: Path) -> None:
     assert not (site / _MANIFEST).exists()
 
 
+def test_a_refused_installation_leaves_no_folders(site: Path) -> None:
+    (site / "rules").write_text("mine")
+    with pytest.raises(UserError, match="rules is no folder"):
+        install_files(site, "a", _FILES)
+    assert [path.name for path in site.iterdir()] == ["rules"]
+
+
+def test_an_installation_that_failed_leaves_no_unknown_folders(site: Path) -> None:
+    with _room_for(10_000), pytest.raises(UserError, match="File too large"):
+        install_files(site, "a", {"modulefiles/commtune-a/p": b"x" * 20_000})
+    remove_files(site)
+    assert list(site.iterdir()) == []
+    with _room_for(10), pytest.raises(UserError, match="File too large"):
+        install_files(site, "a", _FILES)
+    assert list(site.iterdir()) == []
+
+
 @pytest.mark.parametrize("link", [False, True])
 def test_a_file_that_was_changed_is_neither_replaced_nor_taken_away(
     site: Path, link: bool

@@ -265,6 +265,14 @@ def test_runs_are_counted_by_index_alone(
     assert step.startswith(f"{how} runs USING COVERING INDEX ix_runs_campaign_state")
 
 
+@pytest.mark.parametrize("table", ["trials", "profiles", "jobs"])
+def test_the_summary_of_a_campaign_reads_no_others(
+    filled_file: str, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    steps = plan_of(filled_file, monkeypatch, lambda: list_summaries(filled_file, 1), table)
+    assert steps and not any(step.startswith(f"SCAN {table}") for step in steps), steps
+
+
 def test_an_answer_takes_one_connection_to_a_server(
     postgresql_url: str, postgresql_socket: Path
 ) -> None:

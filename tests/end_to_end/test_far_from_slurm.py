@@ -79,3 +79,17 @@ def test_what_was_measured_on_slurm_is_measured_again_there_only(
         "commtune: campaign step goes through Slurm, and Slurm is not on this machine\n"
         "  start it on a login node\n"
     )
+
+
+@pytest.mark.parametrize("scheduler", ["slurm", "pbs"])
+def test_a_script_is_shown_without_a_scheduler(
+    quick: OwnProcess, monkeypatch: pytest.MonkeyPatch, scheduler: str
+) -> None:
+    monkeypatch.setenv("PATH", str(quick.folder))  # which has no scontrol and no qstat
+    quick.write(MODES_SPACE, "space.yaml")
+    quick.write(STEP_CAMPAIGN + f"{scheduler}: {{account: a}}\n", "far.yaml")
+    for block in ((), ("--block",)):
+        said = quick("submit", "--dry-run", *block, "far.yaml")
+        assert (said.code, said.out.partition("\n")[0]) == (0, "#!/bin/bash"), said.err
+        assert "note: kinds of nodes and topology are not checked: " in said.err
+    assert "there is no " in refused(quick("submit", "far.yaml"), code=3)

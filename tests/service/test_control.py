@@ -146,6 +146,7 @@ def test_who_may_not_is_refused_and_nothing_ends(
         (PAGE, {"cookie": controls, "host": "here:1", "origin": "http://here:2"}, 403),
         (PAGE, {"cookie": controls, "host": "here:1", "origin": "http://here"}, 403),
         (PAGE, {"cookie": controls, "host": "here:1", "origin": "null"}, 403),
+        (PAGE, {"cookie": controls, "host": "here:1", "origin": "http://[here:1"}, 403),
         (PAGE, {"cookie": controls, "origin": "http://here:1"}, 403),
         (f"{API}?control={CONTROL}", {}, 401),
         (f"{API}?a=1", CONTROLS, 400),

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import subprocess
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,6 +18,8 @@ from urllib.parse import parse_qs, urlsplit
 import database_values as given
 import pytest
 from service_client import BEARER, TOKEN, Client, connect
+from starlette.requests import Request
+from starlette.types import Message
 from waiting import PATIENCE_S
 
 from commtune.app.profiles.reporting import render_campaign_report
@@ -23,6 +27,8 @@ from commtune.db.connection.engine import open_database
 from commtune.db.storage.store import Store
 from commtune.model import JobStage, Outcome
 from commtune.service import cache, pages
+from commtune.service.live import Viewers
+from commtune.service.replies import Reply, json_reply
 
 #: Takes seconds to make.
 _REPORT = "/campaigns/made-up/report"
@@ -265,6 +271,39 @@ def test_a_controller_that_is_killed_is_seen(served: str, store: Store, db: str)
     gone = events.until(lambda now: words(now)["state"] == "stopped")
     assert words(gone)["by"] == "nobody"
     events.close()
+
+
+def test_streams_that_are_opened_at_once_are_limited() -> None:
+    opened: Counter[int] = Counter()
+
+    async def open_all() -> int:
+        viewers, all_ask, all_told = Viewers(), asyncio.Barrier(210), asyncio.Event()
+
+        async def look() -> Reply:
+            if not opened:
+                await all_ask.wait()
+            return json_reply({})
+
+        async def receive() -> Message:
+            await all_told.wait()
+            return {"type": "http.disconnect"}
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                opened[message["status"]] += 1
+            if opened.total() == 210:
+                all_told.set()
+
+        async def open_one() -> None:
+            scope = {"type": "http", "headers": [], "asgi": {"spec_version": "2.4"}}
+            response = await viewers.follow(Request(scope, receive), look)
+            await response(scope, receive, send)
+
+        await asyncio.gather(*(open_one() for _ in range(210)))
+        return viewers.count
+
+    assert asyncio.run(open_all()) == 0
+    assert opened == {200: 200, 503: 10}
 
 
 def test_a_browser_comes_in_by_the_printed_address(served: str) -> None:

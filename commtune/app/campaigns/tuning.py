@@ -188,7 +188,9 @@ def _whereabouts(on: SlurmCampaign) -> str:
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 
-def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> SlurmCampaign:
+def prepare_on_slurm(
+    spec: CampaignSpec, db: str | None, reporter: Reporter, *, is_example: bool = False
+) -> SlurmCampaign:
     """Prepares a campaign on a scheduler, and builds its benchmark if needed.
 
     Raises:
@@ -197,7 +199,7 @@ def prepare_on_slurm(spec: CampaignSpec, db: str | None, reporter: Reporter) -> 
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
         reporter.say(remark)
-    return prepare_slurm_campaign(spec, mpi, reporter.say)
+    return prepare_slurm_campaign(spec, mpi, reporter.say, is_example=is_example)
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:

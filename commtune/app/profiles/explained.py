@@ -61,6 +61,7 @@ class Explained:
         neighbours: answers at the sizes below and above one that was not measured.
         likely: a profile that may be better than the default.
         share: reached share of the nominal bandwidth; ``None`` if unknown.
+        accepted: the likely profile that is used in the place of the default, though unproven.
     """
 
     row: BestRow
@@ -68,6 +69,7 @@ class Explained:
     neighbours: tuple[Neighbour, ...] = ()
     likely: LikelyProfile | None = None
     share: Share | None = None
+    accepted: LikelyProfile | None = None
 
     @property
     def support(self) -> Support:
@@ -79,11 +81,13 @@ class Explained:
 
         ``answer`` is a code of ``Answer``. ``reason`` is why the default is kept, ``ruled-out`` or
         ``inconclusive``, with ``why`` as text. ``environment`` has the variables to set, with
-        pinned ones; it is empty unless ``recommended`` and measured on a real machine.
+        pinned ones; it is empty unless measured on a real machine and ``recommended``, or
+        ``likely`` and accepted.
         """
         answer = _answer_code(self.row, self.support, is_likely=self.likely is not None)
         stays = answer in (Answer.KEEP_DEFAULT, Answer.LIKELY)
-        is_usable = answer is Answer.RECOMMENDED and not self.row.simulated
+        is_usable = answer is Answer.RECOMMENDED or (answer is Answer.LIKELY and self.accepted)
+        used = {**self.row.pinned, **(self.accepted or self.row).configuration}
         near = [
             {**row_data(one.row), "bytes": one.bytes, "why": one.why} for one in self.neighbours
         ]
@@ -91,7 +95,7 @@ class Explained:
             "answer": answer,
             "reason": _reason(self.row) if stays else "",
             **row_data(self.row),
-            "environment": {**self.row.pinned, **self.row.configuration} if is_usable else {},
+            "environment": used if is_usable and not self.row.simulated else {},
             "why": self.why,
             "likely": _likely_data(self.likely) if self.likely else None,
             "of_nominal": self.share.plain() if self.share else None,

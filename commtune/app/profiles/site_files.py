@@ -60,13 +60,16 @@ def install_files(folder: Path, campaign: str, files: Mapping[str, bytes]) -> li
         manifest = _read(folder)
         own = {path: one for path, one in manifest.files.items() if one.campaign == campaign}
         _refuse_foreign(folder, own, {*own, *files})
-        _make_folders(folder, files, manifest)
+        missing = [path for path in _folders_of(files) if not exists(folder / path)]
+        manifest.folders += [path for path in missing if path not in manifest.folders]
         new = {path: _Installed(campaign, [_digest(content)]) for path, content in files.items()}
         # Until all files are replaced, both the old and the new content are valid.
         for path, one in new.items():
             before = own.get(path, _Installed(campaign, [])).digests
             manifest.files[path] = _Installed(campaign, [*one.digests, *before])
         _write(folder, manifest)
+        for path in missing:
+            _make_folder(folder / path)
         for path in sorted(files, reverse=True):
             _replace(folder / path, files[path])
         gone = [path for path in own if path not in files]
@@ -142,8 +145,9 @@ def _write(folder: Path, manifest: _Manifest) -> None:
 
 
 def _refuse_foreign(folder: Path, own: Mapping[str, _Installed], paths: Iterable[str]) -> None:
-    """Refuses existing files that were not installed, or were changed since."""
-    wrong = []
+    """Refuses existing files that were not installed, were changed since, or must be folders."""
+    parents = [folder / path for path in _folders_of(paths)]
+    wrong = [f"{p} is no folder" for p in parents if os.path.lexists(p) and not is_folder(p)]
     for path in sorted(paths):
         file = folder / path
         if not os.path.lexists(file):
@@ -162,23 +166,20 @@ def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def _make_folders(folder: Path, files: Iterable[str], manifest: _Manifest) -> None:
-    for path in files:
-        for parent in reversed(PurePosixPath(path).parents[:-1]):
-            if _make_folder(folder / parent):
-                manifest.folders.append(str(parent))
+def _folders_of(files: Iterable[str]) -> list[str]:
+    """Returns the folders of files by path below the installation's, parents first."""
+    return sorted({str(one) for path in files for one in PurePosixPath(path).parents[:-1]})
 
 
-def _make_folder(folder: Path) -> bool:
-    """Creates a folder that all can read; returns whether it was missing."""
+def _make_folder(folder: Path) -> None:
+    """Creates a folder that all can read, if it is missing."""
     if is_folder(folder):
-        return False
+        return
     try:
         folder.mkdir()
         folder.chmod(_FOLDER)  # whatever the umask
     except OSError as error:
         raise UserError(f"can't make {folder}: {error.strerror}") from error
-    return True
 
 
 def _replace(file: Path, content: bytes) -> None:

@@ -18,7 +18,7 @@ from commtune.cluster.jobs.monitor import JobMonitor
 from commtune.cluster.jobs.node_hours import NodeHourAccount
 from commtune.cluster.jobs.queue_wait import QueueWait
 from commtune.cluster.jobs.run_results import JobEnd, ResultReader
-from commtune.cluster.jobs.scripts import Scripts, time_limit_of_job
+from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.jobs.submission import Submitter, TrackedJob, new_key
 from commtune.cluster.local.benchmark import make_folder
 from commtune.cluster.scheduler import SchedulerFault
@@ -84,9 +84,9 @@ class BlockJobs:
         self._check_stop()
         self._tidy_up()
         typical = _operations(requests) * median(self._walls) if self._walls else None
-        wanted_s = self._stretch * time_limit_of_job(len(requests), typical, time_limit_s)
+        usual_s = self.scripts.time_limit(len(requests), typical, time_limit_s)
         # A job that hangs must not use more than the node-hours that are left.
-        time_s = min(wanted_s, max(_LEAST_S, self.left_s()))
+        time_s = min(self._stretch * usual_s, max(_LEAST_S, self.left_s()))
         tracked = self._new(model.JobKind.BLOCK, requests, time_limit_s)
         tracked.expected_s = len(requests) * (time_limit_s if typical is None else typical)
         excluded = self.stop_policy.excluded

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -141,7 +142,8 @@ class StopPolicy:
                 f"job {number} will not start: {pending.value} ({observed.reason})",
                 hint=f"correct '{self.scheduler.name.lower()}:' in the campaign file; {_GOES_ON}",
             )
-            self.scheduler.cancel([number])
+            with suppress(SchedulerFault):
+                self.scheduler.cancel([number])
             raise self._stop
 
     def _take_node_failure(self, number: str, nodes: Sequence[str], lost: frozenset[str]) -> None:

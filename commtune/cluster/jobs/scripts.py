@@ -46,6 +46,20 @@ class Scripts:
     #: Asks nodes for their place in the network; ``None`` where the scheduler's topology has it.
     places: StepLauncher | None = None
 
+    def time_limit(self, runs: int, typical_s: float | None, limit_s: float) -> float:
+        """Returns a job's time limit in seconds: its runs' likely time, and room for one to hang.
+
+        Args:
+            runs: number of runs.
+            typical_s: median wall seconds of a run so far; ``None`` before the first one.
+            limit_s: seconds that each run may take.
+        """
+        around_s = _AROUND_S + (runs * self.aggressor.around_a_run_s if self.aggressor else 0.0)
+        if typical_s is None:
+            return runs * limit_s + around_s
+        likely_s = min(limit_s, _SLACK * typical_s + _AROUND_A_RUN_S)
+        return math.ceil(runs * likely_s + 2 * limit_s + around_s)
+
     def block(
         self,
         folder: JobFolder,
@@ -58,7 +72,7 @@ class Scripts:
 
         Args:
             limit_s: seconds that each run may take.
-            time_s: time limit of the job, seconds, without the aggressor's part.
+            time_s: time limit of the job, seconds.
 
         Raises:
             UserError: a value can't be quoted safely, or the system doesn't allow such a job.
@@ -72,7 +86,6 @@ class Scripts:
             timed = zip(steps, requests, strict=True)
             steps = [self.aggressor.joined(step, request.run_id) for step, request in timed]
             job_request = request_with_aggressor(job_request, self.aggressor.aggressor)
-            time_s += len(requests) * self.aggressor.around_a_run_s
         return self._render(folder, job_request, tuple(steps), time_s, exclude)
 
     def trace(
@@ -137,17 +150,3 @@ class Scripts:
         )
         places = self.places.place_command(job_request.nodes) if self.places else ()
         return render_block(job, steps, folder.path, job_request.templates, places)
-
-
-def time_limit_of_job(runs: int, typical_s: float | None, limit_s: float) -> float:
-    """Returns the time limit of a job in seconds: the runs' likely time, and room for one to hang.
-
-    Args:
-        runs: number of runs.
-        typical_s: median wall seconds of a run so far; ``None`` before the first one.
-        limit_s: seconds that each run may take.
-    """
-    if typical_s is None:
-        return runs * limit_s + _AROUND_S
-    likely_s = min(limit_s, _SLACK * typical_s + _AROUND_A_RUN_S)
-    return math.ceil(runs * likely_s + 2 * limit_s + _AROUND_S)

@@ -22,7 +22,7 @@ from commtune.cluster.scheduler import (
     SchedulerFault,
     StepLauncher,
 )
-from commtune.errors import AllocationOver, EnvironmentFault
+from commtune.errors import AllocationOver, EnvironmentFault, MissingComponent
 from commtune.model import Execution, Outcome, RunRequest, RunResult
 from commtune.slurm_templates.background_command import launch_with
 
@@ -174,7 +174,7 @@ class Steps:
             # First: a failed node ends the job even if it is up again.
             self._check_job()
             down = self.scheduler.failed_nodes(self.allocation.nodes)
-        except SchedulerFault:
+        except (SchedulerFault, MissingComponent):
             self._waited_s += self.clock() - began
             return result
         if not down:
@@ -287,5 +287,5 @@ class Steps:
     def _end_steps(self) -> None:
         try:
             self.launcher.end_steps(self.allocation.number)
-        except SchedulerFault:
+        except (SchedulerFault, MissingComponent):
             return  # Slurm lets the next step wait until the nodes are free

@@ -55,7 +55,7 @@ def _ask_times(number: str) -> tuple[float | None, float | None]:
     question = ["squeue", "--noheader", "--format=%S %e", f"--jobs={number}"]
     try:
         began, _, ends = ask_slurm(question, dict(os.environ), _TIMEOUT_S).partition(" ")
-    except SlurmFault:
+    except (SlurmFault, MissingComponent):
         return None, None
     return read_time(began), read_time(ends)
 
@@ -80,7 +80,7 @@ def topology_of(allocation: Allocation, known: Topology) -> Topology:
     try:
         question = Srun().place_command(len(allocation.nodes))
         return read_places(ask_slurm(question, dict(os.environ), _TIMEOUT_S))
-    except SlurmFault:
+    except (SlurmFault, MissingComponent):
         return known
 
 

@@ -12,6 +12,7 @@ from commtune.cluster.slurm.client import ask_slurm
 from commtune.cluster.slurm.command_output import FIELD
 from commtune.cluster.slurm.faults import SlurmFault
 from commtune.cluster.slurm.shared_answer import ask_of_site
+from commtune.errors import MissingComponent
 
 _COLUMNS = ("%P", "%X", "%Y", "%G", "%N")
 #: Without --exact, sinfo merges nodes of 2 and of 4 cores into one line, as 2+.
@@ -56,7 +57,7 @@ def choose_nodes(
     try:
         ask = partial(ask_slurm, _QUESTION, environment, _TIMEOUT_S)
         listed = ask_of_site(ask, "sinfo", folder)
-    except SlurmFault:
+    except (SlurmFault, MissingComponent):
         return NodeChoice()
     return _choose(_read_kinds(listed, partition, exclude), count, allocated)
 

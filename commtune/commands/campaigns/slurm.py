@@ -33,9 +33,9 @@ def submit_command(
 
     program = called_as()
     # A script on standard output is to be redirected: remarks go beside it.
-    on = tuning.prepare_on_slurm(
-        load_campaign(campaign), db, LineReporter(partial(print, file=sys.stderr))
-    )
+    reporter = LineReporter(partial(print, file=sys.stderr))
+    is_example = dry_run and not test_only
+    on = tuning.prepare_on_slurm(load_campaign(campaign), db, reporter, is_example=is_example)
     if block and not dry_run:
         raise UserError(
             "--block shows a script; it submits nothing",

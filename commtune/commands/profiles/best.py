@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Annotated, Any
+from dataclasses import replace
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -32,7 +33,7 @@ from commtune.errors import NoAnswer
 from commtune.model import Operation, PointEvidence, Verdict
 from commtune.tuner.outcome.detectability import is_ruled_out
 from commtune.tuner.outcome.displayed_points import displayed_points
-from commtune.wording import INCONCLUSIVE, describe_finding, point_cells
+from commtune.wording import INCONCLUSIVE, describe_finding, describe_verdict, point_cells
 
 #: Answers below the first one in words; of a command, letters.
 _OTHERS, _LONGEST = 5, 100
@@ -64,6 +65,9 @@ def best_command(
     min_nodes: Annotated[
         int | None, typer.Option(min=1, help="confirmed on so many different nodes, at least")
     ] = None,
+    accept: Annotated[
+        Literal["proven", "likely"], typer.Option(help="'likely': also a speedup not proven")
+    ] = "proven",
     db: DbOption = None,
     json_output: JsonOption = False,
 ) -> None:
@@ -77,10 +81,12 @@ def best_command(
     try:
         if bytes_ is None:
             table = size_table(operation, filters, db)
+            if accept == "likely":
+                table = {at: replace(one, accepted=one.likely) for at, one in table.items()}
             if json_output:
                 print_json(size_table_data(table))
             else:
-                print(_size_table({size: one.row for size, one in table.items()}))
+                print(_size_table(table))
             return
         size = bytes_flag(bytes_)
         explained = MOST_ANSWERS if json_output else 1
@@ -92,6 +98,8 @@ def best_command(
             raise
         hint = nothing.hint + _command_to_measure(operation, bytes_, filters, db)
         raise NoAnswer(nothing.message, hint=hint) from nothing
+    if accept == "likely":
+        answers = [replace(one, accepted=one.likely) for one in answers]
     if json_output:
         print_json([one.plain() for one in answers])
         return
@@ -113,18 +121,22 @@ def _command_to_measure(
     return f"\nnext: {command}{database_flag(db)}"
 
 
-def _size_table(answers: dict[int, BestRow]) -> str:
+def _size_table(answers: Mapping[int, Explained]) -> str:
     """The best at every measured size, and below it what the profiles set."""
     header = ("size", "default", "candidate", "speedup", "use", "measured")
     rows = []
-    used: dict[str, BestRow] = {}
-    for size, row in answers.items():
-        points = row.sure_points
+    used: dict[str, BestRow | LikelyProfile] = {}
+    for size, answer in answers.items():
+        row, points = answer.row, answer.row.sure_points
         faster = row.verdict == Verdict.FASTER
         name = f"{row.campaign}/{row.name}"
         where = f"{text.format_ranks(row.ranks, row.nodes)}, {row.system}, {row.stack}"
         use = name if faster else "the default"
-        if not row.standing.is_decided:
+        if likely := answer.accepted:
+            points = tuple(point for point in likely.points if point.bytes == size)
+            use = f"{likely.profile} ({describe_verdict(Verdict.LIKELY)})"
+            used.setdefault(use, likely)
+        elif not row.standing.is_decided:
             use += f" ({INCONCLUSIVE} here)"
         unmeasured = (text.format_size(size), "", "", "unmeasured")
         cells = point_cells(points[0]) if points else unmeasured
@@ -148,6 +160,8 @@ def _marks(row: BestRow) -> str:
 def _answer(answer: Explained, size: int, db: str | None) -> str:
     row, disagree = answer.row, answer.support is Support.DISAGREE
     said = "not measured; the neighbours disagree" if disagree else _use(row, answer.why)
+    if answer.accepted and not disagree:
+        said = f"{answer.accepted.profile} ({describe_verdict(Verdict.LIKELY)})"
     where = text.format_ranks(row.ranks, row.nodes)
     lines = [
         f"{row.operation} of {text.format_size(size)}, {where}: {said}",
@@ -169,6 +183,8 @@ def _answer(answer: Explained, size: int, db: str | None) -> str:
         lines.append(f"({asked} was not measured; its neighbours {below} and {above} agree)")
     if row.verdict == Verdict.FASTER:
         lines += ["", *_settings(row), *([row.note] if row.note else [])]
+    if answer.accepted:
+        lines += ["", *_settings(answer.accepted)]
     return "\n".join([*lines, *(_likely(answer.likely, db) if answer.likely else [])])
 
 
@@ -191,7 +207,7 @@ def _disagreement(neighbours: Iterable[Neighbour]) -> Iterator[str]:
         yield from (f"  {setting}" for setting in _settings(one.row))
 
 
-def _settings(row: BestRow) -> list[str]:
+def _settings(row: BestRow | LikelyProfile) -> list[str]:
     return [f"{name}={value}" for name, value in row.configuration.items()]
 
 

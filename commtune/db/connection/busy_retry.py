@@ -87,7 +87,7 @@ class BusyRetry:
                 doesn't tell whether the transaction was committed.
 
         Raises:
-            NoRoom: the disk was full for all of ``wait_s``.
+            NoRoom: the disk was full, or failed, for all of ``wait_s``.
             Away: the server couldn't be reached for all of ``away_s``.
         """
         before_s, began = self.waited_s, time.monotonic()

@@ -218,7 +218,7 @@ class OtherSchema(DatabaseFault):
 
 
 class NoRoom(DatabaseFault):
-    """The disk is full, or a quota was reached; the transaction was rolled back."""
+    """The disk is full or fails, or a quota was reached; the transaction was rolled back."""
 
 
 class Away(DatabaseFault):

@@ -117,11 +117,12 @@ class OpenConnections:
             self._idle.pop()[1].close()
 
     def _take(self, path: Path, file: Hashable) -> sqlite3.Connection | None:
-        while self._idle:
-            of_file, connection = self._idle.pop()
-            if of_file == file:
-                return connection
-            connection.close()
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
+                of_file, connection = self._idle.pop()
+                if of_file == file:
+                    return connection
+                connection.close()
         try:
             opened = connect_to_follow(path)
             opened.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")

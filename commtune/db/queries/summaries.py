@@ -38,12 +38,12 @@ FROM runs WHERE {wanted} GROUP BY campaign_id, state, outcome
 _ARE_NUMBERS = "(started_at < 1e300 AND (wall_s IS NULL OR wall_s < 1e300))"
 _DAMAGED_RUNS = f"SELECT id, started_at, wall_s FROM runs WHERE NOT {_ARE_NUMBERS} AND {{wanted}}"
 
-_COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {table} GROUP BY campaign_id"
-
-_NODE_HOURS = "SELECT campaign_id, SUM(node_hours) AS found FROM jobs GROUP BY campaign_id"
+_COUNT = "SELECT campaign_id, COUNT(*) AS found FROM {} WHERE {{wanted}} GROUP BY campaign_id"
+_TRIALS, _PROFILES = _COUNT.format("trials"), _COUNT.format("profiles")
+_NODE_HOURS = _COUNT.format("jobs").replace("COUNT(*)", "SUM(node_hours)")
 
 #: The condition must be spelled like that of the partial index of open jobs, to use it.
-_OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' ORDER BY prepared_at, key"
+_OPEN_JOBS = "SELECT * FROM jobs WHERE stage <> 'over' AND {wanted} ORDER BY prepared_at, key"
 
 #: As in ``best``: a single machine state counts only without evidence over all of them.
 _IS_OVERALL = f"{{0}}.speed = '{ALL}' AND {{0}}.pairs >= {FEWEST_PAIRS} AND NOT {{0}}.is_guard"
@@ -66,12 +66,12 @@ def list_summaries(url: str, campaign_id: int | None = None) -> list[CampaignSum
     """Returns the summaries of all campaigns, newest first, or of a single one."""
     with open_for_reading(url) as rows:
         totals, best = _run_totals(rows, campaign_id), _best_gains(rows, campaign_id)
-        jobs = _open_jobs(rows)
+        jobs = _open_jobs(rows, campaign_id)
         held = living_holders(rows("SELECT * FROM locks", {}))
-        trials, profiles = (
-            _by_campaign(rows, _COUNT.format(table=table)) for table in ("trials", "profiles")
+        trials, profiles, node_hours = (
+            _by_campaign(rows, statement, campaign_id)
+            for statement in (_TRIALS, _PROFILES, _NODE_HOURS)
         )
-        node_hours = _by_campaign(rows, _NODE_HOURS)
         campaigns = _read(rows, _CAMPAIGNS, "c.id", campaign_id)
         found = read_rows(campaigns, "campaigns")
     taken = ("id", "name", "system", "stack", "folder", "settings", "simulated", "created",
@@ -122,14 +122,15 @@ def _run_totals(rows: Rows, campaign_id: int | None) -> Mapping[int, dict[str, A
     return found
 
 
-def _by_campaign(rows: Rows, statement: str) -> Mapping[int, Any]:
-    return {row["campaign_id"]: row["found"] for row in rows(statement, {})}
+def _by_campaign(rows: Rows, statement: str, campaign_id: int | None) -> Mapping[int, Any]:
+    stored = _read(rows, statement, "campaign_id", campaign_id)
+    return {row["campaign_id"]: row["found"] for row in stored}
 
 
-def _open_jobs(rows: Rows) -> Mapping[int, list[JobRecord]]:
+def _open_jobs(rows: Rows, campaign_id: int | None) -> Mapping[int, list[JobRecord]]:
     """Returns the jobs that are not over by campaign, in the order of preparation."""
     found: defaultdict[int, list[JobRecord]] = defaultdict(list)
-    for row in read_rows(rows(_OPEN_JOBS, {}), "jobs", "key"):
+    for row in read_rows(_read(rows, _OPEN_JOBS, "campaign_id", campaign_id), "jobs", "key"):
         known = {"kind": JobKind(row["kind"]), "stage": JobStage(row["stage"])}
         found[row.pop("campaign_id")].append(JobRecord(**row | known))
     return found

@@ -12,6 +12,7 @@ from fake_slurm.driver import BEGIN, UNREACHABLE, FakeSlurm, Fate
 from played_jobs import HEADER, Laboratory, block, collected, outcomes, play
 
 from commtune.cluster.jobs.submission import job_name, key_in, new_key
+from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.errors import EnvironmentFault
 from commtune.model import JobKind, JobStage, Operation, Outcome
 from commtune.tuner.ports import Batches, Records
@@ -144,6 +145,23 @@ def test_a_job_that_can_never_start_is_taken_back(
         jobs.collect()
     (job,) = laboratory.queue.poll().jobs
     assert job.observed.state.is_over
+
+
+def test_why_a_job_can_never_start_is_said_though_it_can_not_be_taken_back(
+    laboratory: Laboratory,
+) -> None:
+    laboratory.fake.next(Fate(wait_s=None, waits_for="BadConstraints"))
+    jobs = laboratory.jobs()
+    jobs.submit(block(0), 60.0)
+    scancel = laboratory.folder / "broken" / "scancel"
+    scancel.parent.mkdir()
+    scancel.write_text("#!/bin/sh\necho 'Unable to contact slurm controller'\nexit 1\n")
+    scancel.chmod(0o755)
+    environment = laboratory.fake.environment
+    path = f"{scancel.parent}:{environment['PATH']}"
+    jobs.stop_policy.scheduler = SlurmScheduler({**environment, "PATH": path})
+    with pytest.raises(EnvironmentFault, match="will not start"):
+        jobs.collect()
 
 
 def test_a_held_job_is_waited_for_and_said_once(laboratory: Laboratory) -> None:

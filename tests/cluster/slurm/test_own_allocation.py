@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from slurm_cluster import Cluster
 
-from commtune.cluster.slurm.allocation import find_allocation
+from commtune.cluster.placement import Topology
+from commtune.cluster.slurm.allocation import find_allocation, topology_of
 
 _BEGAN, _ENDS = 1_800_000_000.0, 1_800_003_600.0
 _JOB = {"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-2]"}
@@ -40,3 +41,14 @@ def test_where_slurm_does_not_tell_its_time_the_nodes_clock_counts(
     assert own is not None
     assert (own.began_at, own.ends_at, own.clock_ahead_s) == (_BEGAN, _ENDS, 0)
     assert own.nodes == ("n1", "n2")
+
+
+def test_without_commands_of_slurm_only_its_variables_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("SLURM_TOPOLOGY_ADDR_PATTERN", "switch.node")
+    own = find_allocation(_JOB, lambda: _BEGAN + 60)
+    assert own is not None
+    assert (own.began_at, own.ends_at) == (_BEGAN + 60, None)
+    assert topology_of(own, Topology({})) == Topology({})

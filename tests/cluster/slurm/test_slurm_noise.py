@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
+from played_jobs import Laboratory, block
 
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
@@ -54,6 +55,18 @@ def test_it_starts_on_the_nodes_behind_those_of_the_run() -> None:
     (longest,) = (word for word in words if word.startswith("--longest="))
     assert float(longest.removeprefix("--longest=")) > 10 + command.limit_s + 20
     assert command.sign == AGGRESSOR_SIGN
+
+
+@pytest.mark.parametrize(("limit", "asked"), [(None, "0-00:04:00"), (0.1, "0-00:03:00")])
+def test_a_job_beside_it_keeps_to_the_node_hours_that_are_left(
+    laboratory: Laboratory, limit: float | None, asked: str
+) -> None:
+    laboratory.limit = limit
+    jobs = laboratory.jobs()
+    jobs.scripts = replace(jobs.scripts, aggressor=beside(aggressor=replace(AGGRESSOR, nodes=1)))
+    jobs.submit(block(0), 60.0)
+    script = laboratory.tracked(jobs, 0).folder.script.read_text()
+    assert f"#SBATCH --time={asked}\n" in script
 
 
 @pytest.mark.parametrize(("ranks", "bound"), [(2, False), (4, True)])

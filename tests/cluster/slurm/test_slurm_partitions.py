@@ -139,6 +139,7 @@ def test_jobs_get_nodes_of_one_kind(shared_slurm: Cluster) -> None:
 
 def test_where_slurm_does_not_answer_no_node_is_left_out(tmp_path: Path) -> None:
     sinfo = tmp_path / "sinfo"
+    assert choose_nodes({"PATH": str(tmp_path)}, "", 2) == NodeChoice()
     sinfo.write_text(
         "#!/bin/sh\necho 'slurm_load_partitions: Unable to contact controller'\nexit 1\n"
     )
