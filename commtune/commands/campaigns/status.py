@@ -33,7 +33,7 @@ def status_command(
         typer.Option(help="summary since then: yesterday, today, 12h, 2d, 2026-11-22T18:00"),
     ] = None,
 ) -> None:
-    """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs.
+    """List campaigns: state, trials, runs, best confirmed speedup, jobs.
 
     Exit codes with --since: 0 fine, 4 nothing ran, 20 a campaign needs somebody.
     """

@@ -1,4 +1,4 @@
-"""Builds a campaign on Slurm or PBS: as jobs from a login node, or as steps in an allocation."""
+"""Builds a campaign on a scheduler: as jobs from a login node, or as steps in an allocation."""
 
 from __future__ import annotations
 
@@ -77,8 +77,8 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class SlurmCampaign:
-    """A campaign on Slurm or PBS, with what jobs and steps have in common."""
+class SchedulerCampaign:
+    """A campaign on a scheduler, with what jobs and steps have in common."""
 
     spec: CampaignSpec
     request: JobRequest
@@ -319,7 +319,9 @@ class SlurmCampaign:
     def allocation_script(self, database: str) -> AllocationScript:
         """Returns the script of an allocation; ``database`` is the URL for its controller."""
         # Our request also excludes nodes of other kinds, unlike that of the file.
-        return allocation_script(replace(self.spec, slurm=self.request), self.folder, database)
+        return allocation_script(
+            replace(self.spec, job_request=self.request), self.folder, database
+        )
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)
