@@ -43,7 +43,7 @@ class JobOptions:
     resources: tuple[str, ...] = ()
     gpus_per_node: int = 0
     cpus_per_rank: int = 0
-    modules: tuple[str, ...] = ()  # modules to load
+    modules: tuple[str, ...] = ()
     #: before, after: shell code that a user wrote.
     before: ShellCode = NO_CODE
     after: ShellCode = NO_CODE
