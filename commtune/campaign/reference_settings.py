@@ -23,7 +23,6 @@ from commtune.systems.reference_settings import (
     ReferenceSettings,
     all_reference_settings,
     find_reference_settings,
-    strip_prefix,
     used_settings,
 )
 from commtune.systems.schema import System
@@ -137,7 +136,7 @@ class CampaignSets:
         """
         if names != (AUTO,):
             sets = {
-                strip_prefix(name): _named(document, (key, i), name)
+                name.removeprefix(REFERENCE): _named(document, (key, i), name)
                 for i, name in enumerate(names)
             }
             return cls(tuple(sets.values()), system, guards)

@@ -238,11 +238,9 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
 
 
 def _jobs_settings(spec: CampaignSpec, file: str | None) -> dict[str, Any]:
-    if spec.job_request is None:
+    if (request := spec.job_request) is None:
         return {}
-    return {
-        str(spec.job_request.scheduler): {"exclude": list(spec.job_request.exclude), "file": file}
-    }
+    return {str(request.scheduler): {"exclude": list(request.exclude), "file": file}}
 
 
 def _of_shape(workload: Workload) -> dict[str, Any]:

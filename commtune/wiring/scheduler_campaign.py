@@ -319,9 +319,8 @@ class SchedulerCampaign:
     def allocation_script(self, database: str) -> AllocationScript:
         """Returns the script of an allocation; ``database`` is the URL for its controller."""
         # Our request also excludes nodes of other kinds, unlike that of the file.
-        return allocation_script(
-            replace(self.spec, job_request=self.request), self.folder, database
-        )
+        spec = replace(self.spec, job_request=self.request)
+        return allocation_script(spec, self.folder, database)
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)

@@ -257,11 +257,8 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
         if is_time_nearly_over():
             _next_job_continues("the time of this job is nearly over")
         program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
-        jobs = (
-            f"\n  jobs continue; '{program} cancel {name}{there}' ends them"
-            if spec.job_request
-            else ""
-        )
+        jobs = f"\n  jobs continue; '{program} cancel {name}{there}' ends them"
+        jobs = jobs if spec.job_request else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}",

@@ -72,12 +72,9 @@ def look_alikes(seen: SeenMachine, systems: Iterable[System]) -> list[Match]:
 
     They need not be this machine: many have the same nodes.
     """
-    found = []
-    for system in systems:
-        by = tuple(_alike(seen, system))
-        if by:
-            found.append(Match(system, by, len(by)))
-    return sorted(found, key=lambda match: -match.rank)
+    found = [(system, tuple(_alike(seen, system))) for system in systems]
+    matches = [Match(system, by, len(by)) for system, by in found if by]
+    return sorted(matches, key=lambda match: -match.rank)
 
 
 def _alike(seen: SeenMachine, system: System) -> Iterator[str]:

@@ -88,11 +88,9 @@ class Bound:
         return Nominal(**said, origin=fabric.origin)
 
 
-#: Collectives in which all ranks send and receive the same amount.
-_SPREAD = ("allreduce", "allgather", "reduce-scatter")
 #: Collectives with a root.
 _ROOTED = ("broadcast", "reduce")
-OPERATIONS = (*_SPREAD, *_ROOTED)
+OPERATIONS = ("allreduce", "allgather", "reduce-scatter", *_ROOTED)
 
 #: Operations whose bus bandwidth follows from the size and the number of ranks.
 _PLAIN = (
@@ -197,24 +195,17 @@ def _limits(
     fabric: Fabric, gpus: tuple[int, ...], question: NominalQuestion
 ) -> Iterator[tuple[float, str]]:
     """Yields upper bounds of all algorithms: the cuts of the node, and the sum of its links."""
-    n = len(gpus)
-    if question.operation == "allreduce":
-        # Each byte is sent 2 (n - 1) times by any algorithm; switches can copy, not reduce.
-        if fabric.vertices == n == fabric.gpus:
-            mean = sum(fabric.injection(gpu) for gpu in gpus) / n
-            yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
-        factor = bus_factor(question.operation, n)
-        for part, capacity in fabric.node_cuts:
-            if 0 < len(part.intersection(gpus)) < n:
-                yield (
-                    factor * capacity,
-                    f"{fabric.leading_out(part, capacity)}, if switches reduced",
-                )
-        return
+    n, reduces_all = len(gpus), question.operation == "allreduce"
+    # Each byte is sent 2 (n - 1) times by any algorithm; switches can copy, not reduce.
+    if reduces_all and fabric.vertices == n == fabric.gpus:
+        mean = sum(fabric.injection(gpu) for gpu in gpus) / n
+        yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
     for part, capacity in fabric.node_cuts:
-        held = len(part.intersection(gpus))
-        if 0 < held < n:
-            yield (n - 1) * capacity / held, fabric.leading_out(part, capacity)
+        held, why = len(part.intersection(gpus)), fabric.leading_out(part, capacity)
+        if 0 < held < n and reduces_all:
+            yield bus_factor(question.operation, n) * capacity, f"{why}, if switches reduced"
+        elif 0 < held < n:
+            yield (n - 1) * capacity / held, why
 
 
 def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:

@@ -220,7 +220,7 @@ def _ports(system: System) -> Ports:
     if isinstance(nics.sharing, list):
         of_gpu = tuple(nics.sharing)
     elif nics.sharing == "round-robin":
-        of_gpu = _round_robin_ports(gpus, nics.count)
+        of_gpu = tuple(gpu % nics.count for gpu in range(gpus))
     else:
         of_gpu = packed_ports(gpus, nics.count)
     return Ports(nics.count, nics.bandwidth, of_gpu, assumed=nics.sharing is None and gpus > 0)
@@ -229,11 +229,6 @@ def _ports(system: System) -> Ports:
 def packed_ports(gpus: int, ports: int) -> tuple[int, ...]:
     """Returns the port of each GPU if neighbours share one: 0 0 1 1 for 4 GPUs and 2 ports."""
     return tuple(gpu * ports // gpus for gpu in range(gpus))
-
-
-def _round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
-    """Returns the port of each GPU if ports are assigned round robin: 0 1 0 1."""
-    return tuple(gpu % ports for gpu in range(gpus))
 
 
 #: The other end of links to switches. All switches count as one that is non-blocking, and an end

@@ -23,11 +23,6 @@ _FOLDER = "systems/reference_settings"
 REFERENCE = "reference:"
 
 
-def strip_prefix(word: str) -> str:
-    """Returns the name of a set without the prefix ``reference:``."""
-    return word.removeprefix(REFERENCE)
-
-
 class _Entry(Model):
     """A named set of environment variables, with its source."""
 
@@ -127,7 +122,7 @@ def find_reference_settings(name: str) -> ReferenceSettings:
     Raises:
         UnknownName: there is no such set.
     """
-    word = strip_prefix(name)
+    word = name.removeprefix(REFERENCE)
     if word not in all_reference_settings():
         raise UnknownName(
             f"no reference settings are called {quote_value(word)}",
