@@ -67,7 +67,7 @@ def _resource(text: str) -> str:
 
 #: A time in seconds that may be 0.
 Span = Annotated[float, BeforeValidator(parse_seconds)]
-#: The value of one of sbatch's options.
+#: The value of an option of sbatch or qsub.
 Option = Annotated[Text, AfterValidator(_option)]
 _Chunk = Annotated[Option, AfterValidator(_chunk)]
 _Resources = Annotated[
