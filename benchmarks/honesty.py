@@ -108,8 +108,9 @@ class Case:
             return fit_budget(self.run_s)
         usual = Budget()
         factor = self.runs * self.run_s / usual.whole_s
-        parts = (usual.search_s, usual.ablation_s, usual.confirmation_s)
-        return Budget(*(part * factor for part in parts))
+        return Budget(
+            usual.search_s * factor, usual.ablation_s * factor, usual.confirmation_s * factor
+        )
 
 
 def run(case: Case) -> Result:

@@ -75,8 +75,8 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     if part is None:
         return None
     if part.command:
-        on_slurm = bool(file.slurm or file.pbs or file.system)
-        _check_program(document, part, folder, on_slurm=on_slurm)
+        uses_scheduler = bool(file.slurm or file.pbs or file.system)
+        _check_program(document, part, folder, uses_scheduler=uses_scheduler)
         command, where = tuple(part.command), str(folder.resolve())
         return OwnBenchmark(command=command, output=part.output, folder=where)
     written, kind = _split(part.python)
@@ -93,12 +93,12 @@ def own_benchmark(document: Document, file: CampaignFile, folder: Path) -> OwnBe
     return OwnBenchmark(pattern=f"{path}:{kind}" if kind else str(path))
 
 
-def found_words(own: OwnBenchmark | None, *, on_slurm: bool) -> str:
+def found_words(own: OwnBenchmark | None, *, uses_scheduler: bool) -> str:
     """Returns a remark on which program PATH gives for a command.
 
     Empty for a path, and for jobs, which find it by their own PATH.
     """
-    if own is None or not own.command or "/" in own.command[0] or on_slurm:
+    if own is None or not own.command or "/" in own.command[0] or uses_scheduler:
         return ""
     return f"the command's {own.command[0]} is {shutil.which(own.command[0])}, found on your PATH"
 
@@ -195,13 +195,13 @@ def _named(document: Document, part: BenchmarkPart, name: str) -> Operation:
 
 
 def _check_program(
-    document: Document, part: BenchmarkPart, folder: Path, *, on_slurm: bool
+    document: Document, part: BenchmarkPart, folder: Path, *, uses_scheduler: bool
 ) -> None:
     program = part.command[0]
     with document.placing("benchmark", "command"):
         found = is_file(folder / program) if "/" in program else shutil.which(program)
     # On a cluster, environment modules may provide it where jobs run.
-    if not found and not on_slurm:
+    if not found and not uses_scheduler:
         raise document.error(
             f"there is no program {quote_value(program)}",
             ("benchmark", "command"),

@@ -11,8 +11,8 @@ from commtune.campaign import value_types
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
-from commtune.slurm_templates import job_request
-from commtune.slurm_templates.quoting import quote_directive
+from commtune.job_scripts import job_request
+from commtune.job_scripts.quoting import quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
 
 #: A comma outside of brackets: n[1,3],n7 has two words.
@@ -67,7 +67,7 @@ def _resource(text: str) -> str:
 
 #: A time in seconds that may be 0.
 Span = Annotated[float, BeforeValidator(parse_seconds)]
-#: The value of one of sbatch's options.
+#: The value of an option of sbatch or qsub.
 Option = Annotated[Text, AfterValidator(_option)]
 _Chunk = Annotated[Option, AfterValidator(_chunk)]
 _Resources = Annotated[

@@ -9,11 +9,7 @@ from typing import Any
 
 from commtune.campaign.benchmark import found_words, own_benchmark, with_benchmark
 from commtune.campaign.job_keys import JobsPart
-from commtune.campaign.patterns import as_workload, check_operation
-from commtune.campaign.plan import Plan
-from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
-from commtune.campaign.schema import CampaignFile
-from commtune.campaign.slurm import (
+from commtune.campaign.jobs import (
     check_asked,
     network_words,
     pin_by_system,
@@ -22,6 +18,10 @@ from commtune.campaign.slurm import (
     system_of,
     without_opened_guards,
 )
+from commtune.campaign.patterns import as_workload, check_operation
+from commtune.campaign.plan import Plan
+from commtune.campaign.reference_settings import CampaignSets, TriedFirst, first_within
+from commtune.campaign.schema import CampaignFile
 from commtune.campaign.timing import WAYS, TimingChoice
 from commtune.campaign.value_types import AUTO, load_named
 from commtune.campaign.workload import DEFAULT_SIZES, check_elements, rounded_words
@@ -30,8 +30,8 @@ from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, is_path, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
+from commtune.job_scripts.job_request import JobRequest
 from commtune.model import Configuration, Operation
-from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
 from commtune.spaces.catalogue.checking import list_misspelled_names
 from commtune.spaces.customizing import customize_space
@@ -52,7 +52,7 @@ class CampaignSpec:
         mpi: which MPI to use, as ``cluster.mpi.find_mpi`` takes it.
         protected_variables: names of variables that pass unchanged from the controller's
             environment to every run, including those that the system protects.
-        slurm: the job request for Slurm or PBS; ``None`` for a campaign on this machine.
+        job_request: the request for Slurm or PBS; ``None`` for a campaign on this machine.
         system: the description of the system that it runs on.
         file: path of the file.
         lines: line numbers of some of the keys that are in the file.
@@ -73,7 +73,7 @@ class CampaignSpec:
     plan: Plan
     mpi: str
     protected_variables: tuple[str, ...] = ()
-    slurm: JobRequest | None = None
+    job_request: JobRequest | None = None
     system: System | None = None
     file: Path | None = None
     lines: Mapping[str, int] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
     said = (
         *(list_misspelled_names(plan.space.variables) if is_own else ()),
         rounded_words(plan.workload),
-        found_words(own, on_slurm=request is not None),
+        found_words(own, uses_scheduler=request is not None),
         network_words(plan.space, request),
     )
     # Variables that the site protects pass unchanged too, even if the file doesn't name them.
@@ -160,7 +160,7 @@ def _spec(document: Document, folder: Path) -> CampaignSpec:
         plan=plan,
         mpi=file.mpi,
         protected_variables=tuple(dict.fromkeys([*file.protected_variables, *guarded])),
-        slurm=request,
+        job_request=request,
         system=system,
         file=document.file,
         lines={key: line for key in _LOCATED if (line := document.line_of((key,)))},
@@ -182,7 +182,7 @@ def _jobs_part(document: Document, file: CampaignFile) -> JobsPart | None:
 
 
 def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder: Path) -> Plan:
-    on_slurm = file.slurm is not None or file.pbs is not None
+    uses_scheduler = file.slurm is not None or file.pbs is not None
     part = file.workload
     try:
         check_elements(part.sizes or DEFAULT_SIZES, part.dtype, part.backend)
@@ -190,7 +190,7 @@ def _plan(document: Document, file: CampaignFile, built: _CampaignSpace, folder:
         at, named = ("workload", "sizes"), "workload.sizes"
         raise document.error(error.message, at, hint=error.hint, named=named) from error
     with document.placing("workload"):
-        measured = as_workload(part, folder, on_slurm=on_slurm)
+        measured = as_workload(part, folder, uses_scheduler=uses_scheduler)
     with document.placing("timing"):
         timing = file.timing.as_timing(measured)
     return Plan(

@@ -36,7 +36,7 @@ _MECHANISMS = ("inside", "between", "assemble")
 _OF_WORKLOADS = {"operation", "ranks", "nodes", "dtype", "reduction", "rotate"}
 
 
-def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> Workload:
+def as_workload(part: WorkloadPart, folder: Path, *, uses_scheduler: bool = False) -> Workload:
     """Builds the workload; its sizes are checked by ``check_elements``.
 
     Args:
@@ -59,8 +59,8 @@ def as_workload(part: WorkloadPart, folder: Path, *, on_slurm: bool = False) -> 
         check_emulated(
             emulated, part.ranks, (part.backend, part.inside, part.between, part.assemble)
         )
-        if on_slurm or part.nodes > 1:
-            problem = "nodes are emulated on one machine, without Slurm"
+        if uses_scheduler or part.nodes > 1:
+            problem = "nodes are emulated on one machine, without a scheduler"
             raise InvalidKey("emulate_nodes", problem, "remove it: the campaign has real nodes")
     matrix = _matrix_path(part.matrix, folder)
     nodes = emulated or part.nodes

@@ -10,8 +10,8 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from commtune.campaign.campaign_name import check_campaign_name
 from commtune.campaign.job_keys import PbsPart, SlurmPart
+from commtune.campaign.jobs import AggressorPart
 from commtune.campaign.plan import Budget
-from commtune.campaign.slurm import AggressorPart
 from commtune.campaign.timing import TimingPart
 from commtune.campaign.value_types import (
     AUTO,

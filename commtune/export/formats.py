@@ -203,5 +203,4 @@ _FORMATS = (
         _writer("{name} = {value}", prefix=_MCA),
     ),
 )
-#: The export formats by name.
 FORMATS = {one.name: one for one in _FORMATS}

@@ -124,7 +124,6 @@ def _unfit_tcl(value: str) -> str:
     return f"module systems do not quote {' '.join(wrong)} for csh or fish" if wrong else ""
 
 
-#: The formats of module files by name.
 MODULE_FILES = {
     "lmod": ModuleFile(".lua", _write_lmod, _unfit_lmod),
     "tcl": ModuleFile("", _write_tcl, _unfit_tcl),

@@ -106,7 +106,7 @@ def _stacks(db: str, _: _Values) -> Reply:
 
 
 def _campaigns(db: str, _: _Values) -> Reply:
-    listed = stored.list_campaigns(db, ask_slurm=False)
+    listed = stored.list_campaigns(db, ask_schedulers=False)
     return json_reply([stored.summary_data(one, Share.of_best(one, db)) for one, _ in listed])
 
 

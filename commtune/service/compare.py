@@ -79,7 +79,7 @@ def show_comparison(db: str, prefix: str, _: Mapping[str, str], query: Sequence[
 
 def _choices(db: str) -> dict[str, dict[str, str]]:
     """Returns the options of the form: names by value, grouped by heading."""
-    campaigns = [one.name for one, _ in stored.list_campaigns(db, ask_slurm=False)]
+    campaigns = [one.name for one, _ in stored.list_campaigns(db, ask_schedulers=False)]
     systems = [one for one, _ in list_systems(db)] if campaigns else []
     return {
         "Campaigns": {f"campaign:{name}": name for name in campaigns},

@@ -64,7 +64,7 @@ class Page:
 
 def _overview(db: str, prefix: str, _: Mapping[str, str], query: Sequence[Any]) -> Reply:
     given.read_parameters((), query)
-    campaigns = [one for one, _ in stored.list_campaigns(db, ask_slurm=False)]
+    campaigns = [one for one, _ in stored.list_campaigns(db, ask_schedulers=False)]
     return render_page(
         "overview.html",
         prefix,

@@ -49,12 +49,12 @@ _Sources = Annotated[
 
 
 class Sourced(schema.Model):
-    """Facts, and where they are from."""
+    """Facts with their sources."""
 
     source: _Sources
-    """Names of entries in `sources` that say so."""
+    """Names of entries in `sources` for these facts."""
     note: str = ""
-    """What else to know."""
+    """Remarks."""
 
 
 class _Node(Sourced):
@@ -67,9 +67,9 @@ class _Node(Sourced):
     cores: Count
     """Cores of all processors together."""
     usable_cores: Count | None = None
-    """Cores that jobs get, where the site keeps some for itself."""
+    """Cores for jobs, if the site reserves some."""
     numa_nodes: Count | None = None
-    """NUMA nodes; left out where nobody says."""
+    """NUMA nodes; omitted if unknown."""
     memory: _MemorySize
     """Main memory."""
 
@@ -80,7 +80,7 @@ class _Gpus(Sourced):
     model: str
     """Name of the GPU."""
     vendor: Literal["amd", "nvidia", "intel"]
-    """Who makes it."""
+    """Its vendor."""
     count: Count
     """GPUs in a node."""
     memory: _MemorySize
@@ -90,17 +90,17 @@ class _Gpus(Sourced):
     host_link: _Bandwidth | None = None
     """Nominal bandwidth between one GPU and its processor, in one direction."""
     numa: list[_Index] = []
-    """NUMA node nearest to each GPU, by the GPU's index; empty where nobody says."""
+    """NUMA node nearest to each GPU, by the GPU's index; empty if unknown."""
 
 
 class GpuLink(Sourced):
     """Links between pairs of GPUs in a node, or from each GPU to a switch."""
 
     pairs: Literal["all", "switch"] | Annotated[list[tuple[_Index, _Index]], Field(min_length=1)]
-    """Pairs of GPU indices; `all`; or `switch`, where every GPU is joined to one that lets
-    everything through."""
+    """Pairs of GPU indices; `all`; or `switch`, if every GPU is connected to a non-blocking
+    switch."""
     links: Count
-    """Links side by side between the two GPUs of a pair, or of a GPU to the switch."""
+    """Parallel links between the GPUs of a pair, or from a GPU to the switch."""
     bandwidth: _Bandwidth
     """Nominal bandwidth of one link, in one direction."""
 
@@ -116,20 +116,20 @@ class _Nics(Sourced):
     """Nominal bandwidth of one port, in one direction."""
     sharing: Literal["packed", "round-robin"] | list[_Index] | None = None
     """Which port each GPU uses: neighbours share one (packed), in turn (round-robin), or the
-    number of each GPU's port; left out where nobody says."""
+    number of each GPU's port; omitted if unknown."""
     devices: list[schema.Text] = []
-    """Names of the ports in the operating system, in order; empty where nobody says."""
+    """Names of the ports in the operating system, in order; empty if unknown."""
 
 
 class _Network(Sourced):
-    """How nodes are joined."""
+    """The network between nodes."""
 
     fabric: str
-    """Kind of network: Slingshot 11, InfiniBand HDR."""
+    """Type of network: Slingshot 11, InfiniBand HDR."""
     topology: str
-    """Shape: dragonfly, dragonfly+, fat tree."""
+    """Topology: dragonfly, dragonfly+, fat tree."""
     groups: Count | None = None
-    """Groups of switches that hold GPU nodes."""
+    """Groups of switches with GPU nodes."""
 
 
 class Qos(Sourced):
@@ -151,15 +151,15 @@ class Partition(Sourced):
     longest: _Seconds | None = None
     """Longest time limit."""
     whole_nodes: schema.Truth | None = None
-    """Whether jobs get whole nodes without asking."""
+    """Whether jobs get whole nodes by default."""
     named: schema.Truth = True
-    """Whether jobs name it; where not, Slurm takes it from their constraint and qos."""
+    """Whether jobs name it; if not, Slurm derives it from their constraint and qos."""
     qos: dict[Name, Qos] = {}
     """Qualities of service of the partition."""
 
 
 class Slurm(Sourced):
-    """What a job must ask Slurm for."""
+    """Options of jobs with Slurm."""
 
     account: Literal["required", "optional"]
     """Whether a job without an account is refused."""
@@ -168,61 +168,61 @@ class Slurm(Sourced):
     partitions: Annotated[dict[Name, Partition], Field(min_length=1)]
     """Partitions with their limits."""
     qos: schema.Text = ""
-    """Quality of service to ask for; empty for the default."""
+    """Requested quality of service; empty for the default."""
     constraint: schema.Text = ""
-    """Node features to ask for."""
+    """Requested node features."""
     reservation: schema.Text = ""
-    """Reservation to run in."""
+    """Requested reservation."""
     gpus: Literal["gpus-per-node", "gres", "none"]
-    """How GPUs are asked for: --gpus-per-node=N, --gres=gpu:N, or not at all."""
+    """How GPUs are requested: --gpus-per-node=N, --gres=gpu:N, or not at all."""
     exclusive: schema.Truth
-    """Whether to ask for whole nodes."""
+    """Whether whole nodes are requested."""
     switches: Literal["", "switch", "group"] = ""
-    """What --switches counts: leaf switches, or whole groups of them; empty where nobody says."""
+    """What --switches counts: leaf switches, or whole groups of them; empty if unknown."""
     memory: schema.Text = ""
-    """Memory a node, as --mem takes it; 0 is all of it; empty leaves it to the site."""
+    """Memory per node, as for --mem; 0 is all of it; empty for the site's default."""
 
 
 class _OtherScheduler(Sourced):
-    """What runs jobs where Slurm doesn't. Campaigns use PBS; others are described only."""
+    """A scheduler other than Slurm. Campaigns support PBS only."""
 
     kind: Literal["pbs", "lsf", "flux"]
-    """Which one."""
+    """The scheduler."""
     queue: schema.Text = ""
     """The queue for jobs of campaigns."""
 
 
 class _Recognized(Sourced):
-    """By what a machine is known to be this system; one of the three is enough."""
+    """What identifies a machine as this system; one of the three is enough."""
 
     cluster: list[schema.Text] = []
-    """Names that Slurm gives the cluster (ClusterName)."""
+    """Slurm's names of the cluster (ClusterName)."""
     environment: dict[schema.VariableName, schema.Text] = {}
-    """Variables that the site sets for everybody, and their values."""
+    """Variables that the site sets for all users, with their values."""
     hosts: list[schema.Text] = []
-    """Names of its login or compute nodes; * stands for anything."""
+    """Host names of its login or compute nodes; * matches anything."""
 
 
 class _Library(Sourced):
-    """A communication library that users of the system are given."""
+    """A communication library that the system provides."""
 
     name: Name
-    """As search spaces call it: nccl, rccl, cray-mpich, openmpi."""
+    """Its name in search spaces: nccl, rccl, cray-mpich, openmpi."""
     version: schema.Text = ""
-    """Version, where a source names one."""
+    """Version; empty if no source names one."""
     network: str = ""
-    """What carries it between nodes: aws-ofi-nccl over cxi, InfiniBand verbs, UCX."""
+    """Its transport between nodes: aws-ofi-nccl over cxi, InfiniBand verbs, UCX."""
     spaces: list[Name] = []
-    """Shipped search spaces that are for it there: within a node, between nodes."""
+    """Shipped search spaces for it: within a node, between nodes."""
 
 
 class _Launcher(Sourced):
-    """What starts the ranks."""
+    """The launcher of ranks."""
 
     command: Literal["srun", "mpirun", "mpiexec", "ibrun", "jsrun"]
     """The program."""
     mpi: Literal["", "none", "pmi2", "pmix", "cray_shasta"] = ""
-    """What --mpi is given; empty leaves it to the site's default."""
+    """The value of --mpi; empty for the site's default."""
     options: list[schema.Text] = []
     """Further options, one word each."""
 
@@ -233,69 +233,69 @@ class PerRank(Sourced):
     variable: schema.VariableName
     """The environment variable."""
     value: schema.Text
-    """Its value; {local_rank} stands for the number of the rank within its node."""
+    """Its value; {local_rank} is replaced by the rank's number within its node."""
     library: str = ""
     """Only for runs of this library; empty for all."""
 
 
 class _Binding(Sourced):
-    """Which cores, GPU and NIC each rank of a node gets."""
+    """Binding of the ranks of a node to cores, GPUs and NICs."""
 
     ranks: Count
-    """Ranks a node for which `cpu` is meant: usually one a GPU."""
+    """Ranks per node to which `cpu` applies: usually one per GPU."""
     cpu: schema.Text
-    """What --cpu-bind is given for that many ranks a node."""
+    """The value of --cpu-bind for that many ranks per node."""
     per_rank: list[PerRank] = []
     """Variables that bind each rank to its GPU or NIC."""
 
 
 class _Guard(Sourced):
-    """A variable that the operators decide on."""
+    """A variable that only the site's operators may set."""
 
     why: str
-    """What goes wrong otherwise."""
+    """What happens otherwise."""
 
 
 class _Pinned(Sourced):
-    """A variable that has this value in every run, the default's too."""
+    """A variable with a fixed value in all runs, also of the default."""
 
     value: schema.Text
     """The value."""
     library: str = ""
     """Only for runs of this library; empty for all."""
     why: str
-    """What it is needed for."""
+    """Why it is needed."""
 
 
 class _ModuleLoad(Sourced):
-    """A module to load before anything runs."""
+    """An environment module that jobs load."""
 
     name: schema.Text
-    """As `module load` takes it."""
+    """Its name, as for `module load`."""
     library: str = ""
     """Only for runs of this library; empty for all."""
 
 
 class _Saying(Sourced):
-    """What some sources say where others disagree."""
+    """The statement of some sources in a conflict."""
 
     says: schema.Text
     """The statement."""
 
 
 class _Conflict(schema.Model):
-    """Something on which sources disagree."""
+    """A disagreement between sources."""
 
     about: str
-    """What they disagree on."""
+    """The subject."""
     sayings: Annotated[list[_Saying], Field(min_length=2)]
-    """What each says."""
+    """The statements."""
     used: str
-    """Which one this description follows, and why."""
+    """The statement that this description follows, and why."""
 
 
 class System(schema.Model):
-    """A description of a machine: what is known of it, and who says so."""
+    """A description of a machine: facts with their sources."""
 
     system: schema.VersionOne
     """Version of this format."""
@@ -304,17 +304,17 @@ class System(schema.Model):
     version: schema.Text = "1"
     """Version of the description itself; raise it when you change it."""
     summary: str
-    """One sentence on what it is."""
+    """One sentence."""
     checked: schema.Text
     """When the facts were last compared with their sources, year-month-day."""
     measured_here: schema.Truth = False
-    """Whether commtune has measured on this system; otherwise all is from reading."""
+    """Whether commtune has measured on this system; otherwise all facts are from documents."""
     retired: schema.Text = ""
-    """When it went out of service, as exactly as is known; empty while it serves."""
+    """When it went out of service, as precisely as is known; empty while in service."""
     recognized: _Recognized | None = None
-    """By what a machine is known to be this one."""
+    """What identifies a machine as this system."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
-    """Where facts are from: a name, and what and where it is, with its date or version."""
+    """Citations with date or version, by name."""
     node: _Node
     """The compute node."""
     gpus: _Gpus | None = None
@@ -326,28 +326,28 @@ class System(schema.Model):
     network: _Network
     """The network between nodes."""
     slurm: Slurm | None = None
-    """What jobs must ask for, where Slurm runs them."""
+    """Options of jobs, if Slurm runs them."""
     scheduler: _OtherScheduler | None = None
-    """What runs jobs elsewhere."""
+    """The scheduler, if it isn't Slurm."""
     launcher: _Launcher
-    """What starts the ranks."""
+    """The launcher of ranks."""
     libraries: list[_Library] = []
     """Communication libraries of the system."""
     binding: _Binding | None = None
-    """Cores, GPU and NIC of each rank."""
+    """Binding of ranks to cores, GPUs and NICs."""
     guard: dict[schema.VariableName, _Guard] = {}
     """Variables that a configuration may set only to values that its campaign opts in to."""
     pinned: dict[schema.VariableName, _Pinned] = {}
-    """Variables with one value in every run."""
+    """Variables with a fixed value in all runs."""
     modules: list[_ModuleLoad] = []
     """Modules to load."""
     conflicts: list[_Conflict] = []
-    """Where sources disagree."""
+    """Disagreements between sources."""
     unknown: list[str] = []
-    """What no source says, and somebody on the system should find out."""
+    """What no source says, to be found out on the system."""
 
     @property
     def jobs(self) -> Slurm:
-        """The options for Slurm; campaigns on systems without it are refused before."""
+        """The options for Slurm; the system must have it."""
         assert self.slurm is not None, f"{self.name} has no Slurm"
         return self.slurm

@@ -32,16 +32,16 @@ def allocation_script(
         UserError: there is no file, or it has no section for Slurm or PBS.
     """
     file = file or spec.file
-    if file is None or spec.slurm is None:
+    if file is None or spec.job_request is None:
         raise UserError("an allocation needs a campaign file", hint="see 'commtune init'")
     whole_s = spec.plan.budget.whole_s
     return AllocationScript(
         campaign=spec.plan.name,
         system=spec.system,
-        job_request=request_with_aggressor(spec.slurm, spec.plan.aggressor),
+        job_request=request_with_aggressor(spec.job_request, spec.plan.aggressor),
         command=(sys.executable, "-m", "commtune.cli", "tune", str(file.resolve())),
         folder=folder / "jobs",
-        time_s=spec.slurm.time_s or min(_LONGEST_S, _ROOM * whole_s + _ROOM_S),
+        time_s=spec.job_request.time_s or min(_LONGEST_S, _ROOM * whole_s + _ROOM_S),
         database=database,
         environment=hand_over(
             guards_here(spec.protected_variables), spec.versions, folder / COPIES

@@ -35,7 +35,7 @@ from commtune.systems.nominal.fabric import fabric_of
 from commtune.systems.nominal.operations import FABRIC
 from commtune.wiring.gpu_toolchains import stack_of
 from commtune.wiring.job_handover import CUT_TO, guards_here
-from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.user_folders import Folders
 
 #: Usual names of libraries below MPI that differ from the catalogue's.
@@ -123,7 +123,7 @@ def _digest(value: str) -> str:
     return f"sha256:{hashlib.sha256(value.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
 
-def slurm_record(on: SlurmCampaign) -> CampaignRecord:
+def scheduler_campaign_record(on: SchedulerCampaign) -> CampaignRecord:
     """Returns the record of a campaign on a cluster, whichever machine of it this is."""
     spec, mpi, plan, cluster = on.spec, on.mpi, on.spec.plan, on.what()
     machine = {**cluster, "nodes": plan.workload.nodes}
@@ -238,9 +238,9 @@ def _settings(plan: Plan, spec: CampaignSpec) -> dict[str, Any]:
 
 
 def _jobs_settings(spec: CampaignSpec, file: str | None) -> dict[str, Any]:
-    if spec.slurm is None:
+    if (request := spec.job_request) is None:
         return {}
-    return {str(spec.slurm.scheduler): {"exclude": list(spec.slurm.exclude), "file": file}}
+    return {str(request.scheduler): {"exclude": list(request.exclude), "file": file}}
 
 
 def _of_shape(workload: Workload) -> dict[str, Any]:

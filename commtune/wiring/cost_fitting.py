@@ -66,7 +66,7 @@ def fit_to_cost(
         return _as_begun(spec, begun, lacks_sizes=lacks_sizes)
     every = default_range(Backend(workload.backend)) if lacks_sizes else workload.sizes
     whole = _with_sizes(spec, every)
-    if spec.slurm is not None:
+    if spec.job_request is not None:
         return whole if Backend(workload.backend).uses_gpu else spec
     try:
         with _runs_of_the_default(whole, mpi) as measure:

@@ -166,7 +166,7 @@ def _found(spec: CampaignSpec, mpi: MpiInstallation) -> _Answer:
     told = given_versions(os.environ)
     if told is not None:
         return _Answer(told, given=True)
-    if spec.slurm is None:
+    if spec.job_request is None:
         plan = spec.plan
         return _of_a_run(mpi, plan.workload, plan.space.pinned, spec.protected_variables)
     if spec.plan.workload.backend == Backend.XCCL:

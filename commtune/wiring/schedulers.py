@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -46,7 +46,7 @@ def scheduler_of(
         timeout_s: seconds that a call may take.
     """
     if kind is JobScheduler.PBS:
-        return PbsScheduler(clean_environment(os.environ), timeout_s=timeout_s)
+        return PbsScheduler(timeout_s=timeout_s)
     return SlurmScheduler(
         clean_environment(os.environ), keeps_accounts=keeps_accounts, timeout_s=timeout_s
     )
@@ -91,9 +91,7 @@ def allocation_here(kind: JobScheduler) -> Allocation | None:
         return find_allocation(os.environ, time.time)
     if KEY_VARIABLE not in os.environ:
         return None
-    return PbsScheduler(clean_environment(os.environ)).find_allocation(
-        os.environ.get("PBS_JOBID", "")
-    )
+    return PbsScheduler().find_allocation(os.environ.get("PBS_JOBID", ""))
 
 
 def topology_here(kind: JobScheduler, allocation: Allocation, known: Topology) -> Topology:
@@ -101,7 +99,7 @@ def topology_here(kind: JobScheduler, allocation: Allocation, known: Topology) -
     return topology_of(allocation, known) if kind is JobScheduler.SLURM else known
 
 
-def describe_site(kind: JobScheduler, environment: Mapping[str, str], folder: Path) -> Site:
+def describe_site(kind: JobScheduler, folder: Path) -> Site:
     """Describes the site by its scheduler.
 
     Args:
@@ -112,9 +110,9 @@ def describe_site(kind: JobScheduler, environment: Mapping[str, str], folder: Pa
         SchedulerFault: it gives no answer.
     """
     if kind is JobScheduler.SLURM:
-        return describe_slurm(environment, folder)
+        return describe_slurm(clean_environment(os.environ), folder)
     try:
-        return PbsScheduler(environment).describe_site()
+        return PbsScheduler().describe_site()
     except MissingComponent as error:
         raise MissingComponent(
             "the campaign file asks for PBS, and there is no PBS here (no qstat)",

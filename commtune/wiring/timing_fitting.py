@@ -29,7 +29,7 @@ _MOST_OF_SEARCH = 0.25
 
 def lacks_timing(spec: CampaignSpec) -> bool:
     """Whether a campaign on this machine names no way of timing, and has a choice."""
-    if spec.timing_named or spec.slurm is not None or spec.plan.workload.own is not None:
+    if spec.timing_named or spec.job_request is not None or spec.plan.workload.own is not None:
         return False
     try:
         check_timing(_ways(spec.plan.timing, 1)[-1], spec.plan.workload, is_counted=True)

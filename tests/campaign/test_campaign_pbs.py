@@ -9,10 +9,10 @@ import pytest
 
 from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.errors import CampaignError
+from commtune.job_scripts.job_request import job_for
+from commtune.job_scripts.launch_command import launch_words
+from commtune.job_scripts.rendering import Step, render_allocation, render_block
 from commtune.model import JobScheduler
-from commtune.slurm_templates.job_request import job_for
-from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.rendering import Step, render_allocation, render_block
 
 CAMPAIGN = """\
 campaign: 1
@@ -25,10 +25,14 @@ workload: {nodes: 2, ranks: 8}
 
 def _script(text: str, folder: Path) -> str:
     spec = parse_campaign(CAMPAIGN + text, folder)
-    assert spec.slurm is not None
-    assert spec.slurm.scheduler is JobScheduler.PBS
-    job = job_for(spec.system, spec.slurm, name="commtune-night", time_s=90.2, output="/o/job.out")
-    words = launch_words(spec.system, spec.slurm, ("program",), {"mpich"}, "/mpi/bin/mpiexec")
+    assert spec.job_request is not None
+    assert spec.job_request.scheduler is JobScheduler.PBS
+    job = job_for(
+        spec.system, spec.job_request, name="commtune-night", time_s=90.2, output="/o/job.out"
+    )
+    words = launch_words(
+        spec.system, spec.job_request, ("program",), {"mpich"}, "/mpi/bin/mpiexec"
+    )
     step = Step(words, f"{folder}/0.out", f"{folder}/0.exit", {"A": "b c"}, time_limit_s=60)
     return render_block(job, (step,), folder)
 
@@ -77,8 +81,8 @@ def test_an_allocations_script_warns_its_controller_since_pbs_does_not(
 ) -> None:
     text = f"pbs: {{time: 33s, before: sleep {before_s}}}\n"
     spec = parse_campaign(CAMPAIGN + text, tmp_path)
-    assert spec.slurm is not None and spec.slurm.time_s == 33
-    job = job_for(None, spec.slurm, name="x", time_s=33, output="/o/job.out", warn_s=30)
+    assert spec.job_request is not None and spec.job_request.time_s == 33
+    job = job_for(None, spec.job_request, name="x", time_s=33, output="/o/job.out", warn_s=30)
     controller = ("bash", "-c", "trap 'exit 7' USR1; while :; do sleep 0.1; done")
     script = render_allocation(job, controller)
     assert "#SBATCH" not in script and "SLURM" not in script
@@ -125,9 +129,9 @@ def test_what_is_refused(tmp_path: Path, text: str, said: str) -> None:
 
 def test_a_variable_of_pbs_cannot_be_set(tmp_path: Path) -> None:
     spec = parse_campaign(CAMPAIGN + "pbs: {}\n", tmp_path)
-    assert spec.slurm is not None
+    assert spec.job_request is not None
     job = job_for(
-        None, spec.slurm, name="a", time_s=60, output="o", environment={"PBS_NODEFILE": "x"}
+        None, spec.job_request, name="a", time_s=60, output="o", environment={"PBS_NODEFILE": "x"}
     )
     with pytest.raises(Exception, match="belongs to PBS"):
         render_block(job, (), tmp_path)

@@ -8,10 +8,10 @@ import pytest
 
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
+from commtune.job_scripts.job_request import JobRequest
+from commtune.job_scripts.launch_command import launch_words
+from commtune.job_scripts.quoting import ShellCode
 from commtune.model import Aggressor, AggressorPattern
-from commtune.slurm_templates.job_request import JobRequest
-from commtune.slurm_templates.launch_command import launch_words
-from commtune.slurm_templates.quoting import ShellCode
 from commtune.systems.loading import load_system
 from commtune.wiring.allocations import allocation_script
 
@@ -33,7 +33,7 @@ def refused(folder: Path, text: str, head: str = HEAD) -> tuple[str, str]:
 
 def test_a_campaign_without_the_key_stays_on_this_machine() -> None:
     spec = read("workload: {ranks: 2}\n")
-    assert (spec.slurm, spec.system, spec.plan.aggressor) == (None, None, None)
+    assert (spec.job_request, spec.system, spec.plan.aggressor) == (None, None, None)
     assert spec.plan.workload.nodes == 1
     assert spec.plan.budget.node_hours is None
 
@@ -41,20 +41,26 @@ def test_a_campaign_without_the_key_stays_on_this_machine() -> None:
 def test_controller_and_ranks_run_in_the_uenv_that_is_asked_for(tmp_path: Path) -> None:
     asked = "slurm: {uenv: 'prgenv-gnu/25.6:v2', view: default}\n"
     spec = read(f"workload: {{ranks: 2}}\n{asked}")
-    assert spec.slurm is not None
+    assert spec.job_request is not None
     script = allocation_script(spec, tmp_path, "sqlite:///x", tmp_path / "n.yaml").render("k")
     (started,) = [line for line in script.splitlines() if "exec -- " in line]
     assert "'uenv' run --view=default prgenv-gnu/25.6:v2 -- " in started
     assert {"--uenv=prgenv-gnu/25.6:v2", "--view=default"} <= {
-        *launch_words(None, spec.slurm, ("bench",))
+        *launch_words(None, spec.job_request, ("bench",))
     }
     # Results in other environments don't compare; the question of other campaigns stays.
     without = JobRequest(nodes=1, ranks_per_node=2).question()
-    assert spec.slurm.question() == {**without, "uenv": "prgenv-gnu/25.6:v2", "view": "default"}
+    assert spec.job_request.question() == {
+        **without,
+        "uenv": "prgenv-gnu/25.6:v2",
+        "view": "default",
+    }
 
 
 def test_an_empty_wish_is_one() -> None:
-    assert read("slurm: {}\nworkload: {ranks: 4}\n").slurm == JobRequest(nodes=1, ranks_per_node=4)
+    assert read("slurm: {}\nworkload: {ranks: 4}\n").job_request == JobRequest(
+        nodes=1, ranks_per_node=4
+    )
 
 
 def test_every_key_has_its_field(tmp_path: Path) -> None:
@@ -92,7 +98,7 @@ slurm:
   time: 8h
   poll: 10s
 """
-    wish = read(text, tmp_path).slurm
+    wish = read(text, tmp_path).job_request
     assert wish == JobRequest(
         account="project_1",
         partition="gpu",
@@ -135,7 +141,7 @@ def test_a_system_is_a_name_or_a_file_beside_the_campaign(tmp_path: Path) -> Non
     assert spec.system and spec.system.name == "ours"
     spec = read("system: leonardo\nslurm: {account: a}\n")
     assert spec.system == load_system("leonardo")
-    assert spec.slurm == JobRequest(account="a", ranks_per_node=2)
+    assert spec.job_request == JobRequest(account="a", ranks_per_node=2)
 
 
 def test_a_system_without_slurm_is_refused(tmp_path: Path) -> None:

@@ -230,12 +230,14 @@ def test_jobs_can_be_started_for_the_alternative_protocol() -> None:
         "  - {FI_CXI_RDZV_PROTO: alt_read, FI_CXI_RDZV_THRESHOLD: 0, FI_CXI_RDZV_EAGER_SIZE: 0}\n"
     )
     spec = parse_campaign(text, Path())
-    assert spec.slurm is not None
-    assert spec.slurm.question()["network"] == "disable_rdzv_get"
+    assert spec.job_request is not None
+    assert spec.job_request.question()["network"] == "disable_rdzv_get"
     assert not any("disable_rdzv_get" in remark for remark in spec.remarks)
     without = parse_campaign(text.replace(", network: disable_rdzv_get", ""), Path())
-    assert without.slurm is not None
-    assert "network" not in without.slurm.question()  # as it was stored before there was the key
+    assert without.job_request is not None
+    assert (
+        "network" not in without.job_request.question()
+    )  # as it was stored before there was the key
     assert any("disable_rdzv_get" in remark for remark in without.remarks)
 
 

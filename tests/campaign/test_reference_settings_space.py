@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from commtune.campaign.jobs import pin_by_system
 from commtune.campaign.loading import CampaignSpec, parse_campaign
 from commtune.campaign.reference_settings import CampaignSets, TriedFirst, _fit_set
-from commtune.campaign.slurm import pin_by_system
 from commtune.documents.yaml_document import Document
 from commtune.errors import SpaceError
 from commtune.model import Configuration

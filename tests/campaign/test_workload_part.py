@@ -51,7 +51,7 @@ def test_a_stream_says_its_window_and_a_command_has_none() -> None:
         ),
         (
             "workload: {backend: xccl, ranks: 4, emulate_nodes: 2}\nslurm: {}",
-            "without Slurm",
+            "without a scheduler",
             "remove it",
         ),
         ("workload: {backend: xccl, emulate_nodes: 1}", "1 is out of range", "from 2"),

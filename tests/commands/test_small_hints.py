@@ -9,6 +9,7 @@ import pytest
 
 from commtune.app.measure.benchmarking import list_settings_remarks
 from commtune.app.measure.comparison import _read_operand
+from commtune.app.measure.recording import record_campaign
 from commtune.app.profiles.reporting import _places
 from commtune.app.profiles.use import write_text
 from commtune.app.progress import LineReporter
@@ -42,6 +43,16 @@ def test_an_operation_is_not_named_as_its_own_guard() -> None:
     with pytest.raises(CampaignError) as raised:
         parse_campaign(text, Path())
     assert raised.value.hint == "name other operations, such as broadcast and allreduce"
+
+
+@pytest.mark.parametrize(("key", "scheduler"), [("slurm", "Slurm"), ("pbs", "PBS")])
+def test_a_recording_names_the_scheduler_that_it_can_not_use(
+    tmp_path: Path, key: str, scheduler: str
+) -> None:
+    spec = parse_campaign(f"campaign: 1\nname: x\nspace: mpich-host\n{key}: {{}}\n", tmp_path)
+    with pytest.raises(UserError, match=f"asks for {scheduler}, but") as raised:
+        record_campaign(spec, tmp_path / "x.jsonl.gz", LineReporter(print), limit_s=60.0)
+    assert raised.value.hint == f"remove '{key}:' and 'system:' to record on this machine"
 
 
 def test_a_file_that_is_called_nearly_so_is_named(tmp_path: Path) -> None:

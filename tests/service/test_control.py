@@ -19,7 +19,7 @@ from service_client import BEARER, CONTROL, TOKEN, Client, served_at
 from waiting import PATIENCE_S
 
 import commtune as ct
-from commtune.commands.campaigns.slurm import cancel_command
+from commtune.commands.campaigns.jobs import cancel_command
 from commtune.db.connection.engine import open_database
 from commtune.db.lock_owner import LockOwner, start_of
 from commtune.db.storage.store import Store

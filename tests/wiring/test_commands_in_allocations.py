@@ -13,7 +13,7 @@ from commtune.cluster.placement import Topology
 from commtune.cluster.scheduler import Allocation, Site
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import DEFAULT, MpiFlavour, MpiInstallation, RunRequest
-from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 
 
 def _tool(folder: Path) -> Path:
@@ -39,10 +39,10 @@ def test_it_is_the_one_that_the_shell_finds(
         "benchmark: {command: [the-tool], output: json-line}\n"
     )
     spec = parse_campaign(text, tmp_path)
-    assert spec.slurm is not None
-    on = SlurmCampaign(
+    assert spec.job_request is not None
+    on = SchedulerCampaign(
         spec=spec,
-        request=spec.slurm,
+        request=spec.job_request,
         mpi=mpi,
         program=CommandProgram(("the-tool",), "json-line", tmp_path),
         site=Site("here", "22.05", Topology({}), keeps_accounts=False),

@@ -38,7 +38,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
         check_campaign_name(name)  # an invalid name could be a path to any folder
         if not is_folder(folder):
             raise
-        from commtune.wiring.slurm_submission import cancel_by_folder
+        from commtune.wiring.job_submission import cancel_by_folder
 
         return cancel_by_folder(folder, fault)
     if stored.site:
@@ -52,7 +52,7 @@ def cancel_campaign(name: str, db: str | None) -> Cancelled:
             raise _of_another_user(f"{name}, with its files in {stored.folder},", name)
     # Imported here, because only campaigns with jobs need SQLAlchemy.
     from commtune.db.connection.opening import opened_database, readable_database
-    from commtune.wiring.slurm_submission import cancel_campaign as cancel_jobs
+    from commtune.wiring.job_submission import cancel_campaign as cancel_jobs
 
     cancel = partial(cancel_jobs, stored.id, kind, folder)
     try:

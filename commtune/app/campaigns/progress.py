@@ -69,7 +69,7 @@ def read_progress(name: str, db: str | None = None) -> CampaignProgress:
 
 def _read_progress(name: str, url: str) -> CampaignProgress:
     number = describe_campaign(url, name).id
-    listed = list_campaigns(url, ask_slurm=False, campaign_id=number)
+    listed = list_campaigns(url, ask_schedulers=False, campaign_id=number)
     if not listed:  # the campaign is damaged, which was reported
         raise DamagedRows(f"campaign {name}")
     ((summary, _),) = listed

@@ -42,7 +42,7 @@ _NO_REASON = ("", "None", "(null)")
 
 
 def list_campaigns(
-    db: str | None = None, *, ask_slurm: bool = True, campaign_id: int | None = None
+    db: str | None = None, *, ask_schedulers: bool = True, campaign_id: int | None = None
 ) -> list[tuple[CampaignSummary, bool]]:
     """Returns all campaigns, with their jobs as the scheduler describes them now.
 
@@ -50,7 +50,7 @@ def list_campaigns(
     watches them.
 
     Args:
-        ask_slurm: whether to ask schedulers; otherwise, jobs are as stored.
+        ask_schedulers: whether to ask schedulers; otherwise, jobs are as stored.
         campaign_id: only this campaign.
     """
     try:
@@ -58,11 +58,11 @@ def list_campaigns(
     except NoAnswer:  # no database yet
         return []
     now: dict[str, JobRecord] = {}
-    for kind in JobScheduler if ask_slurm else ():
+    for kind in JobScheduler if ask_schedulers else ():
         mine = [one for one in stored if scheduler_of(one) is kind]
         asked = [job for one in mine for job in one.jobs if _is_asked_about(one, job)]
         if asked:
-            from commtune.wiring.slurm_submission import jobs_now  # slow to import
+            from commtune.wiring.job_submission import jobs_now  # slow to import
 
             now |= jobs_now(kind, asked)
     described = [

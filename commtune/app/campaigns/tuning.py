@@ -30,15 +30,15 @@ from commtune.tuner.campaign import CampaignResult as CampaignResult
 from commtune.tuner.execution.runner import Runner
 from commtune.tuner.ports import Reporter
 from commtune.tuner.search.strategies import check_strategy
-from commtune.wiring import slurm_submission
+from commtune.wiring import job_submission
 from commtune.wiring.allocations import allocation_script
 from commtune.wiring.benchmark_setup import command_by_hand, find_named_mpi, prepare_benchmark
 from commtune.wiring.campaign_control import controlled_campaign
-from commtune.wiring.campaign_records import record_of, replayed_record, slurm_record
+from commtune.wiring.campaign_records import record_of, replayed_record, scheduler_campaign_record
 from commtune.wiring.cost_fitting import fit_to_cost
+from commtune.wiring.job_submission import prepare_scheduler_campaign
 from commtune.wiring.library_versions import begun_with
-from commtune.wiring.slurm_campaign import SlurmCampaign
-from commtune.wiring.slurm_submission import prepare_slurm_campaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.space_fitting import cut_to_versions, fit_campaign
 from commtune.wiring.user_folders import Folders
 
@@ -99,8 +99,8 @@ def tune_campaign(
         CampaignLocked: another controller works on it.
     """
     plan = spec.plan
-    if spec.slurm is not None:
-        return _tune_on_slurm(spec, mpi, opened, reporter, take_over=take_over)
+    if spec.job_request is not None:
+        return _tune_on_scheduler(spec, mpi, opened, reporter, take_over=take_over)
     folder = Folders.of_user().runs(plan.name)
     space, protected = plan.space, spec.protected_variables
     benchmark = prepare_benchmark(
@@ -121,7 +121,7 @@ def tune_campaign(
         return Campaign(plan, runner, reporter).run()
 
 
-def _tune_on_slurm(
+def _tune_on_scheduler(
     spec: CampaignSpec,
     mpi: MpiInstallation,
     opened: Database,
@@ -130,8 +130,8 @@ def _tune_on_slurm(
     take_over: bool,
 ) -> CampaignResult:
     """Runs or resumes a campaign on a scheduler: in an allocation by steps, otherwise by jobs."""
-    plan, on = spec.plan, prepare_slurm_campaign(spec, mpi, reporter.say)
-    record = slurm_record(on)
+    plan, on = spec.plan, prepare_scheduler_campaign(spec, mpi, reporter.say)
+    record = scheduler_campaign_record(on)
     if on.key:
         _check_stored(plan.name, opened)
     take_over = take_over or on.follows_allocation
@@ -151,7 +151,7 @@ def _tune_on_slurm(
             return Campaign(plan, runner, reporter).run()
         finish = partial(store.finish_campaign, number)
         with (
-            slurm_submission.in_allocation(
+            job_submission.in_allocation(
                 on, book, opened.whole_url, finish, at_last.callback
             ) as steps,
             closing(steps),
@@ -177,7 +177,7 @@ def _check_stored(campaign: str, opened: Database) -> None:
         ) from error
 
 
-def _whereabouts(on: SlurmCampaign) -> str:
+def _whereabouts(on: SchedulerCampaign) -> str:
     """Describes where the runs of a campaign on a scheduler take place."""
     if on.allocation is None:
         return (
@@ -188,9 +188,9 @@ def _whereabouts(on: SlurmCampaign) -> str:
     return f"on cluster {on.site.name}: runs are steps of job {job}, on {named}"
 
 
-def prepare_on_slurm(
+def prepare_submission(
     spec: CampaignSpec, db: str | None, reporter: Reporter, *, is_example: bool = False
-) -> SlurmCampaign:
+) -> SchedulerCampaign:
     """Prepares a campaign on a scheduler, and builds its benchmark if needed.
 
     Raises:
@@ -199,7 +199,7 @@ def prepare_on_slurm(
     spec, mpi = prepare_campaign(spec, database_url(db))
     for remark in spec.remarks:
         reporter.say(remark)
-    return prepare_slurm_campaign(spec, mpi, reporter.say, is_example=is_example)
+    return prepare_scheduler_campaign(spec, mpi, reporter.say, is_example=is_example)
 
 
 def example_allocation(spec: CampaignSpec, file: Path) -> str:
@@ -212,7 +212,7 @@ def example_allocation(spec: CampaignSpec, file: Path) -> str:
     return allocation_script(spec, folder, database_url(None), file).render("0" * 16)
 
 
-def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
+def submit_campaign(on: SchedulerCampaign, db: str | None) -> tuple[str, Path]:
     """Submits a job in which the campaign runs; further jobs follow until it is finished.
 
     Returns the job's number, and the file with its output.
@@ -223,11 +223,11 @@ def submit_campaign(on: SlurmCampaign, db: str | None) -> tuple[str, Path]:
     """
     _refuse_useless(on, db)
     with opened_database(db) as opened:
-        job = slurm_submission.submit_campaign(on, opened)
+        job = job_submission.submit_campaign(on, opened)
     return job.number, Path(job.folder) / "job.out"
 
 
-def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
+def _refuse_useless(on: SchedulerCampaign, db: str | None) -> None:
     """Refuses a job that would measure nothing, but could wait in the queue for hours."""
     time_s = on.request.time_s
     if time_s is not None and time_s < _SHORTEST_S:
@@ -239,7 +239,7 @@ def _refuse_useless(on: SlurmCampaign, db: str | None) -> None:
         stored = describe_campaign(database_url(db), on.spec.plan.name)
     except (UnknownName, NoAnswer):
         return
-    record = slurm_record(on)
+    record = scheduler_campaign_record(on)
     is_same = not list_differences(stored.settings, to_json_value(record.settings))
     if stored.finished is not None and is_same:
         raise UserError(

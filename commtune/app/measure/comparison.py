@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from commtune.app.measure.benchmarking import list_settings_remarks
-from commtune.app.measure.remeasuring import rebuild_on_slurm
+from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.patterns import choose_group_size
 from commtune.campaign.workload import (
     DEFAULT_SIZES,
@@ -26,7 +26,15 @@ from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError
 from commtune.errors import EnvironmentFault, InvalidKey, UserError
 from commtune.formatting import format_ranks
-from commtune.model import Backend, Configuration, MpiInstallation, Operation, Timing, Workload
+from commtune.model import (
+    Backend,
+    Configuration,
+    JobScheduler,
+    MpiInstallation,
+    Operation,
+    Timing,
+    Workload,
+)
 from commtune.private_files import make_private_folder
 from commtune.systems import reference_settings
 from commtune.tuner.ports import Benchmark, Reporter
@@ -36,7 +44,7 @@ from commtune.tuner.verification.pairwise import PairwiseComparison
 from commtune.tuner.verification.pairwise import PairwiseResult as PairwiseResult
 from commtune.wiring import benchmark_setup, space_fitting
 from commtune.wiring.gpu_toolchains import libraries_of
-from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wording import format_outcomes
 
 _FILE = "name a file with a NAME=VALUE on each line"
@@ -113,7 +121,7 @@ class _Task:
     workload: Workload
     timing: Timing
     mpi: MpiInstallation
-    on: SlurmCampaign | None
+    on: SchedulerCampaign | None
 
 
 def compare_configurations(
@@ -143,7 +151,7 @@ def compare_configurations(
     """
     operands = {Arm.A: _read_operand(a, db), Arm.B: _read_operand(b, db)}
     stored = next((one.stored for one in operands.values() if one.stored), None)
-    on = rebuild_on_slurm(stored, mpi, reporter.say) if stored else None
+    on = rebuild_scheduler_campaign(stored, mpi, reporter.say) if stored else None
     named = mpi or (stored.settings.get("mpi") if stored else None) or "auto"
     workload = _merge_workload(changes or WorkloadChanges(), stored)
     task = _Task(
@@ -321,18 +329,21 @@ def _refuse_outside(task: _Task, command: list[str]) -> None:
     if task.workload.ranks != ranks:
         raise InvalidKey(
             "ranks",
-            f"{task.workload.ranks}, and the campaign on Slurm is about "
+            f"{task.workload.ranks}, and the campaign on {request.scheduler.label} is about "
             f"{format_ranks(ranks, request.nodes)}",
             "leave it out",
         )
     if task.on.allocation is None:
+        scheduler = request.scheduler
         asked = [f"--nodes={request.nodes}", f"--ntasks-per-node={request.ranks_per_node}"]
         asked += [f"--account={request.account}"] if request.account else []
         asked += [f"--partition={request.partition}"] if request.partition else []
         raise UserError(
-            "the profile was measured on Slurm, and this is not an allocation: all ranks would "
-            "start on this node",
-            hint=f"compare inside one: {shlex.join(['salloc', *asked, *command])}",
+            f"the profile was measured on {scheduler.label}, and this is not an allocation: all "
+            "ranks would start on this node",
+            hint=f"compare inside one: {shlex.join(['salloc', *asked, *command])}"
+            if scheduler is JobScheduler.SLURM
+            else "'commtune verify' measures it again, by jobs",
         )
 
 

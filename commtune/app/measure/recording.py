@@ -56,10 +56,11 @@ def record_campaign(
         EnvironmentFault: the default fails, or a file can't be written.
     """
     _check_target(file, runs)
-    if spec.slurm is not None:
+    if request := spec.job_request:
         raise UserError(
-            f"{spec.file} asks for Slurm, but recordings work on one machine only so far",
-            hint="remove 'slurm:' and 'system:' to record on this machine",
+            f"{spec.file} asks for {request.scheduler.label}, but recordings work on one machine "
+            "only so far",
+            hint=f"remove '{request.scheduler}:' and 'system:' to record on this machine",
         )
     mpi = find_named_mpi(spec.mpi, spec.plan.workload)
     spec = fit_campaign(spec, mpi)

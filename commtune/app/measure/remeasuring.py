@@ -12,14 +12,14 @@ from commtune.db.records import LIBRARIES, CampaignDescription
 from commtune.errors import UserError
 from commtune.model import JobScheduler, MpiInstallation
 from commtune.paths import is_file
-from commtune.wiring import benchmark_setup, slurm_submission, space_fitting
+from commtune.wiring import benchmark_setup, job_submission, space_fitting
 from commtune.wiring.job_handover import CUT_TO
-from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 
 
-def rebuild_on_slurm(
+def rebuild_scheduler_campaign(
     stored: CampaignDescription, mpi: str | None, say: Callable[[str], None]
-) -> SlurmCampaign | None:
+) -> SchedulerCampaign | None:
     """Rebuilds a stored campaign on a scheduler from its current file; ``None`` for others.
 
     It has no limit on node-hours, because further measurements have a time limit of their own.
@@ -42,7 +42,7 @@ def rebuild_on_slurm(
             hint="put it back there",
         )
     spec = load_campaign(file)
-    if spec.slurm is None or spec.plan.name != stored.name:
+    if spec.job_request is None or spec.plan.name != stored.name:
         raise UserError(
             f"{file} is no longer the file of campaign {stored.name} on {kind.label}",
             hint=f"give it back 'name: {stored.name}', and what it asked of {kind.label}",
@@ -50,7 +50,7 @@ def rebuild_on_slurm(
     found = benchmark_setup.find_named_mpi(mpi or spec.mpi, spec.plan.workload)
     spec = _cut_again(spec, found, stored)
     spec = spec.with_plan(budget=replace(spec.plan.budget, node_hours=None))
-    return slurm_submission.prepare_slurm_campaign(spec, found, say, again=True)
+    return job_submission.prepare_scheduler_campaign(spec, found, say, again=True)
 
 
 def _cut_again(

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from commtune.app.measure.past_verifications import PastVerification, read_verifications
-from commtune.app.measure.remeasuring import rebuild_on_slurm
+from commtune.app.measure.remeasuring import rebuild_scheduler_campaign
 from commtune.campaign.plan import Plan
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.db.codec import list_differences
@@ -40,7 +40,7 @@ from commtune.tuner.verification.claims import SizeVerification as SizeVerificat
 from commtune.tuner.verification.phase import Verification as Verification
 from commtune.tuner.verification.phase import VerifyPhase
 from commtune.wiring import benchmark_setup, campaign_control, campaign_records, library_versions
-from commtune.wiring.slurm_campaign import SlurmCampaign
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.user_folders import Folders
 
 
@@ -88,7 +88,7 @@ class _Task:
     mpi: MpiInstallation
     record: CampaignRecord
     changes: tuple[str, ...]
-    on: SlurmCampaign | None = None
+    on: SchedulerCampaign | None = None
 
 
 def verify_profile(
@@ -158,12 +158,12 @@ def _plan_task(
     plan = _plan_of(stored)
     plan = measure_profile_sizes(plan, answer.profile)
     claim = Claim.of_profile(answer.profile, plan.workload.sizes)
-    on = rebuild_on_slurm(stored, mpi_named, reporter.say)
+    on = rebuild_scheduler_campaign(stored, mpi_named, reporter.say)
     named = mpi_named or stored.settings.get("mpi") or "auto"
     mpi = on.mpi if on else benchmark_setup.find_named_mpi(named, plan.workload)
     _refuse_another_library(stored, mpi)
     if on:
-        record = campaign_records.slurm_record(on)
+        record = campaign_records.scheduler_campaign_record(on)
     else:
         record = campaign_records.record_of_today(
             stored, mpi, library_versions.versions_again(stored, mpi)
@@ -207,7 +207,7 @@ def measure_profile_sizes(plan: Plan, profile: Profile) -> Plan:
     return replace(plan, workload=replace(plan.workload, sizes=sizes))
 
 
-def _renamed(on: SlurmCampaign, record: CampaignRecord) -> SlurmCampaign:
+def _renamed(on: SchedulerCampaign, record: CampaignRecord) -> SchedulerCampaign:
     """Returns the campaign with the name of its jobs and folder changed to that of a record."""
     return replace(on, spec=on.spec.with_plan(name=record.name), folder=Path(record.folder).parent)
 

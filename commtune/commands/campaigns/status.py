@@ -33,7 +33,7 @@ def status_command(
         typer.Option(help="summary since then: yesterday, today, 12h, 2d, 2026-11-22T18:00"),
     ] = None,
 ) -> None:
-    """List campaigns: state, trials, runs, best confirmed speedup, Slurm jobs.
+    """List campaigns: state, trials, runs, best confirmed speedup, jobs.
 
     Exit codes with --since: 0 fine, 4 nothing ran, 20 a campaign needs somebody.
     """
@@ -75,7 +75,7 @@ def _jobs(campaign: CampaignSummary, *, is_old: bool, no_accounts: str) -> str:
     """What a scheduler does for a campaign, and did; empty where it has nothing to do with it.
 
     Args:
-        is_old: jobs may be over by now: Slurm doesn't answer, and nobody else would know.
+        is_old: jobs may be over by now, as the scheduler doesn't answer.
         no_accounts: why slurmdbd gives no answer.
     """
     if not campaign.jobs and not campaign.node_hours and not campaign.aggressor:

@@ -108,7 +108,7 @@ def _tune(
     ):
         if grid is not None:
             tell.say(_REPLAYED.format(grid.header.name))
-        end = "" if grid is not None or spec.slurm is not None else _end(spec)
+        end = "" if grid is not None or spec.job_request is not None else _end(spec)
         outlook = f"{spec.plan.name}: {_outlook(spec)}{end}"
         spec = replace(spec, remarks=(outlook, *spec.remarks))
         for warning in opened.warnings:
@@ -257,9 +257,8 @@ def _ended_cleanly(spec: CampaignSpec, db: str | None) -> Iterator[None]:
         if is_time_nearly_over():
             _next_job_continues("the time of this job is nearly over")
         program, name, there = flags.called_as(), spec.plan.name, flags.database_flag(db)
-        jobs = (
-            f"\n  jobs continue; '{program} cancel {name}{there}' ends them" if spec.slurm else ""
-        )
+        jobs = f"\n  jobs continue; '{program} cancel {name}{there}' ends them"
+        jobs = jobs if spec.job_request else ""
         print(
             f"commtune: interrupted; everything measured is kept\n"
             f"  the same command continues {name}; '{program} status{there}' shows it{jobs}",

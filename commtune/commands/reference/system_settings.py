@@ -16,7 +16,6 @@ from commtune.systems.reference_settings import (
     REFERENCE,
     ReferenceSettings,
     all_reference_settings,
-    strip_prefix,
 )
 
 _SEEN = {
@@ -28,7 +27,7 @@ _SEEN = {
 
 def _of(asked: str) -> list[ReferenceSettings]:
     """The sets for a system, or the one of that name."""
-    name = strip_prefix(asked)
+    name = asked.removeprefix(REFERENCE)
     if name in all_reference_settings():
         return [all_reference_settings()[name]]
     found = [one for one in all_reference_settings().values() if asked in one.entry.systems]

@@ -1,4 +1,4 @@
-"""Which described system a machine is, or which one its nodes look like."""
+"""Finds the description of a machine, or descriptions of systems with similar nodes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from commtune.documents.yaml_document import load_shipped
 from commtune.systems.detection.seen import Clues, SeenMachine
 from commtune.systems.schema import System
 
-#: Data sheets and drivers count a GPU's memory differently, by less than this.
+#: Data sheets and drivers differ in a GPU's memory by at most this share.
 _MEMORY_TOLERANCE = 0.15
 
 
 @dataclass(frozen=True)
 class Match:
-    """A description that fits: by what, the surest first, in words. A higher rank is surer."""
+    """A matching description with the reasons, strongest first; a higher rank is more certain."""
 
     system: System
     by: tuple[str, ...]
@@ -27,13 +27,13 @@ class Match:
 
 
 def recognize_system(clues: Clues, systems: Iterable[System]) -> list[Match]:
-    """The systems that the machine is, by their key `recognized`; the surest first."""
+    """Returns the systems whose key `recognized` fits, the most certain first."""
     found = [_match(clues, system) for system in systems]
     return sorted((match for match in found if match), key=lambda match: -match.rank)
 
 
 def surest_matches(matches: list[Match]) -> list[Match]:
-    """Of what was recognized, those that nothing surer stands against."""
+    """Returns the matches with the highest rank, from ``recognize_system``'s."""
     return [match for match in matches if match.rank == matches[0].rank]
 
 
@@ -42,8 +42,7 @@ def _match(clues: Clues, system: System) -> Match | None:
     if known is None:
         return None
     by: list[str] = []
-    # The cluster's name counts more than all variables together, a variable more than the host's
-    # name. More than one is found only where descriptions name the same things.
+    # A cluster name outweighs variables and host name together, a variable the host name.
     rank = 0
     if clues.cluster and clues.cluster in known.cluster:
         by.append(f"Slurm's cluster name {clues.cluster}")
@@ -59,7 +58,7 @@ def _match(clues: Clues, system: System) -> Match | None:
 
 
 def _host_pattern(host: str, patterns: Iterable[str]) -> str:
-    """The first pattern that the name fits, whole or before its first dot; empty for none."""
+    """Returns the first pattern that fits the full or the short host name; empty for none."""
     names = {host.lower(), host.lower().partition(".")[0]} - {""}
     for pattern in patterns:
         wanted = re.compile(".*".join(map(re.escape, pattern.lower().split("*"))))
@@ -69,14 +68,13 @@ def _host_pattern(host: str, patterns: Iterable[str]) -> str:
 
 
 def look_alikes(seen: SeenMachine, systems: Iterable[System]) -> list[Match]:
-    """The systems whose nodes have the shape of this one: GPUs, and ports where they are seen."""
-    # It says nothing of which machine it is: many have the same nodes.
-    found = []
-    for system in systems:
-        by = tuple(_alike(seen, system))
-        if by:
-            found.append(Match(system, by, len(by)))
-    return sorted(found, key=lambda match: -match.rank)
+    """Returns the systems whose nodes have the same GPUs, and ports if they are known.
+
+    They need not be this machine: many have the same nodes.
+    """
+    found = [(system, tuple(_alike(seen, system))) for system in systems]
+    matches = [Match(system, by, len(by)) for system, by in found if by]
+    return sorted(matches, key=lambda match: -match.rank)
 
 
 def _alike(seen: SeenMachine, system: System) -> Iterator[str]:
@@ -100,11 +98,11 @@ def _alike(seen: SeenMachine, system: System) -> Iterator[str]:
 
 
 def _is_about(one: float, other: float, tolerance: float) -> bool:
-    """Whether two amounts differ by at most a share of the larger."""
+    """Returns whether two amounts differ by at most a share of the larger."""
     return abs(one - other) <= tolerance * max(one, other)
 
 
-#: Letters and a number as GPUs are called: A100, GH200, MI250X, L40S.
+#: Names of GPUs: A100, GH200, MI250X, L40S.
 _GPU = re.compile(r"(?<![A-Z0-9])[A-Z]{1,3}\d{2,4}[A-Z]?(?![A-Z0-9])")
 
 
@@ -114,9 +112,9 @@ def _names(kind: str) -> Any:
 
 
 def gpu_names(found: str) -> tuple[str, ...]:
-    """What a GPU may be called in a description, from what the driver calls it.
+    """Returns the names that descriptions may have for a GPU with this driver's name.
 
-    ``gfx90a`` gives all GPUs of that target: the driver doesn't say which.
+    ``gfx90a`` gives all GPUs of that target: the driver doesn't tell which it is.
     """
     if found in _names("amd_gpus"):
         return (*_names("amd_gpus")[found], found.upper())
@@ -124,14 +122,14 @@ def gpu_names(found: str) -> tuple[str, ...]:
 
 
 def _is_same_gpu(described: str, found: str) -> bool:
-    """Whether a description's name and a driver's may mean the same model."""
+    """Returns whether a description's name and a driver's may mean the same model."""
     if found not in _names("amd_gpus") and not _GPU.search(found.upper()):
         return found.upper() in described.upper()
     return not set(_GPU.findall(described.upper())).isdisjoint(gpu_names(found))
 
 
 def adapter_name(found: str) -> str:
-    """The trade name of a network adapter, from what the device or driver is called."""
+    """Returns the trade name of a network adapter, from the name of its device or driver."""
     if match := re.fullmatch(r"MT(\d+)(?:_.*)?", found):
         return str(_names("mellanox_adapters").get(match[1], found))
     others = _names("other_adapters").items()
@@ -139,7 +137,7 @@ def adapter_name(found: str) -> str:
 
 
 def _is_same_adapter(described: str, found: str) -> bool | None:
-    """Whether two names may mean the same adapter; ``None`` where one doesn't say which."""
+    """Returns whether two names may mean the same adapter; ``None`` if one is too general."""
     names = (found.lower(), *_names("also_called").get(found, ()))
     if any(name in described.lower() for name in names):
         return True
@@ -148,5 +146,5 @@ def _is_same_adapter(described: str, found: str) -> bool | None:
 
 
 def is_trade_name(found: str) -> bool:
-    """Whether an adapter's name is one that people use, and not only its driver's."""
+    """Returns whether an adapter's name is a trade name, not its driver's."""
     return any(found in _names(f"{kind}_adapters").values() for kind in ("mellanox", "other"))

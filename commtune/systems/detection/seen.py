@@ -1,7 +1,7 @@
-"""What a machine shows of itself: gathered elsewhere, held against descriptions, written as one.
+"""Detected properties of a machine, to recognize it or to draft a description of it.
 
-Sizes are bytes, bandwidths bytes per second in one direction, times seconds. ``None``, an empty
-text and an empty list all mean that it could not be seen.
+Sizes are in bytes, bandwidths in bytes per second in one direction, times in seconds. ``None``,
+empty texts and empty lists mean unknown, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ class SeenGpus:
     """The GPUs of this node, and the links between them.
 
     Attributes:
-        model: as the driver names it: ``NVIDIA H200``, or ``gfx90a`` for AMD.
+        model: the driver's name: ``NVIDIA H200``, or ``gfx90a`` for AMD.
         memory: of one GPU.
-        numa: the NUMA node nearest to each, by index.
-        asked: the commands and folders that this is from.
-        visible: how many of them this job may use, where that is known to be fewer.
+        numa: the NUMA node nearest to each GPU, by the GPU's index.
+        asked: the commands and folders that were read.
+        visible: number of GPUs that this job may use, if that is fewer.
     """
 
     vendor: str
@@ -39,8 +39,8 @@ class SeenPort:
     """A network port that is up.
 
     Attributes:
-        model: the adapter, by its trade name where that is known.
-        network: ``InfiniBand NDR``, ``Ethernet``, ``Slingshot``; empty where nobody says.
+        model: the adapter's trade name if that is known, else its driver's name.
+        network: ``InfiniBand NDR``, ``Ethernet``, ``Slingshot``.
     """
 
     name: str
@@ -52,13 +52,13 @@ class SeenPort:
 
 @dataclass(frozen=True)
 class SeenPartition:
-    """A partition as ``sinfo`` lists it, with the shape of most of its nodes.
+    """A partition as ``sinfo`` lists it, with the properties of most of its nodes.
 
     Attributes:
-        most_nodes, longest: limits of a job; ``None`` where there is none.
-        whole_nodes: whether jobs get whole nodes without asking.
-        cores: of all processors of a node together.
-        gpus: a node, as its generic resources name them.
+        most_nodes, longest: limits of a job; ``None`` without a limit.
+        whole_nodes: whether jobs get whole nodes by default.
+        cores: per node.
+        gpus: per node, from its generic resources.
     """
 
     name: str
@@ -75,13 +75,13 @@ class SeenPartition:
 
 @dataclass(frozen=True)
 class SeenSlurm:
-    """Slurm, as it answers here.
+    """Slurm's configuration.
 
     Attributes:
         is_node: whether this machine is one of its nodes, not a login node.
-        enforces_accounts: whether jobs without a known account are refused.
-        asks_gpus: how GPUs are asked for: ``gpus-per-node``, ``gres`` or ``none``.
-        mpi_default, mpi_kinds: of ``srun --mpi``.
+        enforces_accounts: whether jobs without a valid account are refused.
+        asks_gpus: the option for GPUs: ``gpus-per-node``, ``gres`` or ``none``.
+        mpi_default, mpi_kinds: default and values of ``srun --mpi``.
     """
 
     cluster: str
@@ -99,7 +99,7 @@ class SeenSlurm:
 
 @dataclass(frozen=True)
 class Clues:
-    """By what a machine may be recognized: whole host name, Slurm's cluster name, variables."""
+    """What identifies a machine: full host name, Slurm's cluster name, environment variables."""
 
     host: str = ""
     cluster: str = ""
@@ -108,13 +108,13 @@ class Clues:
 
 @dataclass(frozen=True)
 class SeenMachine:
-    """What this machine shows.
+    """Detected properties of this machine.
 
     Attributes:
-        numa_nodes: those with processors.
-        memory: as the kernel counts it, a little less than what is built in.
-        virtual: what is known of the virtual machine; empty on bare metal.
-        scheduler: what else than Slurm runs jobs here: ``pbs``, ``lsf``, ``flux``.
+        numa_nodes: number of NUMA nodes with processors.
+        memory: the kernel's total, slightly less than is installed.
+        virtual: description of the virtual machine; empty on bare metal.
+        scheduler: a scheduler other than Slurm: ``pbs``, ``lsf``, ``flux``.
         mpi: library and version of the MPI on PATH.
     """
 
@@ -133,8 +133,8 @@ class SeenMachine:
 
     @property
     def network_ports(self) -> tuple[SeenPort, ...]:
-        """Those that messages between nodes take, as far as can be told: the fastest ones."""
-        # RDMA devices come before others; slower ones are for storage and administration.
+        """The ports that are presumably for messages between nodes: the fastest, or with RDMA."""
+        # Slower ones are usually for storage and administration.
         fast = [port for port in self.ports if port.bandwidth] or list(self.ports)
         if not fast:
             return ()

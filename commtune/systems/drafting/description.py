@@ -1,7 +1,7 @@
-"""A first description of a system, written from what a node of it shows.
+"""Drafts the description of a system from the detected properties of a node.
 
-What nobody can see is named under `unknown`; what a description can't be without has a
-placeholder, whose source says so.
+Properties that can't be detected are listed under `unknown`. Required keys among them get a
+placeholder value, with the source `placeholder`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True)
 class Draft:
-    """A description's text, keys whose value was not found, and what nobody can see."""
+    """A description's text, its keys with placeholders, and what can't be detected."""
 
     text: str
     placeholders: tuple[str, ...]
@@ -37,11 +37,7 @@ class Draft:
 
 
 def check_name(name: str) -> None:
-    """Whether a system can be called so.
-
-    Raises:
-        UserError: it can't.
-    """
+    """Raises a UserError unless a name is valid for a system."""
     if not _NAME.fullmatch(name):
         raise UserError(
             f"a system can't be called {quote_value(name)}",
@@ -50,13 +46,14 @@ def check_name(name: str) -> None:
 
 
 def draft_description(name: str, seen: SeenMachine, day: date, partition: str = "") -> Draft:
-    """Writes what was seen on a day as a description.
+    """Returns a description of a machine.
 
     Args:
-        partition: the one that campaigns shall use; Slurm's default without it.
+        day: the date of its sources.
+        partition: the partition for campaigns; empty for Slurm's default.
 
     Raises:
-        UserError: no system can be called so; Slurm lists no such partition.
+        UserError: the name is invalid, or Slurm lists no such partition.
     """
     check_name(name)
     own = _partition(seen.slurm, partition)
@@ -140,7 +137,7 @@ def _asked(seen: SeenMachine, day: date) -> str:
 
 
 def _facts(seen: SeenMachine, own: SeenPartition | None) -> dict[str, Any]:
-    """What the template needs to know besides what was seen."""
+    """Returns the template's variables that are derived from what was detected."""
     gpus, ports = seen.gpus, seen.network_ports
     others = Counter(
         f"{p.model}, {_gbits(p.bandwidth) if p.bandwidth else 'speed unknown'}"
@@ -170,7 +167,7 @@ def _is_numa_known(seen: SeenMachine) -> bool:
 
 
 def _links(fabric: Fabric) -> list[dict[str, Any]]:
-    """The links between GPUs, those of one kind together."""
+    """Returns the links between GPUs, grouped by kind."""
     kinds: dict[tuple[bool, int, float], list[tuple[int, int]]] = {}
     for link in fabric.links:
         kind = (max(link.a, link.b) >= fabric.gpus, link.count, link.bandwidth)
@@ -190,7 +187,7 @@ def _ends(is_switch: bool, pairs: list[tuple[int, int]], gpus: int) -> str:
 
 
 def _questions(seen: SeenMachine, own: SeenPartition | None) -> Iterator[str]:
-    """What nothing on a node says."""
+    """Yields what can't be detected on a node."""
     slurm = seen.slurm
     if slurm is not None and not slurm.is_node:
         where = f"srun --partition={own.name} --nodes=1 " if own else "srun "
@@ -239,14 +236,14 @@ def _memory(amount: int) -> str:
 
 
 def _yaml_text(value: str) -> str:
-    """As YAML has it in a list: quoted wherever it could be taken for something else."""
+    """Returns a YAML scalar, quoted where it would otherwise not be a string."""
     listed = [_printable(value)]
     said = yaml.safe_dump(listed, default_flow_style=True, allow_unicode=True, width=math.inf)
     return said[1:-2]
 
 
 def _printable(value: str) -> str:
-    """Without what YAML refuses and terminals obey."""
+    """Replaces control characters, which YAML refuses and terminals interpret."""
     return "".join(letter if letter.isprintable() else " " for letter in value)
 
 
@@ -258,7 +255,7 @@ def _yaml_size(amount: int) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """Seconds, in the largest unit that divides them."""
+    """Formats seconds in the largest unit that divides them."""
     for unit, factor in (("h", 3600), ("min", 60)):
         if seconds % factor == 0:
             return f"{seconds / factor:.0f}{unit}"
@@ -266,5 +263,5 @@ def _duration(seconds: float) -> str:
 
 
 def _gbits(bytes_per_s: float) -> str:
-    """Bytes per second, as networks are sold."""
+    """Formats bytes per second in Gb/s, as networks are specified."""
     return f"{bytes_per_s * 8 / 1e9:.10g} Gb/s"

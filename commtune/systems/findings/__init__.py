@@ -1,6 +1,6 @@
-"""Findings: what papers say that they measured on machines.
+"""Findings: published measurements on machines.
 
-A finding is the effect of a setting, which a campaign may see again, or an observation.
+A finding is the effect of a setting, which a campaign may reproduce, or an observation.
 """
 
 from __future__ import annotations
@@ -38,52 +38,52 @@ _OperationWord = Annotated[
 
 
 class _Expected(Model):
-    """What a setting did, against the default."""
+    """The effect of a setting, relative to the default."""
 
     of: Literal["bandwidth", "latency", "time"]
-    """What got better; a gain is a ratio of times in any case."""
+    """The metric of the source; the factor is a ratio of times in any case."""
     factor: Annotated[float, Field(gt=0), IN_DIGITS]
-    """So many times as fast; below 1, slower."""
+    """Speedup; below 1, a slowdown."""
     up_to: Truth = False
-    """Whether that is the most that was seen, and not what is to be expected everywhere."""
+    """Whether the factor is the largest that was measured, not a typical one."""
 
 
 class Finding(Model):
-    """What a paper says that it measured."""
+    """A published measurement."""
 
     says: str
-    """What was found, in words."""
+    """The result, in words."""
     systems: list[Name]
-    """Where, as descriptions call them; empty where it is of no one in particular."""
+    """Names of systems, as in descriptions; empty for none in particular."""
     libraries: list[Name]
-    """With which libraries, as search spaces call them; empty for none in particular."""
+    """Names of libraries, as in search spaces; empty for none in particular."""
     operations: list[_OperationWord] = Field(default_factory=list)
-    """In which operations; empty where none is named."""
+    """Operations; empty if the source names none."""
     least_bytes: Size | None = None
-    """From this size on; without it, no least size is named."""
+    """Smallest message size; omitted if the source names none."""
     most_bytes: Size | None = None
-    """Up to this size; without it, no greatest size is named."""
+    """Largest message size; omitted if the source names none."""
     least_nodes: Count | None = None
-    """From so many nodes on."""
+    """Smallest number of nodes."""
     most_nodes: Count | None = None
-    """Up to so many nodes."""
+    """Largest number of nodes."""
     setting: dict[VariableName, Text] = Field(default_factory=dict)
     """The variables that were set; empty for an observation."""
     campaigns: list[dict[str, Any]] = Field(default_factory=list)
-    """Of an observation: the campaigns whose times show it, each by the keys of its file that are
-    its own. `active: all` is all GPUs of a node."""
+    """For an observation: the campaigns whose times show it, each by the keys of its campaign file
+    that differ. `active: all` means all GPUs of a node."""
     not_repeated: str = ""
-    """Of an observation: why commtune has no campaigns for it."""
+    """For an observation: why commtune has no campaigns for it."""
     also: list[dict[VariableName, Text]] = Field(default_factory=list)
-    """The same setting, written otherwise."""
+    """Equivalent settings."""
     expected: _Expected | None = None
-    """What the setting did; only beside a setting."""
+    """The effect; only with a setting."""
     source: Name
     """Name of an entry in `sources`."""
     section: Text
-    """Where in it."""
+    """Section of the source."""
     note: str = ""
-    """What else to know."""
+    """Remarks."""
 
 
 class FindingFile(Model):
@@ -92,14 +92,14 @@ class FindingFile(Model):
     findings: VersionOne
     """Version of this format."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
-    """The paper: a name, and what and where it is."""
+    """The paper: its citation, by name."""
     found: Annotated[dict[Name, Finding], Field(min_length=1)]
     """The findings by name."""
 
 
 @dataclass(frozen=True)
 class NamedFinding:
-    """A finding, by its name, with its source in words."""
+    """A finding with its name and the citation of its source."""
 
     name: str
     source: str
@@ -108,7 +108,7 @@ class NamedFinding:
 
 @cache
 def all_findings() -> tuple[NamedFinding, ...]:
-    """All shipped findings, in order of files and of what stands in them."""
+    """Returns all shipped findings, in the order of files and of findings in them."""
     papers = (load_shipped(_FOLDER, paper) for paper in list_shipped(_FOLDER))
     return tuple(finding for paper in papers for finding in _findings(paper))
 

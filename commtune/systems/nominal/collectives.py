@@ -1,6 +1,6 @@
-"""What models answer with, and the bounds of collectives that are more than messages.
+"""Nominal bandwidths and bounds as data types, and the bounds of collectives.
 
-All are bus bandwidths, bytes per second, for n ranks on N nodes, g ranks a node.
+All bandwidths are bus bandwidths in bytes per second.
 """
 
 from __future__ import annotations
@@ -15,20 +15,19 @@ from commtune.model.operations import ACTIVE
 from commtune.systems.nominal.fabric import Fabric, disjoint_rings
 from commtune.systems.nominal.traffic import NominalQuestion
 
-#: Shares from here on are above the nominal, and not only beside it by rounding.
+#: Shares from here on exceed the nominal bandwidth by more than rounding.
 _ABOVE = 1.005
 
 
 @dataclass(frozen=True)
 class Nominal:
-    """A nominal bandwidth, in bytes per second, or why there is none.
+    """A nominal bandwidth, or why there is none.
 
     Attributes:
-        bytes_per_s: bus bandwidth, as the benchmark's records count it; ``None`` where nothing
-            can be said, and `why` says why.
-        why: from which links, with numbers.
-        limit: what no algorithm and no routing exceed, where that is more.
-        origin: where the links are from.
+        bytes_per_s: bus bandwidth, as in the benchmark's records; ``None`` if there is none.
+        why: the links that it is computed from, with numbers; or why there is none.
+        limit: upper bound for all algorithms and routings, if it is above the nominal.
+        origin: the source of the links.
     """
 
     bytes_per_s: float | None
@@ -40,11 +39,11 @@ class Nominal:
     origin: str = ""
 
     def share(self, bytes_per_s: float) -> float | None:
-        """The share of it that a measured bus bandwidth reached, 1 for all of it."""
+        """Returns a measured bus bandwidth relative to the nominal one, which is 1."""
         return bytes_per_s / self.bytes_per_s if self.bytes_per_s else None
 
     def reached(self, bytes_per_s: float) -> str:
-        """A measured bus bandwidth in words: ``62 % of nominal 100 Gb/s (...)``."""
+        """Describes a measured bus bandwidth: ``62% of nominal 100 Gb/s by rings``."""
         share = self.share(bytes_per_s)
         if share is None:
             return f"no nominal bandwidth: {self.why}"
@@ -52,7 +51,7 @@ class Nominal:
         return f"{said}; above it, so that model does not hold here" if share > _ABOVE else said
 
     def plain(self) -> dict[str, Any]:
-        """Plain data for programs; bytes per second."""
+        """Returns plain data for JSON."""
         return {
             "nominal_Bps": self.bytes_per_s,
             "model": self.model,
@@ -69,7 +68,7 @@ class Nominal:
 
 @dataclass(frozen=True)
 class Bound:
-    """A bus bandwidth by one model, before it is said of which machine."""
+    """A bus bandwidth by one model; fields as of ``Nominal``."""
 
     bytes_per_s: float
     model: str
@@ -79,24 +78,21 @@ class Bound:
     assumptions: tuple[str, ...] = ()
 
     def with_limit(self, limit: float, why: str) -> Bound:
-        """The same below a limit, which is kept where it is more."""
+        """Returns the bound with a limit, which is dropped unless it is above the bound."""
         if limit <= self.bytes_per_s * (1 + 1e-9):
             return self
         return replace(self, limit=limit, limit_why=why)
 
     def as_nominal(self, fabric: Fabric, assumptions: tuple[str, ...]) -> Nominal:
-        """What is said to people."""
         said = {**asdict(self), "assumptions": assumptions}
         return Nominal(**said, origin=fabric.origin)
 
 
-#: Every rank ends with all, or gives all: bytes are moved by all ranks alike.
-_SPREAD = ("allreduce", "allgather", "reduce-scatter")
-#: One rank has, or gets, all.
+#: Collectives with a root.
 _ROOTED = ("broadcast", "reduce")
-OPERATIONS = (*_SPREAD, *_ROOTED)
+OPERATIONS = ("allreduce", "allgather", "reduce-scatter", *_ROOTED)
 
-#: A size, a number of ranks and a factor are all that their bytes depend on.
+#: Operations whose bus bandwidth follows from the size and the number of ranks.
 _PLAIN = (
     *OPERATIONS, "alltoall", "ping-pong", "bidirectional", "ring", "self", "pairs", "striping",
 )  # fmt: skip
@@ -105,7 +101,7 @@ _ENDPOINTS = "ranks reduce, not switches (no NVLS, no SHARP)"
 
 
 def bus_factor(operation: str, ranks: int) -> float:
-    """Bus bandwidth over algorithm bandwidth, as nccl-tests counts."""
+    """Returns the ratio of bus bandwidth to algorithm bandwidth, as nccl-tests defines it."""
     others = (ranks - 1) / ranks
     if operation == "allreduce":
         return 2 * others
@@ -113,7 +109,14 @@ def bus_factor(operation: str, ranks: int) -> float:
 
 
 def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float | None:
-    """Bytes per second, as the benchmark counts them, of a size in whole elements, or ``None``."""
+    """Returns the bus bandwidth as the benchmark computes it, in bytes per second.
+
+    ``None`` if the question lacks what it depends on, or the operation has none.
+
+    Args:
+        size: message size, bytes, a multiple of the element size.
+        seconds: duration of one operation.
+    """
     operation, ranks = question.operation, question.ranks
     if operation in ("incast", "one-to-many"):
         return (ranks - 1) * size / seconds
@@ -130,7 +133,7 @@ def bus_bandwidth(question: NominalQuestion, size: int, seconds: float) -> float
 
 
 def collective_bounds(fabric: Fabric, question: NominalQuestion) -> Bound | None:
-    """The nominal bus bandwidth with its limit; ``None`` where GPUs are not joined."""
+    """Returns a collective's nominal bus bandwidth; ``None`` if no links join the GPUs."""
     inside = _inside(fabric, question) if question.each > 1 and fabric.links else None
     if question.nodes == 1:
         return _assuming(inside, question)
@@ -147,7 +150,7 @@ def _assuming(bound: Bound | None, question: NominalQuestion) -> Bound | None:
 
 
 def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> Bound:
-    """The slower step of a hierarchical algorithm: its steps overlap, so that this one decides."""
+    """Returns the slower step of a hierarchical algorithm, whose steps are assumed to overlap."""
     if inside is None:
         return between
     own = bus_factor(question.operation, question.each)
@@ -160,7 +163,7 @@ def _slower(between: Bound, inside: Bound | None, question: NominalQuestion) -> 
 
 
 def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
-    """The bound inside a node; ``None`` where its GPUs are not joined."""
+    """Returns the bound inside a node; ``None`` if no links join its GPUs."""
     gpus = tuple(range(question.each))
     if not all(fabric.widest_path(0, gpu) for gpu in gpus[1:]):
         return None
@@ -171,7 +174,7 @@ def _inside(fabric: Fabric, question: NominalQuestion) -> Bound | None:
 
 
 def _schedules(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
-    """Ways to do it: all send their parts directly, or along rings."""
+    """Yields the bounds of the usual algorithms: direct exchange and rings."""
     demands = [(a, b, 1.0) for a in gpus for b in gpus if a != b]
     loads = fabric.edge_loads(demands)
     each = min(fabric.capacity[edge] / load for edge, load in loads.items())
@@ -191,29 +194,22 @@ def _rings(fabric: Fabric, gpus: tuple[int, ...]) -> Iterator[Bound]:
 def _limits(
     fabric: Fabric, gpus: tuple[int, ...], question: NominalQuestion
 ) -> Iterator[tuple[float, str]]:
-    """What no schedule exceeds: what leaves each part of the node, and all links together."""
-    n = len(gpus)
-    if question.operation == "allreduce":
-        # 2 (n - 1) sends of every byte, whoever makes them; switches can copy, not reduce.
-        if fabric.vertices == n == fabric.gpus:
-            mean = sum(fabric.injection(gpu) for gpu in gpus) / n
-            yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
-        factor = bus_factor(question.operation, n)
-        for part, capacity in fabric.node_cuts:
-            if 0 < len(part.intersection(gpus)) < n:
-                yield (
-                    factor * capacity,
-                    f"{fabric.leading_out(part, capacity)}, if switches reduced",
-                )
-        return
+    """Yields upper bounds of all algorithms: the cuts of the node, and the sum of its links."""
+    n, reduces_all = len(gpus), question.operation == "allreduce"
+    # Each byte is sent 2 (n - 1) times by any algorithm; switches can copy, not reduce.
+    if reduces_all and fabric.vertices == n == fabric.gpus:
+        mean = sum(fabric.injection(gpu) for gpu in gpus) / n
+        yield mean, f"all links together, {format_bandwidth(mean)} a GPU"
     for part, capacity in fabric.node_cuts:
-        held = len(part.intersection(gpus))
-        if 0 < held < n:
-            yield (n - 1) * capacity / held, fabric.leading_out(part, capacity)
+        held, why = len(part.intersection(gpus)), fabric.leading_out(part, capacity)
+        if 0 < held < n and reduces_all:
+            yield bus_factor(question.operation, n) * capacity, f"{why}, if switches reduced"
+        elif 0 < held < n:
+            yield (n - 1) * capacity / held, why
 
 
 def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
-    """As much as the narrowest cut between the root and another rank lets through."""
+    """Returns the bound of a collective with a root; its limit is the narrowest cut."""
     root = {gpus[0]}
     others = set(gpus[1:])
     cuts = [cut for cut in fabric.node_cuts if root <= cut[0] and others - cut[0]]
@@ -225,21 +221,21 @@ def _rooted(fabric: Fabric, gpus: tuple[int, ...]) -> Bound:
 
 def _pair(fabric: Fabric, root: int, other: int) -> Bound:
     path = fabric.widest_path(root, other)
-    assert path is not None  # asked before
+    assert path is not None  # see _inside
     width = fabric.path_width(path)
     why = f"{format_bandwidth(width)} between GPUs {root} and {other}"
     return Bound(width, "widest of the shortest paths", why)
 
 
 def _between(fabric: Fabric, question: NominalQuestion) -> Bound:
-    """Each node as one rank: what its ports carry."""
+    """Returns the bound between nodes, each of which counts as one rank."""
     ports = fabric.ports
-    assert ports is not None  # asked before
+    assert ports is not None  # questions without ports are refused
     used = ports.of_gpu[: question.each]
     shared = max(used.count(port) for port in used)
     usable = question.each * ports.bandwidth / shared
     nodes, factor = question.nodes, bus_factor(question.operation, question.ranks)
-    # Algorithm bandwidth over what a node injects, from what must enter or leave each node.
+    # Ratio of the algorithm bandwidth to the bandwidth that a node injects.
     share = 1.0 if question.operation in _ROOTED else 1 / bus_factor(question.operation, nodes)
     why = f"{len(set(used))} of {ports.count} ports of {short_bandwidth(ports.bandwidth)} a node"
     return Bound(factor * share * usable, "hierarchical, ports of a node", why).with_limit(

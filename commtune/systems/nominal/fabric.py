@@ -1,6 +1,6 @@
-"""What models of bandwidth need to know of a machine: links inside a node, ports out of it.
+"""The links inside a node and its network ports, as a graph for models of bandwidth.
 
-Bandwidths are bytes per second in one direction; every link carries as much both ways at once.
+Bandwidths are in bytes per second, in one direction. Links are full duplex.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from commtune.model import Flow
 if TYPE_CHECKING:
     from commtune.systems.schema import GpuLink, System
 
-#: From one vertex of a node to a neighbour.
+#: A directed edge between two vertices of a node.
 Edge = tuple[int, int]
-#: Vertices on a way.
+#: The vertices of a path.
 _Path = tuple[int, ...]
 
-#: Nodes with more vertices are cut around single vertices only: the others are too many.
+#: In nodes with more vertices, only single vertices are cut off: there are too many other cuts.
 _CUT_ALL = 12
-#: Nodes with more GPUs are not searched for rings, and no search takes more steps.
+#: The most GPUs of a search for rings, and its most steps.
 _RING_GPUS = 8
 _RING_STEPS = 50_000
 
 
 @dataclass(frozen=True)
 class Link:
-    """Links side by side between two vertices; GPUs come first, switches after them."""
+    """Parallel links between two vertices: GPUs, numbered from 0, then switches."""
 
     a: int
     b: int
@@ -43,7 +43,7 @@ class Link:
 
     @property
     def width(self) -> float:
-        """What they carry together."""
+        """The bandwidth of all these links together."""
         return self.count * self.bandwidth
 
     def __str__(self) -> str:
@@ -55,8 +55,9 @@ class Ports:
     """Network ports of a node.
 
     Attributes:
+        bandwidth: of one port.
         of_gpu: the port that each GPU uses; empty without GPUs.
-        assumed: whether `of_gpu` is a guess (neighbours share), as nobody says.
+        assumed: whether `of_gpu` is assumed (neighbouring GPUs share a port), not documented.
     """
 
     count: int
@@ -66,20 +67,20 @@ class Ports:
 
     @property
     def together(self) -> float:
-        """What all of them carry."""
+        """The bandwidth of all ports together."""
         return self.count * self.bandwidth
 
 
 @dataclass(frozen=True)
 class Fabric:
-    """A node's links and ports; all nodes are alike, and the network between them has no limit.
+    """A node's links and ports; all nodes are alike, and the network between them is ideal.
 
     Attributes:
-        origin: where this is from, for people.
-        ports: ``None`` where nobody says what leads out of the node.
+        origin: the source of these facts, in words.
+        ports: ``None`` if unknown.
         memory: bandwidth of one GPU's memory, reads and writes together.
-        host_link: between one GPU and its processor.
-        sources: names of the description's sources for all of it.
+        host_link: bandwidth between one GPU and its processor.
+        sources: names of sources in the system description.
     """
 
     origin: str
@@ -92,7 +93,7 @@ class Fabric:
 
     @cached_property
     def capacity(self) -> Mapping[Edge, float]:
-        """What each directed edge carries."""
+        """The bandwidth of each directed edge."""
         found: dict[Edge, float] = {}
         for link in self.links:
             for edge in ((link.a, link.b), (link.b, link.a)):
@@ -101,36 +102,39 @@ class Fabric:
 
     @cached_property
     def vertices(self) -> int:
-        """GPUs and switches."""
+        """The number of GPUs and switches."""
         return max([self.gpus, *(max(link.a, link.b) + 1 for link in self.links)])
 
     def between(self, a: int, b: int) -> tuple[Link, ...]:
         return tuple(link for link in self.links if {link.a, link.b} == {a, b})
 
     def injection(self, gpu: int) -> float:
-        """What all links of a GPU carry in one direction."""
+        """Returns the bandwidth of all links of a GPU together."""
         return sum(width for (start, _), width in self.capacity.items() if start == gpu)
 
     def names(self, part: Iterable[int]) -> str:
-        """The GPUs among some vertices, for people."""
+        """Names the GPUs among some vertices."""
         numbers = ", ".join(str(vertex) for vertex in sorted(part) if vertex < self.gpus)
         return f"GPU {numbers}" if numbers else "the switch"
 
     def leading_out(self, part: Iterable[int], capacity: float) -> str:
-        """The capacity of a part's cut, for people."""
+        """Describes the capacity of the cut around a part of the node."""
         return f"{format_bandwidth(capacity)} lead out of {self.names(part)}"
 
     def path_width(self, path: Sequence[int]) -> float:
-        """The width of a path, which is that of its narrowest hop."""
+        """Returns the bandwidth of a path, which is that of its slowest edge."""
         return min(self.capacity[hop] for hop in pairwise(path))
 
     def widest_path(self, start: int, end: int) -> _Path | None:
-        """The widest of the shortest paths; the first of those that are as wide."""
+        """Returns the shortest path with the most bandwidth; ``None`` if there is no path."""
         paths = _shortest_paths(self, start, end)
         return max(paths, key=self.path_width, default=None)
 
     def edge_loads(self, demands: Iterable[Flow]) -> Mapping[Edge, float]:
-        """What crosses each directed edge if all shortest paths share alike; no way, no load."""
+        """Returns the amount on each directed edge if all shortest paths share it equally.
+
+        Pairs without a path add nothing.
+        """
         found: defaultdict[Edge, float] = defaultdict(float)
         for start, end, amount in demands:
             paths = _shortest_paths(self, start, end)
@@ -141,7 +145,7 @@ class Fabric:
 
     @cached_property
     def node_cuts(self) -> tuple[tuple[frozenset[int], float], ...]:
-        """Parts of a node, and what leads out of each in one direction: no routing moves more."""
+        """Parts of a node with the bandwidth out of each, which no routing exceeds."""
         edges = self.capacity.items()
         return tuple(
             (part, sum(width for (a, b), width in edges if a in part and b not in part))
@@ -149,25 +153,28 @@ class Fabric:
         )
 
     def pair_bandwidths(self) -> Mapping[Edge, float]:
-        """The widest of the shortest paths between each two GPUs, where there is one."""
+        """Returns the bandwidth of the widest shortest path of each ordered pair of GPUs."""
         gpus = range(self.gpus)
         pairs = {(a, b): self.widest_path(a, b) for a in gpus for b in gpus if a != b}
         return {pair: self.path_width(path) for pair, path in pairs.items() if path}
 
     def group_bandwidth(self, active: int) -> float | None:
-        """What k GPUs of a node send out together: k f / the most GPUs that share a port."""
+        """Returns the bandwidth of the first `active` GPUs out of the node; ``None`` if unknown.
+
+        All send equal amounts, so the port that most of them share decides.
+        """
         if self.ports is None or active > len(self.ports.of_gpu) or active < 1:
             return None
         shared = [self.ports.of_gpu[:active].count(p) for p in set(self.ports.of_gpu[:active])]
         return active * self.ports.bandwidth / max(shared)
 
     def self_bounds(self) -> tuple[float, float] | None:
-        """Bounds of a GPU's copy to itself: bytes copied (b/t), bytes read and written (2b/t)."""
+        """Returns bounds of a GPU's copy to itself: bytes copied, and bytes read and written."""
         return None if self.memory is None else (self.memory / 2, self.memory)
 
     @classmethod
     def of_plain(cls, data: Mapping[str, Any]) -> Fabric:
-        """The fabric that was stored, as ``asdict`` makes it plain data."""
+        """Returns the fabric from the plain data that ``asdict`` makes of it."""
         ports = data.get("ports")
         return cls(
             origin=str(data["origin"]),
@@ -181,7 +188,7 @@ class Fabric:
 
 
 def fabric_of(system: System) -> Fabric:
-    """The links and ports that a system's description names."""
+    """Returns the fabric of a system description."""
     gpus = system.gpus
     count = gpus.count if gpus else 0
     links = [
@@ -202,7 +209,7 @@ def fabric_of(system: System) -> Fabric:
 
 
 def _edges(link: GpuLink, gpus: int) -> list[Edge]:
-    """What the links join; the switch is the first vertex after the GPUs."""
+    """Returns the edges of links; the switch is the first vertex after the GPUs."""
     if link.pairs == "switch":
         return [(gpu, gpus) for gpu in range(gpus)]
     return list(combinations(range(gpus), 2)) if link.pairs == "all" else link.pairs
@@ -213,42 +220,38 @@ def _ports(system: System) -> Ports:
     if isinstance(nics.sharing, list):
         of_gpu = tuple(nics.sharing)
     elif nics.sharing == "round-robin":
-        of_gpu = _round_robin_ports(gpus, nics.count)
+        of_gpu = tuple(gpu % nics.count for gpu in range(gpus))
     else:
         of_gpu = packed_ports(gpus, nics.count)
     return Ports(nics.count, nics.bandwidth, of_gpu, assumed=nics.sharing is None and gpus > 0)
 
 
 def packed_ports(gpus: int, ports: int) -> tuple[int, ...]:
-    """The port of each GPU where neighbours share one: 0 0 1 1 for 4 GPUs and 2 ports."""
+    """Returns the port of each GPU if neighbours share one: 0 0 1 1 for 4 GPUs and 2 ports."""
     return tuple(gpu * ports // gpus for gpu in range(gpus))
 
 
-def _round_robin_ports(gpus: int, ports: int) -> tuple[int, ...]:
-    """The port of each GPU where ports are dealt out in turn: 0 1 0 1."""
-    return tuple(gpu % ports for gpu in range(gpus))
-
-
-#: What stands for the other end of links that lead to a switch. All switches count as one that
-#: lets everything through, and an end that the driver can't name is taken for a switch.
+#: The other end of links to switches. All switches count as one that is non-blocking, and an end
+#: that the driver can't name is assumed to be a switch.
 _SWITCH = "switch"
 _PCI = re.compile(r"([0-9a-f]+):([0-9a-f]{2}):([0-9a-f]{2})\.[0-9a-f]\Z", re.IGNORECASE)
 #: Nominal bytes per second of one NVLink in one direction, by version: NVIDIA's figures for P100
 #: (4 links, 160 GB/s both ways), V100 (6, 300), A100 (12, 600), H100 (18, 900), B200 (18, 1800).
-#: Drivers say what the wires carry (26.6 GB/s for 4.0), which is more than data can use.
+#: Drivers report the raw signalling rate (26.6 GB/s for 4.0), which is more.
 _NVLINK = {"1": 20e9, "2": 25e9, "3": 25e9, "4": 25e9, "5": 50e9}
 
 
 def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
-    """The links between GPUs of rank 0's node, from the `rank_info` of a record's header.
+    """Returns the links between the GPUs of rank 0's node, without ports.
 
-    Each rank's ``gpu`` has its ``pci`` address and ``links``, bundles of equal ones: ``to``
-    (``gpu``, ``switch``, ``cpu``, ``unknown``), ``pci`` of the other end, number of ``links``,
-    ``version`` of NVLink, ``link_Bps``. GPUs are numbered by local rank, and GPUs that no rank
-    uses follow. What leads out of the node is not known.
+    ``None`` if a rank of the node has no GPU, ranks share a GPU, or no links were read. GPUs are
+    numbered by local rank; those that no rank uses follow.
 
-    Returns:
-        ``None`` where a rank of the node has no GPU, no links were read, or ranks share a GPU.
+    Args:
+        rank_info: from the header of a run's records. Each rank's ``gpu`` has its ``pci`` address
+            and ``links``, bundles of equal links: ``to`` (``gpu``, ``switch``, ``cpu``,
+            ``unknown``), ``pci`` of the other end, number of ``links``, ``version`` of NVLink,
+            ``link_Bps``.
     """
     ranks = [rank for rank in rank_info if rank["node"] == rank_info[0]["node"]]
     gpus = [rank.get("gpu") or {} for rank in sorted(ranks, key=lambda r: int(r["local_rank"]))]
@@ -264,7 +267,7 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
         for peer, (count, bandwidth) in here.items():
             end = len(numbers) if peer == _SWITCH else numbers[peer]
             edge = (min(number, end), max(number, end))
-            # Both ends name a link; where they differ, the lesser number is what works.
+            # Both ends report a link; where they differ, the smaller number works.
             said = found.get(edge, (count, bandwidth))
             found[edge] = (min(said[0], count), min(said[1], bandwidth))
     if not found:
@@ -279,7 +282,10 @@ def fabric_of_ranks(rank_info: Sequence[Mapping[str, Any]]) -> Fabric | None:
 
 
 def normalise_address(written: object) -> str | None:
-    """A PCI address in one spelling: tools write 4 or 8 digits of the domain, and either case."""
+    """Returns a PCI address in one spelling; ``None`` if it is none.
+
+    Tools differ in case, and write 4 or 8 digits of the domain.
+    """
     match = _PCI.match(written) if isinstance(written, str) else None
     if match is None:
         return None
@@ -287,7 +293,7 @@ def normalise_address(written: object) -> str | None:
 
 
 def _driver_links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
-    """Number and bandwidth by the other end; bundles to several switches are put together."""
+    """Returns number and bandwidth of links by other end; all switches are one end."""
     found: dict[str, tuple[int, float]] = {}
     for bundle in gpu.get("links") or ():
         peer = _peer(bundle)
@@ -302,7 +308,7 @@ def _driver_links(gpu: Mapping[str, Any]) -> dict[str, tuple[int, float]]:
 
 
 def _peer(bundle: Mapping[str, Any]) -> str | None:
-    """The address of another GPU, or the switch; ``None`` for what is neither."""
+    """Returns the address of another GPU, or ``_SWITCH``; ``None`` for other ends."""
     if bundle.get("to") == "gpu":
         return normalise_address(bundle.get("pci"))
     return _SWITCH if bundle.get("to") in (_SWITCH, "unknown") else None
@@ -310,7 +316,7 @@ def _peer(bundle: Mapping[str, Any]) -> str | None:
 
 @lru_cache(maxsize=4096)
 def _shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
-    """All paths with the fewest hops; none where there is no way."""
+    """Returns all paths with the fewest edges; none if the vertices are not connected."""
     paths: list[_Path] = [(start,)]
     seen = {start}
     while paths and end not in seen:
@@ -325,7 +331,7 @@ def _shortest_paths(fabric: Fabric, start: int, end: int) -> tuple[_Path, ...]:
 
 
 def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
-    if len(vertices) > _CUT_ALL:  # fewer bounds, each as true
+    if len(vertices) > _CUT_ALL:  # fewer bounds, each valid
         for vertex in vertices:
             yield frozenset({vertex})
             yield frozenset(vertices) - {vertex}
@@ -335,7 +341,7 @@ def _parts(vertices: Sequence[int]) -> Iterator[frozenset[int]]:
 
 
 def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge, ...]]:
-    """Every way around all GPUs, each in one of its two directions."""
+    """Returns all Hamiltonian cycles of the GPUs, each in one direction."""
     first, *others = gpus
     found = []
     for order in permutations(others):
@@ -347,7 +353,7 @@ def _cycles(free: Mapping[Edge, int], gpus: tuple[int, ...]) -> list[tuple[Edge,
 
 
 def _most_fitting(cycles: list[tuple[Edge, ...]], free: dict[Edge, int], most: int) -> int:
-    """How many rings fit into the links together, as far as the search goes."""
+    """Returns the most rings found that share no link; the search has a limit of steps."""
     best = steps = 0
 
     def add(begin: int, made: int) -> None:
@@ -374,14 +380,14 @@ def _take(free: dict[Edge, int], hops: tuple[Edge, ...], links: int) -> None:
 
 @lru_cache(maxsize=256)
 def disjoint_rings(fabric: Fabric, gpus: tuple[int, ...]) -> tuple[int, float]:
-    """Rings through GPUs that share no link, each used both ways: how many, how wide.
+    """Returns the number of rings through all GPUs that share no link, and the bandwidth of each.
 
-    None for fewer than 3 GPUs, and for so many that searching takes too long.
+    Each ring is used in both directions. The number is 0 for fewer than 3 and for too many GPUs.
     """
     inside = {e: c for e, c in fabric.capacity.items() if e[0] in gpus and e[1] in gpus}
     if not 3 <= len(gpus) <= _RING_GPUS or not inside:
         return 0, 0.0
-    # A ring is one link wide, the narrowest there is.
+    # A ring takes one link between neighbours, so the slowest link bounds it.
     unit = min(link.bandwidth for link in fabric.links if (link.a, link.b) in inside)
     free = {edge: int(capacity // unit) for edge, capacity in inside.items()}
     most = min(sum(n for (a, _), n in free.items() if a == gpu) for gpu in gpus) // 2

@@ -1,7 +1,7 @@
-"""Nominal bandwidths of operations: what a machine's links and ports could carry at best.
+"""Nominal bandwidths of operations, from the bandwidths of a machine's links and network ports.
 
-The *nominal* bandwidth is of the way in which an operation is usually done, and the *limit* is
-what no way of doing it can exceed (docs/nominal.md has the formulas and their sources).
+The *nominal* bandwidth is that of an operation's usual algorithm. The *limit* is an upper bound
+for all algorithms and routings. docs/nominal.md has the formulas and their sources.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from commtune.systems.nominal.traffic import (
 )
 
 _ASSUMED_PORTS = "GPUs that are neighbours share a network port; not documented"
-#: Whose busiest rank moves all bytes down to the host and up again.
+#: Operations whose busiest rank copies all bytes to the host and all bytes back.
 _MOVED_ALIKE = (
     "ping-pong", "bidirectional", "stream", "pairs", "ring", "allreduce", "alltoall", "broadcast",
     "reduce",
@@ -32,7 +32,7 @@ _HOST_PORTS = "each rank uses one network port, neighbours the same"
 
 
 def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
-    """The nominal bus bandwidth of an operation, or why there is none."""
+    """Returns the nominal bus bandwidth of an operation, or why there is none."""
     why = _refusal(fabric, question)
     if why:
         return Nominal(None, why=why)
@@ -44,7 +44,7 @@ def nominal_bandwidth(fabric: Fabric, question: NominalQuestion) -> Nominal:
 
 
 def _refusal(fabric: Fabric, question: NominalQuestion) -> str:
-    """Why nothing can be said; empty where something can."""
+    """Returns why there is no nominal bandwidth; empty if there may be one."""
     if question.ranks < 2 and question.operation != "self":
         return "a rank alone moves nothing"
     if question.ranks % question.nodes:
@@ -74,7 +74,7 @@ def _found(fabric: Fabric, question: NominalQuestion) -> Nominal:
 
 
 def _seen(fabric: Fabric, question: NominalQuestion) -> Fabric:
-    """The fabric as ranks see it; of ranks in host memory only their ports are left."""
+    """Returns the fabric that messages use; those in host memory use ports only."""
     if question.memory is not Memory.HOST or fabric.ports is None:
         return fabric
     of_rank = packed_ports(question.each, fabric.ports.count)
@@ -105,14 +105,14 @@ def _of_traffic(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> 
 
 
 def _is_joined(fabric: Fabric, traffic: Traffic) -> bool:
-    """Whether links lead from each GPU of a node to those that it sends to there."""
+    """Returns whether links join all GPUs of a node that exchange messages."""
     return all(
         a == b or fabric.widest_path(a, b) for demands in traffic.inside for a, b, _ in demands
     )
 
 
 def _slowest(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Bound | None:
-    """The most loaded link or port decides; ``None`` where none is used."""
+    """Returns the bound of the most loaded link or port; ``None`` if none is used."""
     found = [*_links(fabric, question, traffic), *_ports(fabric, traffic)]
     slowest = min(found, key=lambda bound: bound.bytes_per_s, default=None)
     if slowest is None:
@@ -122,7 +122,7 @@ def _slowest(fabric: Fabric, question: NominalQuestion, traffic: Traffic) -> Bou
 
 
 def _striped(fabric: Fabric, question: NominalQuestion) -> Nominal:
-    """Its steps are taken to follow each other: times add up. The slowest alone is the limit."""
+    """Adds up the times of the steps. The limit is the slowest step alone, with full overlap."""
     seen = _seen(fabric, question)
     bounds: dict[str, Bound] = {}
     for name, traffic in Traffic.steps_of_striping(question).items():
@@ -167,7 +167,7 @@ def _messages(load: float) -> str:
 
 def _pair(fabric: Fabric, a: int, b: int, counted: float) -> Bound:
     path = fabric.widest_path(a, b)
-    assert path is not None  # asked before
+    assert path is not None  # see _is_joined
     narrowest = min(pairwise(path), key=lambda hop: fabric.capacity[hop])
     through = [vertex for vertex in path[1:-1] if vertex < fabric.gpus]
     why = _edge(fabric, narrowest)
@@ -183,7 +183,7 @@ def _edge(fabric: Fabric, edge: Edge) -> str:
 
 
 def _ports(fabric: Fabric, traffic: Traffic) -> Iterator[Bound]:
-    """Ports are used as GPUs share them: the port with the most to move decides."""
+    """Yields the bound of the most loaded port of each node."""
     ports = fabric.ports
     for crossing in traffic.crossing if ports else ():
         assert ports is not None
@@ -228,7 +228,7 @@ def _self(fabric: Fabric) -> Nominal:
 
 
 def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
-    """Down to the host, through the network, up to the device, one after the other."""
+    """Adds up the times of the copy to the host, the network, and the copy to the device."""
     if fabric.host_link is None:
         return Nominal(None, why="the link between a GPU and its processor is not described")
     shares = _staged_shares(question)
@@ -251,14 +251,14 @@ def _staged(fabric: Fabric, question: NominalQuestion) -> Nominal:
 
 
 def _staged_shares(question: NominalQuestion) -> tuple[float, float] | None:
-    """What the busiest rank moves down and up, as shares of what algorithm bandwidth counts."""
+    """Returns what the busiest rank copies to the host and back, relative to the message size."""
     n = question.ranks
     shares = {"allgather": (1 / n, 1.0), "reduce-scatter": (1.0, 1 / n)}
     shares |= dict.fromkeys(_MOVED_ALIKE, (1.0, 1.0))
     return shares.get(question.operation)
 
 
-#: What the plain form of a shape leaves out.
+#: Values that the plain form of a shape omits.
 _DEFAULTS = {"group_size": 1, "active": 1, "direction": "outbound"}
 
 #: Key of a campaign's settings that holds a fabric as plain data.
@@ -268,9 +268,13 @@ FABRIC = "fabric"
 def stored_fabric(
     settings: Mapping[str, Any], header: Mapping[str, Any] | None = None
 ) -> Fabric | None:
-    """The links and ports of a campaign's system: as described, else as the driver named them."""
-    # What is nominal is worked out again from stored links, never stored itself: so a model that
-    # was mended judges old measurements as well.
+    """Returns a campaign's fabric: from the system description, else from the driver's links.
+
+    Args:
+        settings: the campaign's stored settings.
+        header: header of a run's records; its ``rank_info`` has the driver's links.
+    """
+    # Only links are stored, so that a corrected model applies to old measurements too.
     if described := settings.get(FABRIC):
         return Fabric.of_plain(described)
     ranks = (header or {}).get("rank_info")
@@ -280,11 +284,11 @@ def stored_fabric(
 def stored_nominal(
     workload: Mapping[str, Any], fabric: Fabric | None, header: Mapping[str, Any] | None = None
 ) -> Nominal:
-    """The nominal bandwidth of a workload as it is stored, or why there is none.
+    """Returns the nominal bandwidth of a stored workload, or why there is none.
 
     Args:
-        workload: plain data; ``flows`` in it are the messages of a matrix.
-        header: of a run of it; knows what the benchmark chose itself.
+        workload: plain data; its ``flows`` are the messages of a matrix.
+        header: header of a run's records, with the values that the benchmark chose itself.
     """
     if fabric is None:
         return Nominal(None, why="neither a system description nor links that a driver names")
@@ -303,7 +307,7 @@ def stored_nominal(
 def stored_question(
     workload: Mapping[str, Any], header: Mapping[str, Any] | None = None
 ) -> NominalQuestion:
-    """What a nominal bandwidth is asked for; arguments as of ``stored_nominal``."""
+    """Returns the question for a stored workload; arguments as for ``stored_nominal``."""
     shape = {**_DEFAULTS, **((header or {}).get("shape") or {}), **(workload.get("shape") or {})}
     return NominalQuestion(
         operation=str(workload["operation"]),

@@ -1,7 +1,7 @@
-"""What an operation made of messages puts on links and ports.
+"""Traffic of operations that consist of point-to-point messages, by link and port.
 
-Amounts are relative to one message between two ranks (of a matrix: to its largest entry). Ranks
-fill nodes one after another, and the rank with number i of a node uses its GPU i.
+Amounts are relative to the size of a message; for a matrix, to its largest entry. Ranks fill nodes
+one after another, and rank i of a node uses its GPU i.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from enum import StrEnum
 from commtune.model import Flow
 from commtune.model.operations import ACTIVE
 
-#: Patterns of more messages are not counted through.
+#: Patterns with more messages have no nominal bandwidth: counting them would take too long.
 _MOST_MESSAGES = 200_000
 _PAIR = ("ping-pong", "bidirectional", "stream", "pairs")
 
 
 class Memory(StrEnum):
-    """Where messages begin and end."""
+    """Memory of the messages' buffers."""
 
     DEVICE = "device"
     HOST = "host"
-    STAGED = "staged"  # in device memory, but moved through the host, one copy after the other
+    STAGED = "staged"  # device memory, copied through host memory
 
     @classmethod
     def of_backend(cls, backend: str) -> Memory:
@@ -33,14 +33,14 @@ class Memory(StrEnum):
 
 @dataclass(frozen=True)
 class NominalQuestion:
-    """Of what a nominal bandwidth is asked for.
+    """The operation and layout whose nominal bandwidth is computed.
 
     Attributes:
-        group_size, active, direction: of patterns of groups (g, k; ``outbound``,
-            ``bidirectional``, ``omnidirectional``).
-        first, second: of ``pairs``.
-        window: of ``stream``; 0 where nobody knows.
-        flows: of ``matrix``: from, to, bytes.
+        group_size, active: g and k of patterns of groups.
+        direction: of patterns of groups: ``outbound``, ``bidirectional`` or ``omnidirectional``.
+        first, second: the ranks of ``pairs``.
+        window: messages in flight of ``stream``; 0 if unknown.
+        flows: messages of ``matrix``: sender, receiver, bytes.
     """
 
     operation: str
@@ -57,23 +57,23 @@ class NominalQuestion:
 
     @property
     def each(self) -> int:
-        """Ranks of a node."""
+        """Ranks per node."""
         return self.ranks // self.nodes
 
     @property
     def is_pair(self) -> bool:
-        """Whether one message at a time goes from one rank to one other."""
+        """Whether only two ranks exchange messages."""
         return self.operation in _PAIR
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What goes on at the same time, of nodes that are not alike each.
+    """Concurrent messages by node; nodes with the same traffic may be listed once.
 
     Attributes:
-        inside: of a node: messages between its GPUs.
-        crossing: of a node: what leaves (``out``) and enters (``in``) by each GPU.
-        counted: the amount that bandwidth is computed from, as bus bandwidth counts.
+        inside: for each node, the messages between its GPUs.
+        crossing: for each node, the amounts that leave (``out``) and enter (``in``) by GPU.
+        counted: the amount that bus bandwidth counts.
     """
 
     inside: tuple[tuple[Flow, ...], ...]
@@ -82,10 +82,10 @@ class Traffic:
 
     @classmethod
     def of(cls, question: NominalQuestion) -> Traffic | None:
-        """What an operation puts on links and ports; ``None`` where it is not made of messages.
+        """Returns an operation's traffic; ``None`` if it doesn't consist of messages.
 
         Raises:
-            OverflowError: too many messages to count through.
+            OverflowError: there are too many messages.
         """
         if question.operation == "alltoall":
             return _alltoall(question)
@@ -94,7 +94,7 @@ class Traffic:
 
     @classmethod
     def steps_of_striping(cls, question: NominalQuestion) -> dict[str, Traffic]:
-        """Its steps by name, those in which nothing moves left out; the whole message is 1."""
+        """Returns the traffic of each step of ``striping``, relative to the whole message."""
         size = question.group_size or question.ranks // 2
         share = 1.0 / size
         messages = {
@@ -129,7 +129,7 @@ def _traffic(question: NominalQuestion, found: Iterable[Flow]) -> Traffic:
 
 
 def _alltoall(question: NominalQuestion) -> Traffic:
-    """All nodes are alike; bus bandwidth counts what a rank sends to the others."""
+    # Computed without its messages, of which there may be too many: all nodes are alike.
     gpus = range(question.each)
     inside = tuple((a, b, 1.0) for a in gpus for b in gpus if a != b)
     outside = float(question.ranks - question.each)
@@ -161,7 +161,7 @@ def _messages(question: NominalQuestion) -> Iterable[Flow] | None:
 
 
 def _groups(question: NominalQuestion) -> Iterator[Flow]:
-    """Rail, asymmetric and symmetric patterns of CommBench."""
+    """Yields the messages of CommBench's rail, asymmetric and symmetric patterns."""
     groups = range(question.ranks // question.group_size)
     if question.direction == "omnidirectional":
         ways = ((a, b, False) for a in groups for b in groups if a != b)
@@ -185,7 +185,7 @@ def _between(question: NominalQuestion, start: int, end: int, *, back: bool) -> 
 
 
 def _counted(question: NominalQuestion, start: int, end: int, amount: float) -> float:
-    """What bandwidth counts of a message: all of it, or what concerns the first group or rank."""
+    """Returns what bus bandwidth counts: of some patterns only messages of rank or group 0."""
     operation = question.operation
     if operation in ACTIVE:
         size = question.group_size

@@ -1,7 +1,4 @@
-"""Reference settings: named sets of variables that sites, vendors and studies set or recommend.
-
-Worth trying before a search proposes its own, and worth measuring again after an update.
-"""
+"""Reference settings: named sets of variables that sites, vendors and studies set or recommend."""
 
 from __future__ import annotations
 
@@ -22,58 +19,53 @@ from commtune.systems.loading import check_sources
 from commtune.systems.schema import Name
 
 _FOLDER = "systems/reference_settings"
-#: How a command line names a set in the place of a configuration.
+#: Prefix of a set's name where a command line takes a configuration.
 REFERENCE = "reference:"
 
 
-def strip_prefix(word: str) -> str:
-    """The name of a set without what may stand before it."""
-    return word.removeprefix(REFERENCE)
-
-
 class _Entry(Model):
-    """A named set of environment variables, and where it is from."""
+    """A named set of environment variables, with its source."""
 
     summary: str
-    """One sentence on what it is."""
+    """One sentence."""
     systems: list[Name]
-    """Systems that it is for, as descriptions call them; empty for no one in particular."""
+    """Names of systems, as in descriptions; empty for none in particular."""
     machine: str = ""
-    """The machine or instance, where no description says what it is."""
+    """The machine or instance type, if there is no description of it."""
     libraries: Annotated[list[Name], Field(min_length=1)]
-    """Libraries that it is for, as search spaces call them."""
+    """Names of libraries, as in search spaces."""
     stack: str
-    """The libraries with version and network, as far as the source says."""
+    """The libraries with version and network, as far as the source names them."""
     purpose: str = ""
-    """What it is meant for: programs, operations, an error."""
+    """Its purpose: programs, operations, an error."""
     kind: Literal["documented", "injected", "workaround", "study", "measured", "user", "example"]
     """Who sets it: the site's documentation, the plugin itself (injected), a remedy for an error
     (workaround), a study, somebody who measured it, a user, an example."""
     evidence: Literal["repository", "excerpt", "notes"]
     """How it was read: every value in the repository, in an excerpt, or in notes only, which
-    should be read again before they are quoted."""
+    must be checked against the source before they are quoted."""
     source: Name
     """Name of an entry in `sources`."""
     dated: Text = ""
-    """When the source said so, as exactly as is known."""
+    """Date of the source, as precisely as is known."""
     assembled: Truth = False
-    """Whether the values stand in several places of the source, and nowhere together."""
+    """Whether the values were collected from several places of the source."""
     on_top_of: Name | None = None
-    """The set of the same file that it is set beside."""
+    """The set of the same file that it extends."""
     unfit: str = ""
-    """Why it can't be tried as it stands; empty where it is fit to try."""
+    """Why it can't be tried unchanged; empty if it can."""
     launcher: str = ""
-    """What the ranks have to be started with."""
+    """The launcher that the ranks need."""
     note: str = ""
-    """What else to know."""
+    """Remarks."""
     environment: Annotated[dict[VariableName, Text], Field(min_length=1)]
     """The variables with their values."""
     fill_in: dict[VariableName, str] = Field(default_factory=dict)
-    """Variables whose value only the user knows, and what it is."""
+    """Variables whose value only the user knows, with a description of it."""
 
     @property
     def fit(self) -> bool:
-        """Whether it may be tried as it stands."""
+        """Whether it may be tried unchanged."""
         return not self.unfit
 
 
@@ -83,23 +75,23 @@ class ReferenceSettingsFile(Model):
     reference_settings: VersionOne
     """Version of this format."""
     site: str
-    """Who the sets are from."""
+    """The site or vendor."""
     sources: Annotated[dict[Name, str], Field(min_length=1)]
-    """Where sets are from: a name, and what and where it is, with its version."""
+    """Citations with version, by name."""
     elsewhere: dict[VariableName, str] = Field(default_factory=dict)
-    """Variables that are in no catalogue, and what reads them."""
+    """Variables that are in no catalogue, with the software that reads them."""
     sets: Annotated[dict[Name, _Entry], Field(min_length=1)]
     """The sets by name."""
 
 
 @dataclass(frozen=True)
 class ReferenceSettings:
-    """A set, by its name.
+    """A set with its name.
 
     Attributes:
-        source: what and where its source is, in words.
-        settings: all that it sets: what it is set on top of, and its own.
-        elsewhere: variables of it that no catalogue describes, and what reads them.
+        source: citation of its source.
+        settings: its variables, including those of the set that it extends.
+        elsewhere: its variables that are in no catalogue, with the software that reads them.
     """
 
     name: str
@@ -110,14 +102,14 @@ class ReferenceSettings:
     elsewhere: Mapping[str, str]
 
     def is_for(self, system: str, library: str) -> bool:
-        """Whether it may be tried as it stands on a system, with a library."""
+        """Returns whether it may be tried unchanged on a system, with a library."""
         found = self.entry
         return found.fit and system in found.systems and library in found.libraries
 
 
 @cache
 def all_reference_settings() -> Mapping[str, ReferenceSettings]:
-    """All shipped sets by name, in order of files and of what stands in them."""
+    """Returns all shipped sets by name, in the order of files and of sets in them."""
     found: dict[str, ReferenceSettings] = {}
     for site in list_shipped(_FOLDER):
         found |= _sets(load_shipped(_FOLDER, site))
@@ -125,12 +117,12 @@ def all_reference_settings() -> Mapping[str, ReferenceSettings]:
 
 
 def find_reference_settings(name: str) -> ReferenceSettings:
-    """A shipped set, by its name, with or without ``reference:`` before it.
+    """Returns a shipped set by its name, with or without the prefix ``reference:``.
 
     Raises:
-        UnknownName: none is called so.
+        UnknownName: there is no such set.
     """
-    word = strip_prefix(name)
+    word = name.removeprefix(REFERENCE)
     if word not in all_reference_settings():
         raise UnknownName(
             f"no reference settings are called {quote_value(word)}",
@@ -192,16 +184,15 @@ def _check_variables(file: ReferenceSettingsFile, document: Document) -> None:
         )
 
 
-#: Kinds of reference settings by which a site itself tells its users what to set.
+#: Kinds of reference settings that a site itself recommends to its users.
 _BY_THE_SITE = ("documented", "injected")
 
 
 @cache
 def used_settings(system: str, library: str) -> Mapping[tuple[str, str], bool]:
-    """Variables with a value that a source names for a system and a library.
+    """Returns the settings that sources name for a system and a library.
 
-    Returns:
-        For each, whether the site documents it: then it needs nobody's consent there.
+    The value is whether the site itself recommends it; such a setting needs no opt-in there.
     """
     found: dict[tuple[str, str], bool] = {}
     for named in all_findings():

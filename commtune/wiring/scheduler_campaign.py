@@ -1,4 +1,4 @@
-"""Builds a campaign on Slurm or PBS: as jobs from a login node, or as steps in an allocation."""
+"""Builds a campaign on a scheduler: as jobs from a login node, or as steps in an allocation."""
 
 from __future__ import annotations
 
@@ -43,6 +43,8 @@ from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
+from commtune.job_scripts.job_request import JobRequest
+from commtune.job_scripts.launch_command import launch_words
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import (
     AGGRESSOR_SIGN,
@@ -52,8 +54,6 @@ from commtune.kernels.bench import (
 )
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
-from commtune.slurm_templates.job_request import JobRequest
-from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.schema import Slurm
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook
@@ -77,8 +77,8 @@ _EXAMPLES = 3
 
 
 @dataclass(frozen=True)
-class SlurmCampaign:
-    """A campaign on Slurm or PBS, with what jobs and steps have in common."""
+class SchedulerCampaign:
+    """A campaign on a scheduler, with what jobs and steps have in common."""
 
     spec: CampaignSpec
     request: JobRequest
@@ -320,7 +320,8 @@ class SlurmCampaign:
     def allocation_script(self, database: str) -> AllocationScript:
         """Returns the script of an allocation; ``database`` is the URL for its controller."""
         # Our request also excludes nodes of other kinds, unlike that of the file.
-        return allocation_script(replace(self.spec, slurm=self.request), self.folder, database)
+        spec = replace(self.spec, job_request=self.request)
+        return allocation_script(spec, self.folder, database)
 
     def chain(self, book: JobBook, database: str = "") -> AllocationChain:
         script, submitter = self.allocation_script(database), self._submitter(book)

@@ -10,14 +10,14 @@
 #SBATCH --exclusive
 # A job that Slurm starts a second time would measure a second time.
 #SBATCH --no-requeue
-# Everything but ALL makes Slurm run the user's login profile, which costs a second a job.
+# With any other value, Slurm runs the user's login profile, which takes a second per job.
 #SBATCH --export=ALL
 
-# A clean base: what the scheduler sets and the site gives everybody, nothing of the user's shell.
+# A clean environment: from the scheduler and the site, without variables of the user's shell.
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
-    # Of Slurm's, what describes this job; not what srun takes for options.
+    # Of Slurm's variables, those that describe this job, not those that srun reads as options.
     SLURM_CLUSTER_NAME | SLURM_CONF | SLURM_CPUS_* | SLURM_GPUS* | SLURM_GTIDS | SLURM_JOB_* | \
       SLURM_JOBID | SLURM_JWT | SLURM_LOCALID | SLURM_MEM_PER_* | SLURM_NNODES | SLURM_NODE* | \
       SLURM_NPROCS | SLURM_NTASKS* | SLURM_PROCID | SLURM_RESTART_COUNT | SLURM_SHARDS* | \
@@ -26,7 +26,7 @@ for name in $(compgen -e); do
     HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
-    # Set to keep hardware safe: they stay, whoever set them.
+    # Protected variables keep hardware safe: they are kept, whoever set them.
     NCCL_NVLS_ENABLE) ;;
     NVSHMEM_DISABLE_NVLS) ;;
     TORCH_SYMM_MEM_DISABLE_MULTICAST) ;;
@@ -38,8 +38,8 @@ unset -v name
 export PATH=/usr/local/bin:/usr/bin:/bin
 [ ! -r /etc/profile ] || . /etc/profile
 commtune_now() {
-  # Whole microseconds: the sign between seconds and their parts differs between languages.
-  # An older bash doesn't know the time.
+  # In whole microseconds: the decimal separator depends on the locale.
+  # Older versions of bash lack EPOCHREALTIME.
   commtune_time=${EPOCHREALTIME-$(date +%s%6N)}
   commtune_time=${commtune_time//[!0123456789]/}
   commtune_time=${commtune_time%??????}.${commtune_time: -6}
@@ -96,7 +96,7 @@ SLURM_JOB_NODELIST=${SLURM_JOB_NODELIST-}"
 SLURM_TOPOLOGY_ADDR=$SLURM_TOPOLOGY_ADDR
 SLURM_TOPOLOGY_ADDR_PATTERN=${SLURM_TOPOLOGY_ADDR_PATTERN-}"
 commtune_put '/scratch/me/a night'\''s campaign/nodes' "$commtune_nodes"
-# What this script sets reaches the ranks.
+# Ranks inherit the variables that this script sets.
 export SLURM_EXPORT_ENV=ALL
 export MPICH_GPU_SUPPORT_ENABLED='1'
 

@@ -39,9 +39,9 @@ from commtune.systems.loading import list_systems, load_system
 from commtune.tuner.ports import JobBook
 from commtune.tuner.statistics.blocks import FEWEST_BLOCKS
 from commtune.wiring.benchmark_setup import program_for
-from commtune.wiring.campaign_records import slurm_record
+from commtune.wiring.campaign_records import scheduler_campaign_record
+from commtune.wiring.scheduler_campaign import SchedulerCampaign
 from commtune.wiring.schedulers import allocation_here, describe_site, scheduler_of
-from commtune.wiring.slurm_campaign import SlurmCampaign
 from commtune.wiring.submitted_files import store_copies
 from commtune.wiring.user_folders import Folders
 
@@ -53,14 +53,14 @@ _ANSWER_S = 10.0
 _SHORTEST_RUN_S = 0.05
 
 
-def prepare_slurm_campaign(
+def prepare_scheduler_campaign(
     spec: CampaignSpec,
     mpi: MpiInstallation,
     say: Callable[[str], None],
     *,
     again: bool = False,
     is_example: bool = False,
-) -> SlurmCampaign:
+) -> SchedulerCampaign:
     """Prepares a campaign from this login node or allocation; builds its benchmark.
 
     Args:
@@ -69,29 +69,29 @@ def prepare_slurm_campaign(
         is_example: whether its scripts are only shown, so that no scheduler needs to answer.
 
     Raises:
-        UserError: its file has no 'slurm'.
+        UserError: its file asks for no scheduler.
         CampaignError: its node-hours are too few to decide anything.
         EnvironmentFault: the scheduler isn't here, or doesn't answer.
     """
     program = program_for(mpi, spec.plan.workload, spec.plan.space.variables)
-    if spec.slurm is None:
+    if spec.job_request is None:
         raise UserError(
-            f"campaign {spec.plan.name} is for this machine: its file has no 'slurm'",
-            hint="add `slurm: {}`, with what your site requires: account, partition",
+            f"campaign {spec.plan.name} is for this machine: its file asks for no scheduler",
+            hint="add `slurm: {}`, with what your site requires: account, partition; or `pbs: {}`",
         )
-    is_slurm = spec.slurm.scheduler is JobScheduler.SLURM
-    on = SlurmCampaign(
+    on = SchedulerCampaign(
         spec=spec,
-        request=spec.slurm,
+        request=spec.job_request,
         mpi=mpi,
         program=program,
         site=_describe_site(spec, say, again=again, is_example=is_example),
         folder=Folders.of_user().runs(spec.plan.name).parent,
-        allocation=allocation_here(spec.slurm.scheduler),
+        allocation=allocation_here(spec.job_request.scheduler),
         key=os.environ.get(KEY_VARIABLE, ""),
         say=say,
     )
-    on = _with_nodes_of_one_kind(on) if is_slurm else on
+    if on.kind is JobScheduler.SLURM:
+        on = _with_nodes_of_one_kind(on)
     if not on.key:  # else ``submit`` has said it
         _say_what_node_hours_decide(on)
         if not again:
@@ -99,7 +99,7 @@ def prepare_slurm_campaign(
     return on
 
 
-def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
+def _with_nodes_of_one_kind(on: SchedulerCampaign) -> SchedulerCampaign:
     """Restricts jobs to nodes of one kind, unless the user chose nodes; says which."""
     what = on.what()
     if what["constraint"] or on.request.reservation:
@@ -117,7 +117,7 @@ def _with_nodes_of_one_kind(on: SlurmCampaign) -> SlurmCampaign:
     return replace(on, request=replace(on.request, exclude=(*on.request.exclude, *choice.exclude)))
 
 
-def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
+def _say_what_node_hours_decide(on: SchedulerCampaign) -> None:
     """Says how long a run may take for the node-hours to suffice for the smallest confirmation.
 
     Raises:
@@ -143,7 +143,7 @@ def _say_what_node_hours_decide(on: SlurmCampaign) -> None:
     )
 
 
-def _say_which_system_it_is(on: SlurmCampaign) -> None:
+def _say_which_system_it_is(on: SchedulerCampaign) -> None:
     """Says if commtune has a description of this system and the campaign file names none."""
     if on.spec.system is not None:
         return
@@ -158,9 +158,9 @@ def _describe_site(
     spec: CampaignSpec, say: Callable[[str], None], *, again: bool, is_example: bool
 ) -> Site:
     """Describes the site by its scheduler; explains a missing answer in a campaign's terms."""
-    kind = spec.slurm.scheduler if spec.slurm else JobScheduler.SLURM
+    kind = spec.job_request.scheduler if spec.job_request else JobScheduler.SLURM
     try:
-        return describe_site(kind, clean_environment(os.environ), Folders.of_user().data)
+        return describe_site(kind, Folders.of_user().data)
     except (MissingComponent, SchedulerFault) as error:
         if is_example:
             say(f"note: kinds of nodes and topology are not checked: {error.message}")
@@ -183,7 +183,7 @@ def _describe_site(
         ) from error
 
 
-def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
+def submit_campaign(on: SchedulerCampaign, opened: Database) -> JobRecord:
     """Submits an allocation in which the campaign runs; returns its record, with its number.
 
     Raises:
@@ -193,7 +193,7 @@ def submit_campaign(on: SlurmCampaign, opened: Database) -> JobRecord:
         EnvironmentFault: the scheduler accepts no job.
     """
     store = Store(opened, say=on.say)
-    campaign_id = store.open_campaign(slurm_record(on)).id
+    campaign_id = store.open_campaign(scheduler_campaign_record(on)).id
     book = store.job_book(campaign_id)
     chain = on.chain(book, opened.whole_url)
     if there := chain.alive():
@@ -235,7 +235,7 @@ def _is_on(host: str, nodes: str) -> bool:
 
 @contextmanager
 def in_allocation(
-    on: SlurmCampaign,
+    on: SchedulerCampaign,
     book: JobBook,
     database: str,
     finish: Callable[[], None],

@@ -13,14 +13,14 @@
 #SBATCH --exclude=lrdn0001,lrdn0003
 # A job that Slurm starts a second time would measure a second time.
 #SBATCH --no-requeue
-# Everything but ALL makes Slurm run the user's login profile, which costs a second a job.
+# With any other value, Slurm runs the user's login profile, which takes a second per job.
 #SBATCH --export=ALL
 
-# A clean base: what the scheduler sets and the site gives everybody, nothing of the user's shell.
+# A clean environment: from the scheduler and the site, without variables of the user's shell.
 compgen -e >/dev/null || exit 3
 for name in $(compgen -e); do
   case $name in
-    # Of Slurm's, what describes this job; not what srun takes for options.
+    # Of Slurm's variables, those that describe this job, not those that srun reads as options.
     SLURM_CLUSTER_NAME | SLURM_CONF | SLURM_CPUS_* | SLURM_GPUS* | SLURM_GTIDS | SLURM_JOB_* | \
       SLURM_JOBID | SLURM_JWT | SLURM_LOCALID | SLURM_MEM_PER_* | SLURM_NNODES | SLURM_NODE* | \
       SLURM_NPROCS | SLURM_NTASKS* | SLURM_PROCID | SLURM_RESTART_COUNT | SLURM_SHARDS* | \
@@ -29,7 +29,7 @@ for name in $(compgen -e); do
     HOME | HOSTNAME | LOGNAME | PWD | SHELL | SHLVL | TMPDIR | USER | _) ;;
     CUDA_VISIBLE_DEVICES | GPU_DEVICE_ORDINAL | ROCR_VISIBLE_DEVICES | ZE_AFFINITY_MASK)
       [ -n "${SLURM_JOB_GPUS-}" ] || unset -v "$name" ;;
-    # Set to keep hardware safe: they stay, whoever set them.
+    # Protected variables keep hardware safe: they are kept, whoever set them.
     NCCL_NVLS_ENABLE) ;;
     NVSHMEM_DISABLE_NVLS) ;;
     TORCH_SYMM_MEM_DISABLE_MULTICAST) ;;
@@ -41,8 +41,8 @@ unset -v name
 export PATH=/usr/local/bin:/usr/bin:/bin
 [ ! -r /etc/profile ] || . /etc/profile
 commtune_now() {
-  # Whole microseconds: the sign between seconds and their parts differs between languages.
-  # An older bash doesn't know the time.
+  # In whole microseconds: the decimal separator depends on the locale.
+  # Older versions of bash lack EPOCHREALTIME.
   commtune_time=${EPOCHREALTIME-$(date +%s%6N)}
   commtune_time=${commtune_time//[!0123456789]/}
   commtune_time=${commtune_time%??????}.${commtune_time: -6}
@@ -99,10 +99,10 @@ SLURM_JOB_NODELIST=${SLURM_JOB_NODELIST-}"
 SLURM_TOPOLOGY_ADDR=$SLURM_TOPOLOGY_ADDR
 SLURM_TOPOLOGY_ADDR_PATTERN=${SLURM_TOPOLOGY_ADDR_PATTERN-}"
 commtune_put './nodes' "$commtune_nodes"
-# What stands beside a run. Its output ends with a line on how it was: on "to the end" alone rests
-# that it was there all the time.
+# A background command beside a run. The last line of its output says how it ended; only if that
+# says "to the end", it ran all the time.
 commtune_beside_begin() {
-  # OUTPUT STOP_FILE SIGN SECONDS COMMAND...: begins it, and waits for the sign in its output.
+  # OUTPUT STOP_FILE SIGN SECONDS COMMAND...: starts it, and waits for the sign in its output.
   commtune_beside_output=$1
   commtune_beside_stop=$2
   commtune_beside_sign=$3
@@ -127,7 +127,7 @@ commtune_beside_begin() {
   done
 }
 commtune_beside_over() {
-  # [WORDS]: ends it, and says these words of it, or what is true.
+  # [WORDS]: ends it, and writes the last line: these words, or by default how it ended.
   commtune_beside_words=${1-this was there to the end}
   if ! kill -0 "$commtune_beside" 2>/dev/null; then
     commtune_beside_words=${1-this ended before what it stood beside}
@@ -147,7 +147,7 @@ commtune_beside_over() {
   [ -z "$commtune_beside_stop" ] || rm -f -- "$commtune_beside_stop"
   printf 'commtune: %s\n' "$commtune_beside_words" >>"$commtune_beside_output"
 }
-# What this script sets reaches the ranks.
+# Ranks inherit the variables that this script sets.
 export SLURM_EXPORT_ENV=ALL
 module load 'openmpi' || exit 3
 ulimit -s unlimited

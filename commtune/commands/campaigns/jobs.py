@@ -1,4 +1,4 @@
-"""``commtune submit`` and ``cancel``: campaigns that Slurm runs."""
+"""``commtune submit`` and ``cancel``: campaigns on Slurm or PBS."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from commtune.errors import UserError
 
 
 def submit_command(
-    campaign: Annotated[Path, typer.Argument(help="campaign file that asks for Slurm")],
+    campaign: Annotated[Path, typer.Argument(help="campaign file that asks for Slurm or PBS")],
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="print the script, submit nothing")
     ] = False,
@@ -27,7 +27,7 @@ def submit_command(
     ] = False,
     db: DbOption = None,
 ) -> None:
-    """Submit a Slurm job that runs the campaign; further jobs follow until it is done."""
+    """Submit a job that runs the campaign; further jobs follow until it is done."""
     from commtune.app.campaigns import tuning
     from commtune.campaign.loading import load_campaign
 
@@ -35,7 +35,7 @@ def submit_command(
     # A script on standard output is to be redirected: remarks go beside it.
     reporter = LineReporter(partial(print, file=sys.stderr))
     is_example = dry_run and not test_only
-    on = tuning.prepare_on_slurm(load_campaign(campaign), db, reporter, is_example=is_example)
+    on = tuning.prepare_submission(load_campaign(campaign), db, reporter, is_example=is_example)
     if block and not dry_run:
         raise UserError(
             "--block shows a script; it submits nothing",
