@@ -77,7 +77,6 @@ def draw_pairs(points: _Points) -> style.Picture:
             _clouds(axis, here)
             style.size_axis(axis, sizes)
             axis.set_title(_speed_title(speed, len(speeds)))
-            _ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
         for axis, speed in zip(axes, speeds, strict=True):

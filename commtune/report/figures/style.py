@@ -198,14 +198,13 @@ def duration_axis(axes: Axes, limits: tuple[float, float] | None = None) -> None
     Args:
         limits: the range to show; ``None`` for all data.
     """
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator
 
     low, high = limits or axes.dataLim.intervaly
     if high > _WIDE * low:
         axes.set_yscale("log")
         steps = (1.0,) if high > 200 * low else (1.0, 2.0, 5.0)
         axes.yaxis.set_major_locator(LogLocator(subs=steps))
-        axes.yaxis.set_minor_formatter(NullFormatter())
         axes.minorticks_off()
     else:
         axes.yaxis.set_major_locator(MaxNLocator(4))
