@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import shlex
 from collections.abc import Iterator, Mapping
@@ -12,6 +11,8 @@ from typing import Any
 
 def content_key(value: Any) -> str:
     """Returns a short stable key (16 hexadecimal digits of SHA-256) of any JSON-like value."""
+    import hashlib  # not at the top: it loads OpenSSL, and fast commands compute no key
+
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
@@ -257,6 +256,8 @@ class Matrix:
     @cached_property
     def key(self) -> str:
         """SHA-256 of the text, equal for equal messages."""
+        import hashlib  # not at the top: see content_key
+
         return hashlib.sha256(self.text.encode()).hexdigest()
 
 

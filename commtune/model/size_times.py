@@ -31,6 +31,8 @@ class SizeTimes:
 
     def add(self, run: int, measured: Sequence[SizeTime]) -> None:
         """Adds the measurements of a run."""
+        if not measured:
+            return
         columns = ([getattr(one, name) for one in measured] for name in _COLUMNS)
         self.extend([run] * len(measured), *columns)
 

@@ -77,11 +77,8 @@ class DefaultRun(NamedTuple):
 
 def phase_costs(record: CampaignRecord) -> tuple[PhaseCost, ...]:
     """Returns the cost of each phase, in order."""
-    return tuple(
-        _cost(record, phase, [run for run in record.runs if run.phase is phase])
-        for phase in _TITLES
-        if any(run.phase is phase for run in record.runs)
-    )
+    runs = {phase: [run for run in record.runs if run.phase is phase] for phase in _TITLES}
+    return tuple(_cost(record, phase, mine) for phase, mine in runs.items() if mine)
 
 
 def _cost(record: CampaignRecord, phase: Phase, runs: Sequence[Run]) -> PhaseCost:

@@ -77,7 +77,6 @@ def draw_pairs(points: _Points) -> style.Picture:
             _clouds(axis, here)
             style.size_axis(axis, sizes)
             axis.set_title(_speed_title(speed, len(speeds)))
-            _ratio_axis(axis)
         axes[0].set_ylabel("default time / candidate's, per pair")
         _limit_clouds(axes, sound)
         for axis, speed in zip(axes, speeds, strict=True):
@@ -237,17 +236,10 @@ def _clouds(axes: Axes, points: _Points) -> None:
         # Spread evenly between -1 and 1 by the golden ratio, so that no rows are visible.
         spread = [2 * (i * 0.6180339887 % 1) - 1 for i in range(len(shown))]
         x = [point.bytes * 2 ** (_CLOUD * one) for one in spread]
-        _dots(axes, x, shown, style.BLUE if point.is_recommended else style.PURPLE)
+        colour = style.BLUE if point.is_recommended else style.PURPLE
+        style.draw_dots(axes, x, shown, color=colour, lw=3.2, alpha=0.6)
     beside = [point.bytes * 2**_BESIDE for point in points]
     _intervals(axes, beside, points, fmt="_", ms=7, color=style.INK, lw=1.4, zorder=3)
-
-
-def _dots(axes: Axes, x: Sequence[float], y: Sequence[float], colour: str) -> None:
-    # A single path of points has a tenth of the size of separate markers.
-    xs = [part for value in x for part in (value, value * 1.0001, math.nan)]
-    ys = [part for value in y for part in (value, value, math.nan)]
-    axes.plot(xs, ys, color=colour, lw=3.2, alpha=0.6, solid_capstyle="round", zorder=2,
-              snap=False)  # fmt: skip
 
 
 def _limit_clouds(axes: Sequence[Axes], points: _Points) -> None:

@@ -105,9 +105,9 @@ def _course(axes: Axes, runs: Sequence[DefaultRun], factor: float) -> None:
     for speed, colour in _MARKS.items():
         here = [run for run in runs[::every] if run.speed == speed and not run.is_disturbed]
         if here:
-            axes.plot([run.at_s / factor for run in here], [run.median_s for run in here], "o",
-                      ms=2.6, color=colour, alpha=0.75, mew=0,
-                      label=_speed_label(speed))  # fmt: skip
+            axes.plot([], [], "o", ms=2.6, mew=0, color=colour, label=_speed_label(speed))
+            x, y = [run.at_s / factor for run in here], [run.median_s for run in here]
+            style.draw_dots(axes, x, y, color=colour, alpha=0.75, lw=2.6)
         disturbed = [run for run in runs[::every] if run.speed == speed and run.is_disturbed]
         if disturbed:
             axes.plot([run.at_s / factor for run in disturbed],

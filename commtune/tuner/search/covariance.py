@@ -206,13 +206,13 @@ class Posterior:
         self._size_values = np.maximum(size_values, 0)
         self._root = 1 / np.sqrt(observed.share)
         scale = covariance.values[_SCALE]
-        between = (
-            covariance.between_rows(observed.similarity) / scale * np.outer(self._root, self._root)
-        )
         if known is None:
+            between = covariance.between_rows(observed.similarity) / scale
+            between *= np.outer(self._root, self._root)
             self._row_values, self._row_vectors = np.linalg.eigh(between)
         else:
             self._row_values, self._row_vectors = known._row_values, known._row_vectors
+        self._turned = self._root[:, None] * self._row_vectors
         self._variances = 1 + scale * np.outer(np.maximum(self._row_values, 0), self._size_values)
         seen = (
             self._row_vectors.T @ (observed.means * self._root[:, None]) @ whitening @ size_vectors
@@ -235,8 +235,7 @@ class Posterior:
 
         By Woodbury's identity, at the cost of the few columns of ``left``, not of all rows.
         """
-        turned = self._root[:, None] * self._row_vectors
-        left, right = turned.T @ left, right @ turned
+        left, right = self._turned.T @ left, right @ self._turned
         weights = (self._size_values / self._variances).T[:, None, :]
         inner = np.eye(len(right)) + right * weights @ left
         seen, moved = self._solved.T @ right.T, (self._solved * self._size_values).T @ left

@@ -137,10 +137,8 @@ def _scale_states(gains: Matrix, state: Table, shape: _Cell) -> Matrix:
     runs, level = np.zeros((2, *shape))
     for cell, here in _list_cells(gains, state, shape):
         if len(here) >= _FEWEST_RUNS:
-            runs[cell], level[cell] = (
-                len(here),
-                np.sort(here)[int(_LEVEL_QUANTILE * (len(here) - 1))],
-            )
+            place = int(_LEVEL_QUANTILE * (len(here) - 1))
+            runs[cell], level[cell] = len(here), np.partition(here, place)[place]
     mean = (runs * level).sum(axis=0) / np.maximum(runs.sum(axis=0), 1)
     is_gain = np.where(runs > 0, level, np.inf).min(axis=0) > _LEAST_LEVEL
     known = is_gain & (runs > 0)
