@@ -189,6 +189,13 @@ class TableModel:
         left = [(run[0], run[1] - off) for run, off in zip(late, trend, strict=True)]
         return [*runs[:-_MOST_ROWS], *left]
 
+    def remove_trend_from_all(
+        self, runs: Sequence[tuple[Configuration, Speedups]]
+    ) -> list[tuple[Configuration, Speedups]]:
+        """Subtracts the trend from all runs, so many at a time (see ``remove_trend``)."""
+        parts = (runs[start : start + _MOST_ROWS] for start in range(0, len(runs), _MOST_ROWS))
+        return [run for part in parts for run in self.remove_trend(part)]
+
     def _expect(self, configurations: Sequence[Configuration]) -> Matrix:
         """Predicts log speedups by size, with the hyperparameters as they are."""
         posterior = Posterior(self._covariance, self._observe(self._choose_fitted()))

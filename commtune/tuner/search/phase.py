@@ -365,7 +365,9 @@ class SearchPhase:
 
     def find_interacting_values(self) -> dict[str, str]:
         """Finds values of idle parameters that help beside the best (see ``pooling``)."""
-        return pooling.find_interacting_values(self._search.model, self.read_speedups())
+        model = self._search.model
+        runs = model.remove_trend_from_all(self._reader.rebuild(self._runner.evidence))
+        return pooling.find_interacting_values(model, runs)
 
 
 def _is_behind(proposal: Proposal, reruns: Sequence[tuple[Configuration, float]]) -> bool:

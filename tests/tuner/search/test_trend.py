@@ -100,6 +100,18 @@ def test_runs_come_near_those_of_a_machine_of_one_speed() -> None:
     assert after < 0.7 * before
 
 
+def test_the_trend_leaves_the_first_of_many_runs_as_well_as_the_last() -> None:
+    runs, still = play(0, 700)
+    model = TableModel(SPACE, SIZES)
+    model.add(runs)
+    model.fit()
+    left = np.array([speedups for _, speedups in model.remove_trend_from_all(runs)])
+    moved = np.array([speedups for _, speedups in runs])
+    for part in (slice(0, 300), slice(300, 700)):
+        before, after = (np.abs((some - still)[part]).mean() for some in (moved, left))
+        assert after < 0.7 * before
+
+
 def test_the_default_stays_at_no_speedup() -> None:
     runs, _ = play(3)
     model = TableModel(SPACE, SIZES)
