@@ -11,8 +11,8 @@ from commtune.campaign import value_types
 from commtune.documents.nearest import quote_value
 from commtune.documents.quantities import QuantityError, parse_seconds
 from commtune.errors import UserError
-from commtune.job_scripts import job_request
-from commtune.job_scripts.quoting import quote_directive
+from commtune.slurm_templates import job_request
+from commtune.slurm_templates.quoting import quote_directive
 from commtune.spaces.schema import Text, Truth, Whole
 
 #: A comma outside of brackets: n[1,3],n7 has two words.

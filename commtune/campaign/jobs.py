@@ -17,11 +17,11 @@ from commtune.documents.quantities import parse_bytes
 from commtune.documents.yaml_document import Document
 from commtune.errors import DocumentError
 from commtune.formatting import format_size
-from commtune.job_scripts import job_request
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.quoting import ShellCode
 from commtune.model import Aggressor, AggressorPattern, JobScheduler
 from commtune.paths import is_folder
+from commtune.slurm_templates import job_request
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import ShellCode
 from commtune.spaces.schema import Whole
 from commtune.spaces.space import Space
 from commtune.systems.loading import load_system

@@ -30,8 +30,8 @@ from commtune.documents.quantities import QuantityError
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import Document, is_path, load_document, parse_document
 from commtune.errors import CampaignError, InvalidKey
-from commtune.job_scripts.job_request import JobRequest
 from commtune.model import Configuration, Operation
+from commtune.slurm_templates.job_request import JobRequest
 from commtune.spaces.building import as_read
 from commtune.spaces.catalogue.checking import list_misspelled_names
 from commtune.spaces.customizing import customize_space

@@ -12,8 +12,8 @@ from dataclasses import dataclass, field, replace
 from commtune.campaign.value_types import AUTO
 from commtune.documents.nearest import quote_value
 from commtune.documents.yaml_document import Document, Where
-from commtune.job_scripts.job_request import pinned_variables
 from commtune.model import PROTECTED_NAMES, Configuration
+from commtune.slurm_templates.job_request import pinned_variables
 from commtune.spaces.building import as_read, as_value
 from commtune.spaces.parameter import Parameter, Value
 from commtune.spaces.reference_additions import ExtendedSpace, LeftOut, add_reference_settings

@@ -43,8 +43,6 @@ from commtune.cluster.tracing.tracer import Tracer
 from commtune.db.connection.location import database_url
 from commtune.db.storage.store import Store
 from commtune.errors import EnvironmentFault, MissingComponent, UserError
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.launch_command import launch_words
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.bench import (
     AGGRESSOR_SIGN,
@@ -54,6 +52,8 @@ from commtune.kernels.bench import (
 )
 from commtune.kernels.programs import AnyProgram, watching_program
 from commtune.model import DEFAULT, JobScheduler, MpiInstallation, RunRequest
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 from commtune.systems.schema import Slurm
 from commtune.tuner.execution.runner import first_limit
 from commtune.tuner.ports import JobBook

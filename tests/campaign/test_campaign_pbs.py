@@ -9,10 +9,10 @@ import pytest
 
 from commtune.campaign.loading import load_campaign, parse_campaign
 from commtune.errors import CampaignError
-from commtune.job_scripts.job_request import job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Step, render_allocation, render_block
 from commtune.model import JobScheduler
+from commtune.slurm_templates.job_request import job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step, render_allocation, render_block
 
 CAMPAIGN = """\
 campaign: 1

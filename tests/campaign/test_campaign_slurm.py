@@ -8,10 +8,10 @@ import pytest
 
 from commtune.campaign.loading import CampaignSpec, load_campaign, parse_campaign
 from commtune.errors import DocumentError
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.quoting import ShellCode
 from commtune.model import Aggressor, AggressorPattern
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import ShellCode
 from commtune.systems.loading import load_system
 from commtune.wiring.allocations import allocation_script
 

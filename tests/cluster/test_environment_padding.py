@@ -15,7 +15,6 @@ from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.scripts import Scripts
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment
-from commtune.job_scripts.job_request import JobRequest
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.model import (
     DEFAULT,
@@ -27,6 +26,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.slurm_templates.job_request import JobRequest
 
 ONE = Configuration({"MPIR_CVAR_NOTHING": "ein größerer Wert", "PINNED": "0"})
 MANY = Configuration({f"UCX_NOTHING_{number}": "x" * number for number in range(30)})

@@ -9,9 +9,9 @@ from command_line import CommandLine
 from waiting import PATIENCE_S
 
 from commtune import process
-from commtune.job_scripts.quoting import ShellCode
-from commtune.job_scripts.rendering import Job, Step, render_block
 from commtune.model import PROTECTED_NAMES
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 
 @pytest.mark.parametrize(

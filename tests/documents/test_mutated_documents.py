@@ -20,10 +20,10 @@ from commtune.campaign.loading import parse_campaign
 from commtune.documents.validation import validate_document
 from commtune.documents.yaml_document import parse_document
 from commtune.errors import CommtuneError, SpaceError
-from commtune.job_scripts.rendering import Job, Step, render_block
 from commtune.kernels.adapters.formats import OUTPUTS, read_json
 from commtune.kernels.records import read_records
 from commtune.replay.recording import load_grid
+from commtune.slurm_templates.rendering import Job, Step, render_block
 from commtune.spaces.catalogue.schema import Catalogue
 from commtune.spaces.loading import build_space
 from commtune.systems.loading import build_system
@@ -155,7 +155,7 @@ _KINDS: dict[str, tuple[Callable[[str, Path], object], str]] = {
     "system": (_system, _shipped("systems", "descriptions", "delta.yaml")),
     "catalogue": (_catalogue, _shipped("spaces", "catalogue", "aws-ofi-nccl.yaml")[:6000]),
     "recording": (_recording, RECORDING),
-    "template": (_template, _shipped("job_scripts", "templates", "block.sh.j2")),
+    "template": (_template, _shipped("slurm_templates", "templates", "block.sh.j2")),
     "matrix": (_matrix, "# FROM TO BYTES\n0 1 8\n1 0 8e3  # back\n"),
     "records": (_records, RECORDS),
     "osu": (_output, _recorded("osu-allreduce-7.5.txt")),

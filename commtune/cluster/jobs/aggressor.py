@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from commtune.cluster.jobs.job_folder import read_tail
-from commtune.job_scripts.background_command import BackgroundCommand as Command
-from commtune.job_scripts.background_command import Presence
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Step
 from commtune.model import Aggressor, Outcome, RunResult
+from commtune.slurm_templates.background_command import BackgroundCommand as Command
+from commtune.slurm_templates.background_command import Presence
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step
 from commtune.systems.schema import System
 
 #: Seconds that an aggressor may take to start: srun, initialization of MPI, the first messages.

@@ -30,10 +30,10 @@ from commtune.cluster.scheduler import (
     sum_node_hours,
 )
 from commtune.errors import EnvironmentFault
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import words_in_uenv
-from commtune.job_scripts.rendering import render_allocation
 from commtune.model import JobKind, JobRecord, JobStage
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import words_in_uenv
+from commtune.slurm_templates.rendering import render_allocation
 from commtune.systems.schema import System
 from commtune.tuner.ports import JobBook
 

@@ -12,10 +12,10 @@ from commtune.cluster.jobs.aggressor import AggressorLaunch, request_with_aggres
 from commtune.cluster.jobs.job_folder import JobFolder
 from commtune.cluster.jobs.submission import job_name
 from commtune.cluster.scheduler import StepLauncher
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Step, render_block
 from commtune.model import RunRequest
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.schema import System
 from commtune.tuner.ports import Program
 

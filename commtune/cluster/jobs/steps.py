@@ -23,8 +23,8 @@ from commtune.cluster.scheduler import (
     StepLauncher,
 )
 from commtune.errors import AllocationOver, EnvironmentFault, MissingComponent
-from commtune.job_scripts.background_command import launch_with
 from commtune.model import Execution, Outcome, RunRequest, RunResult
+from commtune.slurm_templates.background_command import launch_with
 
 #: Seconds between SIGTERM and SIGKILL by coreutils' timeout: srun needs some to end its ranks.
 _KILL_AFTER_S = 10

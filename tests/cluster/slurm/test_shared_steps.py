@@ -22,10 +22,10 @@ from commtune.cluster.local.shared_launch import SharedLaunch
 from commtune.cluster.scheduler import Allocation
 from commtune.cluster.slurm.allocation import Srun
 from commtune.cluster.slurm.client import SlurmScheduler
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.launch_command import launch_words
 from commtune.kernels.bench import NativeProgram
 from commtune.model import MpiInstallation, Outcome, RunResult
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
 
 _NODES = ("n1", "n2")
 _STEP = "SLURM_STEP_ID"

@@ -10,10 +10,10 @@ import pytest
 from played_jobs import Laboratory, block
 
 from commtune.cluster.jobs.aggressor import AggressorFiles, AggressorLaunch, request_with_aggressor
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.rendering import Step
 from commtune.kernels.bench import AGGRESSOR_SIGN, aggressor_arguments, read_traffic
 from commtune.model import Aggressor, AggressorPattern, Outcome, RunResult
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.rendering import Step
 
 AGGRESSOR = Aggressor(AggressorPattern.INCAST, nodes=3, ranks_per_node=2)
 REQUEST = JobRequest(

@@ -15,7 +15,6 @@ from commtune import process
 from commtune.cluster.local.benchmark import LocalBenchmark
 from commtune.cluster.local.launch import base_environment, command_path
 from commtune.documents.packed_files import pack_file
-from commtune.job_scripts.quoting import quote_word
 from commtune.kernels.adapters.program import CommandProgram
 from commtune.kernels.programs import files_of, libmpi_of, other_program
 from commtune.model import (
@@ -30,6 +29,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.slurm_templates.quoting import quote_word
 
 _ROOT = Path(__file__).parents[3]
 # Its left-over processes are found by it: no other test may use it.

@@ -15,8 +15,8 @@ from commtune.cluster.jobs.failures import FailedNodes
 from commtune.cluster.jobs.submission import Submitter, TrackedJob
 from commtune.cluster.scheduler import Allocation, PollBackoff
 from commtune.cluster.slurm.client import SlurmScheduler
-from commtune.job_scripts.job_request import JobRequest
 from commtune.model import JobRecord
+from commtune.slurm_templates.job_request import JobRequest
 
 NEVER = Fate(run_s=None)
 

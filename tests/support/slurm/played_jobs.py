@@ -25,7 +25,6 @@ from commtune.cluster.scheduler import PollBackoff
 from commtune.cluster.slurm.allocation import Srun, read_topology
 from commtune.cluster.slurm.client import SlurmScheduler
 from commtune.cluster.tracing.tracer import Tracer
-from commtune.job_scripts.job_request import JobRequest
 from commtune.model import (
     Configuration,
     JobRecord,
@@ -39,6 +38,7 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.slurm_templates.job_request import JobRequest
 from commtune.tuner.ports import Records
 
 MEASURED = Measurement(8, 1e-6, 1e-6, 1e-6, 1e-6, 1e-6, 1.0, 1.0)

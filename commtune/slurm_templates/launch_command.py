@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 
-from commtune.job_scripts.job_request import InvalidRequest, JobRequest, applies_to
-from commtune.job_scripts.quoting import quote_word, variable_name
 from commtune.model import JobScheduler
+from commtune.slurm_templates.job_request import InvalidRequest, JobRequest, applies_to
+from commtune.slurm_templates.quoting import quote_word, variable_name
 from commtune.systems.schema import PerRank, System
 
 _LOCAL_RANK = "{local_rank}"

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.job_scripts.quoting import ShellCode
-from commtune.job_scripts.rendering import Job, Step, render_block
 from commtune.model import PROTECTED_NAMES
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 #: What bash, and the script itself, add to the environment of what they start.
 _OWN = {"PWD", "SHLVL", "_", "SLURM_EXPORT_ENV"}

@@ -13,14 +13,14 @@ import jinja2
 from jinja2.runtime import BlockReference, Context
 
 from commtune.errors import UserError
-from commtune.job_scripts import quoting
-from commtune.job_scripts.background_command import BackgroundCommand
-from commtune.job_scripts.quoting import NO_CODE, QuotedText, ShellCode
-from commtune.job_scripts.template_check import check_template
 from commtune.model import PROTECTED_NAMES, JobScheduler
 from commtune.paths import is_folder
+from commtune.slurm_templates import quoting
+from commtune.slurm_templates.background_command import BackgroundCommand
+from commtune.slurm_templates.quoting import NO_CODE, QuotedText, ShellCode
+from commtune.slurm_templates.template_check import check_template
 
-_SHIPPED = "commtune.job_scripts"
+_SHIPPED = "commtune.slurm_templates"
 
 
 @dataclass(frozen=True, kw_only=True)

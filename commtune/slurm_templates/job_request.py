@@ -10,8 +10,8 @@ from typing import Literal
 
 from commtune.documents.nearest import quote_value, suggest
 from commtune.errors import UserError
-from commtune.job_scripts.rendering import Job, JobOptions
 from commtune.model import JobScheduler
+from commtune.slurm_templates.rendering import Job, JobOptions
 from commtune.systems.schema import Partition, Qos, Slurm, System
 
 Placement = Literal["any", "same-switch", "same-group"]

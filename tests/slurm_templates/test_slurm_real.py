@@ -10,10 +10,10 @@ from hostile_values import NASTY, expected
 from slurm_cluster import Cluster
 from slurm_scripts import shown, submitted
 
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.quoting import _DIRECTIVE
-from commtune.job_scripts.rendering import Job, Step, render_allocation, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import _DIRECTIVE
+from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
 from commtune.systems.loading import load_system
 
 

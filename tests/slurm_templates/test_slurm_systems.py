@@ -18,9 +18,9 @@ import pytest
 from slurm_cluster import Cluster
 from waiting import PATIENCE_S, wait_for
 
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Job, Step, render_block
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job, Step, render_block
 from commtune.systems.loading import list_systems, load_system
 from commtune.systems.schema import System
 

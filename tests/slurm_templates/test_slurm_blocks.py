@@ -18,10 +18,10 @@ from slurm_scripts import shown, submitted
 from commtune.cluster.placement import Distance, find_distance
 from commtune.cluster.slurm.allocation import Srun, read_places
 from commtune.errors import UserError
-from commtune.job_scripts.background_command import BackgroundCommand, Presence
-from commtune.job_scripts.job_request import JobRequest
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Job, Step, render_block
+from commtune.slurm_templates.background_command import BackgroundCommand, Presence
+from commtune.slurm_templates.job_request import JobRequest
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job, Step, render_block
 
 
 class Block:

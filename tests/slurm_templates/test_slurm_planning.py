@@ -11,9 +11,9 @@ from waiting import PATIENCE_S
 
 from commtune import process
 from commtune.errors import UserError
-from commtune.job_scripts.job_request import JobRequest, Placement, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Job
+from commtune.slurm_templates.job_request import JobRequest, Placement, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Job
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 

@@ -15,7 +15,7 @@ from hostile_values import NASTY
 from left_over import wait_until_gone, wait_until_living
 from waiting import PATIENCE_S
 
-from commtune.job_scripts.background_command import (
+from commtune.slurm_templates.background_command import (
     BackgroundCommand,
     Presence,
     launch_with,

@@ -21,9 +21,6 @@ from commtune import process
 from commtune.cluster.exit_codes import judge_run
 from commtune.cluster.mpi.discovery import find_mpi
 from commtune.errors import MissingComponent
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.rendering import Step, render_block
 from commtune.kernels.bench import NativeProgram
 from commtune.kernels.build import build_benchmark
 from commtune.model import (
@@ -35,6 +32,9 @@ from commtune.model import (
     Timing,
     Workload,
 )
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.rendering import Step, render_block
 from commtune.systems.loading import load_system
 from commtune.systems.schema import System
 from commtune.tuner.ports import Records

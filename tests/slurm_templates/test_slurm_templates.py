@@ -13,12 +13,12 @@ import pytest
 from waiting import PATIENCE_S
 
 from commtune.errors import UserError
-from commtune.job_scripts.background_command import BackgroundCommand
-from commtune.job_scripts.job_request import JobRequest, job_for
-from commtune.job_scripts.launch_command import launch_words
-from commtune.job_scripts.quoting import ShellCode
-from commtune.job_scripts.rendering import Job, Step, render_allocation, render_block
 from commtune.model import JobScheduler
+from commtune.slurm_templates.background_command import BackgroundCommand
+from commtune.slurm_templates.job_request import JobRequest, job_for
+from commtune.slurm_templates.launch_command import launch_words
+from commtune.slurm_templates.quoting import ShellCode
+from commtune.slurm_templates.rendering import Job, Step, render_allocation, render_block
 from commtune.systems.loading import load_system
 
 GOLDEN = Path(__file__).parent / "golden"

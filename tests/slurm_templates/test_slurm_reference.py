@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from commtune.job_scripts.rendering import _FILTERS, Job, render_block
+from commtune.slurm_templates.rendering import _FILTERS, Job, render_block
 
 _ROOT = Path(__file__).parents[2]
 PAGE = (_ROOT / "docs" / "slurm-templates.md").read_text(encoding="utf-8")
-TEMPLATES = _ROOT / "commtune" / "job_scripts" / "templates"
+TEMPLATES = _ROOT / "commtune" / "slurm_templates" / "templates"
 
 
 def test_the_python_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
