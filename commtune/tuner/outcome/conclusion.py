@@ -37,7 +37,7 @@ from commtune.tuner.statistics.machine_states import ALL
 from commtune.tuner.statistics.power import detectable_gain
 
 _INTERVAL = (
-    "a trimmed mean with Tukey and McLaughlin's interval, over machine states by their shares"
+    "a mean of log ratios, trimmed where some are outliers, over machine states by their shares"
 )
 #: The shortest time (seconds) over which a drift is stated; over less it is mostly noise.
 _SHORTEST_DRIFT_S = 600.0
